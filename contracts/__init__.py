@@ -1,0 +1,1 @@
+"""What a row must be: row models, rules, and what they compile to."""
