@@ -1,0 +1,80 @@
+"""What `evalake.toml` may say: models, providers, suites. Keys are never in it, only the names of their variables."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.errors import ConfigurationError
+
+CONFIGURATION_FILE = "evalake.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Price(_Section):
+    """US dollars per million tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    cached_input: Annotated[float, Field(ge=0)] | None = None  # None: as other input
+
+
+class Limits(_Section):
+    """How fast and how patiently a provider is called."""
+
+    concurrency: Annotated[int, Field(ge=1)] = 16
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    attempts: Annotated[int, Field(ge=1)] = 5
+    breaker_failures: Annotated[int, Field(ge=1)] = 20  # failures in a row that open the circuit
+    breaker_seconds: Annotated[float, Field(gt=0)] = 30.0
+
+
+class ModelOptions(_Section):
+    """How one model is reached and what it is asked with."""
+
+    api_base: str | None = None
+    api_key_env: str | None = None  # the environment variable that holds the key, where LiteLLM's usual one does not
+    parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
+    price: Price | None = None  # in place of LiteLLM's price table
+
+
+class Configuration(_Section):
+    """The whole file. Every part may be left out."""
+
+    models: dict[str, ModelOptions] = Field(default_factory=dict)
+    providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
+    suites: dict[str, dict[str, Any]] = Field(default_factory=dict)  # each suite checks its own
+    batch_size: Annotated[int, Field(ge=1, le=10_000)] = 250
+
+    def model(self, name: str) -> ModelOptions:
+        """The options of a model; the defaults where the file does not name it."""
+        return self.models.get(name, ModelOptions())
+
+    def limits(self, provider: str) -> Limits:
+        """The limits of a provider; the defaults where the file does not name it."""
+        return self.providers.get(provider, Limits())
+
+
+def read_configuration(path: Path | None = None) -> Configuration:
+    """Read `path`, or `evalake.toml` of the working directory if it is there.
+
+    Raises ConfigurationError, naming the file and the entry that cannot be.
+    """
+    file = path or Path(CONFIGURATION_FILE)
+    if path is None and not file.exists():
+        return Configuration()
+    try:
+        return Configuration.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the configuration file {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the configuration file {file} is not valid TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(f"in the configuration file {file}, {where or 'the file'}: {first['msg']}") from error

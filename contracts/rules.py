@@ -1,0 +1,71 @@
+"""Rules as data: what may be demanded of one row, and of a whole table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """What a broken rule does: `warning` is counted, `error` quarantines the row, `critical` stops the publication."""
+
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class Dimension(StrEnum):
+    """The side of data quality that a rule looks after (the dimensions of the Open Data Contract Standard)."""
+
+    ACCURACY = "accuracy"
+    COMPLETENESS = "completeness"
+    CONFORMITY = "conformity"
+    CONSISTENCY = "consistency"
+    COVERAGE = "coverage"
+    UNIQUENESS = "uniqueness"
+
+
+class Kind(StrEnum):
+    """What a row rule says of its column, with the parameters it takes."""
+
+    PRESENT = "present"  # not null
+    FINITE = "finite"  # neither NaN nor infinite
+    NOT_BLANK = "not_blank"  # a string with something other than white space in it
+    ONE_OF = "one_of"  # values: the strings that are allowed
+    BETWEEN = "between"  # minimum, maximum: inclusive bounds, either may be None
+    MATCHES = "matches"  # pattern: a regular expression that the whole string fulfils
+    NOT_ABOVE = "not_above"  # other: a column that this one never exceeds
+    PRESENT_WHEN = "present_when"  # other, values: not null where the other column holds one of the values
+    ABSENT_WHEN = "absent_when"  # other, values: null where the other column holds one of the values
+    EMPTY = "empty"  # a list with nothing in it
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One demand on every row of a table. A null passes every kind but `present` and `present_when`."""
+
+    id: str
+    column: str
+    kind: Kind
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity = Severity.ERROR
+    dimension: Dimension = Dimension.CONFORMITY
+
+
+class TableKind(StrEnum):
+    """What a table rule says of all rows together, with the parameters it takes."""
+
+    UNIQUE = "unique"  # columns: no two rows agree in all of them
+    ROW_COUNT = "row_count"  # minimum, maximum: inclusive bounds, either may be None
+    SHARE_BY_GROUP = "share_by_group"  # column, values, group, maximum: in no group is the share of these values higher
+
+
+@dataclass(frozen=True, slots=True)
+class TableRule:
+    """One demand on a batch or a table version as a whole."""
+
+    id: str
+    kind: TableKind
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity = Severity.CRITICAL
+    dimension: Dimension = Dimension.COVERAGE

@@ -1,0 +1,73 @@
+"""A request to a model, its identity, and what can come back: a reply, or a failure that says why."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from contracts.hashing import canonical_json
+
+FailureKind = Literal[
+    "timeout",
+    "connection",
+    "rate_limit",
+    "server",
+    "malformed_response",
+    "authentication",
+    "not_found",
+    "bad_request",
+    "context_length",
+    "content_policy",
+    "circuit_open",
+    "model_stopped",
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One whole request: the model, the messages, and every parameter that can change the reply.
+
+    `messages` are {"role": …, "content": …} objects in order. Timeouts, retries, API base and keys are no part of it.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, str], ...]
+    parameters: Mapping[str, Any]
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
+        return canonical_json({**self.parameters, "model": self.model, "messages": self.messages})
+
+    @cached_property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the canonical JSON: the identity of the request."""
+        return hashlib.sha256(self.canonical).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered. Unknown token counts and costs are None."""
+
+    text: str | None
+    finish_reason: str | None = None
+    model_reported: str | None = None
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+    attempts: int = 1
+    error_kind: str | None = None  # only in recorded results, where no reply came
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that was given up on: what went wrong, after how many attempts, in the provider's words without keys."""
+
+    kind: FailureKind
+    message: str
+    attempts: int
+    latency_ms: float | None = None

@@ -1,0 +1,133 @@
+"""What a suite provides: one object of data and pure functions, by which flows, storage and reports serve any suite."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from contracts.contract import Contract
+from contracts.hashing import content_hash
+from metrics.definition import Metric
+from providers.request import Failure, Reply, Request
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One dataset item. `input` is text, or JSON where it has parts; `target` is JSON."""
+
+    suite: str
+    dataset: str
+    sample_id: str
+    input: str
+    target: str | None = None
+    label: str | None = None
+    category: str | None = None
+    severity: str | None = None
+    difficulty: str | None = None
+    cluster: str | None = None
+    note: str | None = None
+
+    @cached_property
+    def sample_hash(self) -> str:
+        """SHA-256 over everything that defines the sample: change its label, and it is another sample."""
+        return content_hash(
+            [
+                self.suite,
+                self.dataset,
+                self.sample_id,
+                self.input,
+                self.target,
+                self.label,
+                self.category,
+                self.severity,
+                self.difficulty,
+                self.cluster,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something in a source that did not become a sample, and why."""
+
+    where: str  # file and, where it helps, line or entry
+    reason: str  # a fixed phrase, so that it can be counted
+    payload: str | None = None  # the refused material, for quarantine; None where it was left out by design
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a source gave: the samples in order, and all that was left out."""
+
+    name: str
+    samples: tuple[Sample, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @cached_property
+    def version(self) -> str:
+        """SHA-256 over the sample hashes in order."""
+        return content_hash([sample.sample_hash for sample in self.samples])
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to be measured: a sample, answered by a model, judged by a judge or by rules."""
+
+    sample: Sample
+    model: str
+    judge: str | None = None
+    prompt_type: str = "direct"
+    replicate: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request with what came back for it."""
+
+    prompt_hash: str
+    outcome: Reply | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One line of recorded results: the item and the replies that were given, in the order of its conversation."""
+
+    item: Item
+    prompt_hashes: tuple[str, ...]
+    replies: tuple[Reply, ...]
+
+
+# Replies so far -> the next request, or None when the conversation is done. The first request goes to the subject
+# (or, where the material is already there, to the judge).
+Conversation = Callable[[Item, Sequence[Answered], Mapping[str, Any]], Request | None]
+
+# An item whose conversation is done -> its rows by table, or no rows where a failure says nothing about the model.
+Score = Callable[[Item, Sequence[Answered]], Mapping[str, Sequence[Mapping[str, Any]]]]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One evaluation suite, whole."""
+
+    name: str
+    title: str
+    baseline_models: tuple[str, ...]
+    starter: tuple[str, ...]  # the sources that a run without --dataset reads
+    read_dataset: Callable[[str], Dataset]  # a source, as `--dataset` takes it
+    converse: Conversation
+    score: Score
+    scorer_version: str  # changes whenever `score` can give another row for the same replies
+    results: Contract
+    metrics: tuple[Metric, ...]
+    read_recorded: Callable[[Mapping[str, Any]], Recorded]  # one line of `evalake import`; SourceError where it is bad
+    headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
+    details: tuple[Contract, ...] = ()  # further tables of its rows
+    baseline_judges: tuple[str, ...] = ()
+    prompt_types: tuple[str, ...] = ("direct",)
+    cluster: str | None = None  # the results column by which the bootstrap resamples
+    options: Mapping[str, Any] = field(default_factory=dict)  # defaults of its section in the configuration
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """The tables of this suite alone."""
+        return (self.results, *self.details)
