@@ -40,8 +40,8 @@ class Column:
 class Contract:
     """What a table is and what its rows must be.
 
-    `key` identifies a row. `partition_by` columns are functions of the key. A row in which `provisional_while_null`
-    is null stands only until a row of the same key that has a value there takes its place.
+    `key` identifies a row. `partition_by` columns are functions of the key. A row stays as it first landed, unless
+    `replaced_when` says (in SQL over `old` and `new`) when a later row of the same key takes its place.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Contract:
     row_rules: tuple[Rule, ...] = ()
     extra_table_rules: tuple[TableRule, ...] = ()
     partition_by: tuple[str, ...] = ()
-    provisional_while_null: str | None = None
+    replaced_when: str | None = None
     append_only: bool = False
 
     @cached_property

@@ -145,7 +145,7 @@ RUN_ITEMS = Contract(
     ("run_id", "item_id"),
     "What each run consists of: sample x model x judge x replicate, and the prompt hash of each call.",
     (hash_rule("item_id"), hash_rule("prompt_hash"), hash_rule("sample_hash"), not_negative("replicate")),
-    provisional_while_null="judge_hash",
+    replaced_when="old.judge_hash IS NULL AND new.judge_hash IS NOT NULL",
 )
 
 
@@ -193,7 +193,7 @@ RUNS = Contract(
         not_negative("cost_usd"),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
     ),
-    provisional_while_null="ended_at",
+    replaced_when="TRUE",
 )
 
 
