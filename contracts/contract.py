@@ -1,14 +1,20 @@
 """A contract: the row model of a table, its key, and every rule its rows are held to."""
 
+import re
 import types
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
+from contracts.errors import ContractError
 from contracts.rules import Dimension, Kind, Rule, Severity, TableKind, TableRule
+
+BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
 
 
 class Row(BaseModel):
@@ -29,6 +35,12 @@ class Column:
     type: Any  # the declared type without `| None`; a list type stays a list type
     nullable: bool
     description: str
+
+    @property
+    def base(self) -> type:
+        """The type without its details: str for a Literal, list for any list."""
+        origin = get_origin(self.type)
+        return str if origin is Literal else origin or self.type
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
@@ -54,10 +66,19 @@ class Contract:
     replaced_when: str | None = None
     append_only: bool = False
 
+    def __post_init__(self) -> None:
+        for flaw in _flaws(self):
+            raise ContractError(f"the contract of table {self.table} contradicts itself: {flaw}")
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns in the order of the row model."""
         return tuple(_columns(self.row))
+
+    @cached_property
+    def column(self) -> Mapping[str, Column]:
+        """The columns by name."""
+        return {column.name: column for column in self.columns}
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -93,3 +114,57 @@ def _rules_of_types(columns: tuple[Column, ...]) -> Iterator[Rule]:
             yield Rule(f"{name}_finite", name, Kind.FINITE, dimension=Dimension.ACCURACY)
         if column.allowed:
             yield Rule(f"{name}_known", name, Kind.ONE_OF, {"values": column.allowed}, Severity.ERROR)
+
+
+_COLUMN_TYPES: Mapping[Kind, tuple[type, ...]] = {
+    Kind.FINITE: (float,),
+    Kind.NOT_BLANK: (str,),
+    Kind.ONE_OF: (str,),
+    Kind.BETWEEN: (int, float),
+    Kind.MATCHES: (str,),
+    Kind.NOT_ABOVE: (int, float, datetime),
+    Kind.EMPTY: (list,),
+}
+
+
+def _flaws(contract: Contract) -> Iterator[str]:
+    columns = contract.column
+    for name, column in columns.items():
+        if name == BROKEN or not re.fullmatch("[a-z][a-z0-9_]*", name):
+            yield f"a column cannot be called {name}"
+        if column.base not in (str, int, float, bool, datetime, list):
+            yield f"no table can hold the type of the column {name}"
+    if not contract.key:
+        yield "it has no key"
+    for name in _columns_named_by(contract):
+        if name not in columns:
+            yield f"the row has no column {name}"
+    for name in contract.key:
+        if columns[name].nullable:
+            yield f"the key column {name} may be null"
+    for rule_id, count in Counter(_rule_ids(contract)).items():
+        if count > 1:
+            yield f"two rules are called {rule_id}"
+    for rule in contract.rules:
+        allowed, declared = _COLUMN_TYPES.get(rule.kind), columns[rule.column].base
+        if allowed and declared not in allowed:
+            yield f"the rule {rule.id} of kind {rule.kind} does not fit the type of {rule.column}"
+        if rule.kind is Kind.NOT_ABOVE and columns[rule.parameters["other"]].base is not declared:
+            yield f"the rule {rule.id} compares columns of different types"
+
+
+def _rule_ids(contract: Contract) -> Iterator[str]:
+    yield from (rule.id for rule in contract.rules)
+    yield from (rule.id for rule in contract.table_rules)
+
+
+def _columns_named_by(contract: Contract) -> Iterator[str]:
+    yield from contract.key
+    yield from contract.partition_by
+    for rule in contract.rules:
+        yield rule.column
+        if "other" in rule.parameters:
+            yield rule.parameters["other"]
+    for table_rule in contract.table_rules:
+        yield from table_rule.parameters.get("columns", ())
+        yield from (table_rule.parameters[name] for name in ("column", "group") if name in table_rule.parameters)

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from contracts.errors import ContractError
+from contracts.patterns import require_portable
+
 
 class Severity(StrEnum):
     """What a broken rule does: `warning` is counted, `error` quarantines the row, `critical` stops the publication."""
@@ -42,7 +45,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One demand on every row of a table. A null passes every kind but `present` and `present_when`."""
+    """One demand on every row of a table.
+
+    A null passes every kind but `present` and `present_when`; NaN breaks `finite`, `between` and `not_above`. Raises
+    ContractError where the parameters are not those of the kind, or a pattern is not portable.
+    """
 
     id: str
     column: str
@@ -50,6 +57,11 @@ class Rule:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     severity: Severity = Severity.ERROR
     dimension: Dimension = Dimension.CONFORMITY
+
+    def __post_init__(self) -> None:
+        _require_parameters(self)
+        if self.kind is Kind.MATCHES:
+            require_portable(self.parameters["pattern"])
 
 
 class TableKind(StrEnum):
@@ -69,3 +81,32 @@ class TableRule:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     severity: Severity = Severity.CRITICAL
     dimension: Dimension = Dimension.COVERAGE
+
+    def __post_init__(self) -> None:
+        _require_parameters(self)
+
+
+_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {
+    Kind.PRESENT: frozenset(),
+    Kind.FINITE: frozenset(),
+    Kind.NOT_BLANK: frozenset(),
+    Kind.ONE_OF: frozenset({"values"}),
+    Kind.BETWEEN: frozenset({"minimum", "maximum"}),
+    Kind.MATCHES: frozenset({"pattern"}),
+    Kind.NOT_ABOVE: frozenset({"other"}),
+    Kind.PRESENT_WHEN: frozenset({"other", "values"}),
+    Kind.ABSENT_WHEN: frozenset({"other", "values"}),
+    Kind.EMPTY: frozenset(),
+    TableKind.UNIQUE: frozenset({"columns"}),
+    TableKind.ROW_COUNT: frozenset({"minimum", "maximum"}),
+    TableKind.SHARE_BY_GROUP: frozenset({"column", "values", "group", "maximum"}),
+}
+
+
+def _require_parameters(rule: Rule | TableRule) -> None:
+    needed = _PARAMETERS[rule.kind]
+    if set(rule.parameters) != needed:
+        names = ", ".join(sorted(needed)) or "none"
+        raise ContractError(f"the rule {rule.id} of kind {rule.kind} takes exactly these parameters: {names}")
+    if needed == {"minimum", "maximum"} and all(bound is None for bound in rule.parameters.values()):
+        raise ContractError(f"the rule {rule.id} has no bound: give minimum, maximum or both")
