@@ -1,0 +1,1 @@
+"""The command_guard suite: does a model, used as a shell guard, block dangerous commands and pass harmless ones?"""

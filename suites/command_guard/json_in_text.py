@@ -1,0 +1,115 @@
+"""Find the well-formed JSON objects in a text that may be anything, in time linear in its length.
+
+A model's reply may hold JSON between prose, in fences, cut off, nested beyond any recursion limit, or be made to wear a
+parser out. So this walks the JSON grammar (RFC 8259) with a stack of its own. What fails while an object is being read
+fails for every container open at that moment, and none of them is tried again.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+_KEY = re.compile(rf"({_STRING})[ \t\n\r]*+:[ \t\n\r]*+")
+_SCALAR = re.compile(rf"({_STRING})|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null")
+_OBJECT_START = re.compile(r'\{(?=[ \t\n\r]*+["}])')
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A well-formed object text[start:end], and the strings that it holds under the wanted key, in order."""
+
+    start: int
+    end: int
+    strings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Container:
+    start: int
+    closing: str  # "}", "}}" or "]"
+    strings: list[str] = field(default_factory=list)
+
+
+def find_objects(text: str, key: str) -> Iterator[Found]:
+    """The well-formed JSON objects of `text` that hold a string under `key`, at any depth, in the order they begin.
+
+    Braces may be doubled, as a model leaves them that imitates a template: `{{"a": 1}}` is `{"a": 1}`. What stands
+    inside a JSON string is text, and no object, as long as what the string is part of is well-formed. Every value of a
+    repeated key is reported. Never raises.
+    """
+    broken: set[int] = set()
+    position = 0
+    while match := _OBJECT_START.search(text, position):
+        brace = match.start()
+        position = brace + 1
+        doubled = brace > 0 and text[brace - 1] == "{"
+        for start, closing in (((brace - 1, "}}"),) if doubled else ()) + ((brace, "}"),):
+            if start in broken:
+                continue
+            read = _read(text, start, closing, key, broken)
+            if read is not None:
+                end, found = read
+                yield from sorted(found, key=lambda each: each.start)
+                position = end
+                break
+
+
+def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:
+    """The end of the object that begins at `start`, and all that was found in it; None where it is not well-formed."""
+    open_containers = [_Container(start, closing)]
+    found: list[Found] = []
+    position = start + len(closing)
+    fresh = True  # nothing has been read in the innermost container yet
+    while open_containers:
+        innermost = open_containers[-1]
+        position = _after_space(text, position)
+        if text.startswith(innermost.closing, position):
+            position += len(innermost.closing)
+            open_containers.pop()
+            if innermost.strings:
+                found.append(Found(innermost.start, position, tuple(innermost.strings)))
+            fresh = False
+            continue
+        if not fresh:
+            if not text.startswith(",", position):
+                break
+            position = _after_space(text, position + 1)
+        wanted = False
+        if innermost.closing != "]":
+            name = _KEY.match(text, position)
+            if name is None:
+                break
+            wanted = _content(name[1]) == key
+            position = name.end()
+        fresh = False
+        if text.startswith(("{", "["), position):
+            opening = "[" if text[position] == "[" else "{{" if text.startswith("{{", position) else "{"
+            if position in broken:
+                break
+            open_containers.append(_Container(position, {"[": "]", "{": "}", "{{": "}}"}[opening]))
+            position += len(opening)
+            fresh = True
+            continue
+        scalar = _SCALAR.match(text, position)
+        if scalar is None:
+            break
+        if wanted and scalar[1] is not None:
+            innermost.strings.append(_content(scalar[1]))
+        position = scalar.end()
+    if open_containers:
+        broken.update(container.start for container in open_containers)
+        return None
+    return position, found
+
+
+def _after_space(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return position if space is None else space.end()
+
+
+def _content(string: str) -> str:
+    """What a JSON string token says."""
+    return str(json.loads(string)) if "\\" in string else string[1:-1]
