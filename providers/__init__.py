@@ -1,0 +1,1 @@
+"""How a model is called: requests, clients, limits and embedded baselines."""

@@ -1,0 +1,1 @@
+"""Embedded rule-based models that answer in the process, without a network."""

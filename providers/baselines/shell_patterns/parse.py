@@ -1,0 +1,287 @@
+"""Turns shell text into the small model, with tree-sitter's bash grammar.
+
+Tree-sitter recovers from errors, so a script with a syntax error still gives its readable commands; the script is then
+marked incomplete and the caller adds the lexical view.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from providers.baselines.shell_patterns.model import Assignment, Command, Redirect, Script, Word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_BYTES: Final = 8_192
+"""Longer text is not given to the grammar: its error recovery is quadratic on hostile input."""
+MAX_DEPTH: Final = 48
+MAX_COMMANDS: Final = 400
+MAX_EXPANSION: Final = 16_384
+"""Upper bound on a word after variables were filled in, so that doubling assignments stay harmless."""
+
+_ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
+_ANSI: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
+_BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
+_MAX_UPSTREAM: Final = 6
+_FIELD_SEPARATOR: Final = "\x00"
+"""Stands for an unquoted `$IFS` until the word is split there."""
+_COMPOUND: Final = frozenset({"subshell", "compound_statement", "if_statement", "while_statement", "for_statement", "case_statement"})
+
+
+def parse(text: str, variables: dict[str, str] | None = None) -> Script:
+    """The simple commands of `text`; `variables` are known shell variables and collect the literal assignments."""
+    source = text.encode("utf-8", "replace")
+    if len(source) > MAX_BYTES:
+        return Script((), complete=False)
+    root = _parser().parse(source).root_node
+    reader = _Reader(source, {} if variables is None else variables)
+    reader.statement(root, 0)
+    return Script(tuple(reader.found), complete=reader.complete and not root.has_error)
+
+
+@cache
+def _parser() -> Parser:
+    # Imported here so that the package costs nothing until a command is judged.
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+class _Reader:
+    """Walks one syntax tree; `found` collects every command in reading order."""
+
+    def __init__(self, source: bytes, variables: dict[str, str]) -> None:
+        self.source = source
+        self.variables = variables
+        self.found: list[Command] = []
+        self.complete = True
+
+    # ---- statements -------------------------------------------------------------------------------------------
+
+    def statement(self, node: Node, depth: int) -> list[int]:
+        """Reads a statement; the answer is the positions in `found` of the commands whose streams are the statement's."""
+        if depth > MAX_DEPTH or len(self.found) >= MAX_COMMANDS:
+            self.complete = False
+            return []
+        match node.type:
+            case "command" | "declaration_command" | "unset_command" | "test_command":
+                return [self._command(node, depth)]
+            case "variable_assignment":
+                return [self._add(Command(assignments=(self._assignment(node, depth),)))]
+            case "pipeline":
+                return self._pipeline(node.named_children, [], depth)
+            case "redirected_statement":
+                return self._redirected(node, depth)
+            case "file_redirect":
+                return [self._add(Command(redirects=(self._redirect(node, depth),)))]
+            case "for_statement":
+                self._bind_loop(node, depth)
+            case "comment" | "heredoc_body" | "string_content":
+                return []
+            case _:
+                pass
+        positions: list[int] = []
+        for child in node.named_children:
+            positions += self.statement(child, depth + 1)
+        return positions
+
+    def _add(self, command: Command) -> int:
+        self.found.append(command)
+        return len(self.found) - 1
+
+    def _pipeline(self, stages: Iterable[Node], before: list[int], depth: int) -> list[int]:
+        streams: list[int] = list(before)
+        previous = before
+        for stage in stages:
+            positions = self.statement(stage, depth + 1)
+            upstream = tuple(self.found[position] for position in streams[-_MAX_UPSTREAM:])
+            for position in previous:
+                self.found[position] = replace(self.found[position], downstream=True)
+            previous = positions
+            for position in positions:
+                command = self.found[position]
+                self.found[position] = replace(command, upstream=upstream + command.upstream)
+            streams = streams + positions
+        return streams
+
+    def _redirected(self, node: Node, depth: int) -> list[int]:
+        redirects: list[Redirect] = []
+        stdin: str | None = None
+        positions: list[int] = []
+        tails: list[Node] = []
+        compound = False
+        for child in node.named_children:
+            if child.type == "file_redirect":
+                redirects.append(self._redirect(child, depth))
+            elif child.type == "herestring_redirect":
+                stdin = "".join(self._word(part, depth).text for part in child.named_children)
+            elif child.type == "heredoc_redirect":
+                stdin, more, more_tails = self._heredoc(child, depth)
+                redirects += more
+                tails += more_tails
+            else:
+                compound = child.type in _COMPOUND
+                positions += self.statement(child, depth + 1)
+        if not positions:
+            positions = [self._add(Command())]
+        for position in positions if compound else positions[-1:]:
+            command = self.found[position]
+            text = command.stdin if stdin is None else stdin
+            self.found[position] = replace(command, redirects=command.redirects + tuple(redirects), stdin=text)
+        return self._pipeline(tails, positions, depth) if tails else positions
+
+    def _heredoc(self, node: Node, depth: int) -> tuple[str, list[Redirect], list[Node]]:
+        """Body text, redirections and further pipeline stages, which the grammar all hangs below the `<<`."""
+        body = ""
+        redirects: list[Redirect] = []
+        tails: list[Node] = []
+        for child in node.named_children:
+            if child.type == "heredoc_body":
+                body = self._raw(child)
+                for part in child.named_children:
+                    if part.type == "command_substitution":
+                        self.statement(part, depth + 1)
+            elif child.type == "file_redirect":
+                redirects.append(self._redirect(child, depth))
+            elif child.type == "pipeline":
+                tails += child.named_children
+            elif child.type in {"command", "list"}:
+                self.statement(child, depth + 1)
+        return body, redirects, tails
+
+    def _bind_loop(self, node: Node, depth: int) -> None:
+        variable = node.child_by_field_name("variable")
+        values = [self._word(child, depth).text for child in node.children_by_field_name("value")]
+        if variable is not None and values:
+            self.variables[self._raw(variable)] = " ".join(values)[:MAX_EXPANSION]
+
+    # ---- commands ---------------------------------------------------------------------------------------------
+
+    def _command(self, node: Node, depth: int) -> int:
+        words: list[Word] = []
+        assignments: list[Assignment] = []
+        redirects: list[Redirect] = []
+        stdin: str | None = None
+        if node.type in {"declaration_command", "unset_command"} and node.children:
+            words.append(Word(self._raw(node.children[0])))
+        if node.type == "test_command":
+            words.append(Word("[["))
+        for child in node.named_children:
+            match child.type:
+                case "variable_assignment":
+                    assignments.append(self._assignment(child, depth))
+                case "file_redirect":
+                    redirects.append(self._redirect(child, depth))
+                case "herestring_redirect":
+                    stdin = "".join(self._word(part, depth).text for part in child.named_children)
+                case "command_name":
+                    words += self._words(child, depth)
+                case _:
+                    words += self._words(child, depth)
+        return self._add(Command(tuple(words), tuple(assignments), tuple(redirects), stdin))
+
+    def _assignment(self, node: Node, depth: int) -> Assignment:
+        name = node.child_by_field_name("name")
+        value = node.child_by_field_name("value")
+        word = Word("") if value is None else self._word(value, depth)
+        label = "" if name is None else self._raw(name)
+        if not word.inner:
+            self.variables[label] = word.text.replace(_FIELD_SEPARATOR, " ")[:MAX_EXPANSION]
+        return Assignment(label, word)
+
+    def _redirect(self, node: Node, depth: int) -> Redirect:
+        # Anything before the target is the descriptor or the operator; errors such as the grammar's reading of `<>` too.
+        named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
+        target = self._word(named[0], depth) if named else Word("")
+        operator = "".join(self._raw(child) for child in node.children if child not in named)
+        return Redirect(operator.lstrip("0123456789"), target)
+
+    # ---- words ------------------------------------------------------------------------------------------------
+
+    def _words(self, node: Node, depth: int) -> list[Word]:
+        """A word, or several where an unquoted `$IFS` or `{a,b}` makes them."""
+        word = self._word(node, depth)
+        parts = [part for part in word.text.split(_FIELD_SEPARATOR) if part] if _FIELD_SEPARATOR in word.text else [word.text]
+        if node.type in {"concatenation", "word", "command_name"} and "{" in self._raw(node):
+            parts = [piece for part in parts for piece in expand_braces(part)]
+        return [Word(part, word.inner) for part in parts]
+
+    def _word(self, node: Node, depth: int) -> Word:
+        before = len(self.found)
+        text = self._text(node, depth)
+        return Word(text[:MAX_EXPANSION], tuple(self.found[before:]))
+
+    def _text(self, node: Node, depth: int) -> str:
+        if depth > MAX_DEPTH:
+            self.complete = False
+            return self._raw(node)
+        match node.type:
+            case "raw_string":
+                return self._raw(node)[1:-1]
+            case "ansi_c_string":
+                return _ANSI.sub(_ansi_character, self._raw(node)[2:-1])
+            case "string":
+                return self._joined(node, depth)[1:-1].replace(_FIELD_SEPARATOR, " ")
+            case "string_content":
+                return re.sub(r'\\(["$`\\])|\\\n', r"\1", self._raw(node))
+            case "word" | "extglob_pattern" | "regex":
+                return re.sub(r"\\\n|\\(.)", r"\1", self._raw(node))
+            case "simple_expansion" | "expansion":
+                return self._expansion(node, depth)
+            case "command_substitution" | "process_substitution":
+                self.statement(node, depth + 1)
+                return self._raw(node)
+            case _ if node.named_child_count:
+                return self._joined(node, depth)
+            case _:
+                return self._raw(node)
+
+    def _joined(self, node: Node, depth: int) -> str:
+        # The grammar leaves blanks between the parts of a string out of the tree: take them from the source.
+        pieces: list[str] = []
+        position = node.start_byte
+        for child in node.children:
+            pieces.append(self.source[position : child.start_byte].decode("utf-8", "replace"))
+            pieces.append(self._text(child, depth + 1))
+            position = child.end_byte
+        pieces.append(self.source[position : node.end_byte].decode("utf-8", "replace"))
+        return "".join(pieces)[:MAX_EXPANSION]
+
+    def _expansion(self, node: Node, depth: int) -> str:
+        named = node.named_children
+        name = self._raw(named[0]) if named and named[0].type == "variable_name" else ""
+        if name == "IFS":
+            return _FIELD_SEPARATOR
+        if name in self.variables:
+            return self.variables[name]
+        if node.type == "expansion" and len(named) > 1:
+            default = self._text(named[1], depth + 1)
+            if any(child.type in {":-", "-", ":=", "="} for child in node.children):
+                return default
+        return self._raw(node)
+
+    def _raw(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _ansi_character(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if code[0] in "xu" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    if code[0] in "01234567":
+        return chr(int(code, 8) & 0xFF)
+    return _ANSI_ESCAPES.get(code, code)
+
+
+def expand_braces(text: str) -> list[str]:
+    """`a{b,c}d` as the shell expands it, one level and at most 64 words."""
+    match = _BRACES.fullmatch(text)
+    if match is None:
+        return [text]
+    return [match.group(1) + middle + match.group(3) for middle in match.group(2).split(",")[:64]]
