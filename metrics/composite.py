@@ -1,0 +1,107 @@
+"""Composite metrics: everything that is a function of sums over samples, from a ratio to a weighted index."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from contracts.errors import MetricError
+from metrics.estimators import every_row
+from metrics.intervals import Array, Integers
+
+Sums = Mapping[str, Array]
+"""The sums by name, each of shape [draws]; [draws, labels] in a composite with `by`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """A statistic `function` of sums over samples, with a percentile bootstrap over samples.
+
+    sums      what each row contributes to each sum; a null contributes nothing
+    function  from the sums to the statistic, shape [draws]. It is called on the actual sums (draws = 1) for the value,
+              and on resampled ones for the interval; it may divide freely, as NaN and infinite mean undefined. A named
+              function, or `functools.partial` or a frozen dataclass around one where it has parameters.
+    n         what each row contributes to the denominator; with a total below 2 there is no se and no interval
+    by        a label: every sum becomes one sum per label that occurs in the group (rows without one have a label of
+              their own, the first), as for macro averages and calibration bins
+    bins      makes the labels from the group's own data instead: (values of `by`, how many rows have each) -> bin
+              numbers; equal values must get equal bins. Bins stay fixed while rows are resampled.
+    strata    rows are resampled within each stratum, so that its size is fixed as it was by design
+    standard_error  a formula from the actual sums where one is prescribed; otherwise the draws' standard deviation
+    """
+
+    counted: ClassVar[frozenset[str]] = frozenset({"n"})
+    function: Callable[[Sums], Array]
+    sums: Mapping[str, pl.Expr]
+    n: pl.Expr = field(default_factory=every_row)
+    by: pl.Expr | None = None
+    bins: Callable[[Array, Array], Integers] | None = None
+    strata: pl.Expr | None = None
+    standard_error: Callable[[Sums], Array] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.sums:
+            raise MetricError("A composite metric needs at least one sum.")
+        if self.bins is not None and self.by is None:
+            raise MetricError("A composite metric with bins needs the values to bin: give `by`.")
+
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        given = {"n": self.n, "by": self.by, "strata": self.strata}
+        return {f"sum {k}": v for k, v in self.sums.items()} | {k: v for k, v in given.items() if v is not None}
+
+    def evaluate(self, function: Callable[[Sums], Array], sums: Array) -> Array:
+        """`function` of sums [draws, labels, names] in the order of `self.sums`: shape [draws], NaN where undefined."""
+        named = {name: sums[:, :, j] if self.by is not None else sums[:, 0, j] for j, name in enumerate(self.sums)}
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(named), dtype=np.float64)
+        if result.shape != sums.shape[:1]:
+            raise MetricError(f"its function must return one number per draw, {sums.shape[:1]}, not {result.shape}")
+        return np.where(np.isfinite(result), result, np.nan)
+
+
+def mean_defined(values: Array) -> Array:
+    """Mean over the last axis of what is defined (not NaN); NaN where nothing is."""
+    defined = ~np.isnan(values)
+    return np.asarray(np.where(defined, values, 0.0).sum(axis=-1) / defined.sum(axis=-1))
+
+
+def _quotient(s: Sums) -> Array:
+    return s["numerator"] / s["denominator"]
+
+
+def ratio(numerator: pl.Expr, denominator: pl.Expr, n: pl.Expr | None = None) -> Composite:
+    """Sum of `numerator` over sum of `denominator`, resampling whole rows.
+
+    For ratios that are not proportions (findings per sample) or whose weights are not counts, and for proportions of
+    units that hang together within a row. n is the denominator, unless given: a weighted ratio counts its rows.
+    """
+    return Composite(_quotient, {"numerator": numerator, "denominator": denominator}, n=denominator if n is None else n)
+
+
+def _mean_of_rates(s: Sums) -> Array:
+    return mean_defined(s["successes"] / s["of"])
+
+
+def macro_average(successes: pl.Expr, of: pl.Expr, by: pl.Expr) -> Composite:
+    """Unweighted mean of the rates of the labels `by`; rows without a label are left out. n is the rows `of`."""
+    counted = of & by.is_not_null()
+    return Composite(_mean_of_rates, {"successes": successes & counted, "of": counted}, n=counted, by=by)
+
+
+def _population_std(s: Sums) -> Array:
+    mean, mean_square = s["value"] / s["n"], s["square"] / s["n"]
+    variance = mean_square - mean**2
+    rounding = 1e-14 * mean_square
+    return np.sqrt(np.where(variance > rounding, variance, 0.0) + 0 * mean)
+
+
+def population_std(value: pl.Expr, where: pl.Expr | None = None) -> Composite:
+    """The population's standard deviation (ddof 0) over the rows `where` that have a value.
+
+    From sums of values and squares; a variance that is rounding error alone counts as none.
+    """
+    known = value.is_not_null() if where is None else where & value.is_not_null()
+    values = pl.when(known).then(value).cast(pl.Float64)
+    return Composite(_population_std, {"n": known, "value": values, "square": values**2}, n=known)
