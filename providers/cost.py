@@ -1,0 +1,69 @@
+"""What a call cost: tokens times price, cached and reasoning tokens included. Unknown stays None."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from contracts.configuration import Price
+from providers.litellm_setup import load
+
+BASELINE_PREFIX = "baseline/"
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts of one call. Cached tokens are part of the input, reasoning tokens of the output; None: unknown."""
+
+    input: int | None = None
+    output: int | None = None
+    cached_input: int | None = None
+    reasoning: int | None = None
+    cache_written: int | None = (
+        None  # part of the input that the provider stored, which some bill at a price of its own
+    )
+
+
+def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | None:
+    """US dollars for one call of `model`, by `price` or else by LiteLLM's price table.
+
+    None where the price or the token counts are unknown or impossible; 0.0 for the embedded baselines.
+    """
+    if model.startswith(BASELINE_PREFIX):
+        return 0.0
+    if tokens.input is None or tokens.output is None or tokens.input < 0 or tokens.output < 0:
+        return None
+    cached = min(max(tokens.cached_input or 0, 0), tokens.input)
+    if price is not None:
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        fresh = tokens.input - cached
+        # Reasoning tokens are output tokens, and are in that count already.
+        return (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
+    return _by_table(model, tokens, tokens.input, tokens.output, cached)
+
+
+def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int, cached: int) -> float | None:
+    """By LiteLLM's table, which also knows tiers, cache writes and reasoning prices."""
+    litellm = load()
+    if not _has_price(model):
+        return None
+    usage = litellm.Usage(
+        prompt_tokens=input_tokens,
+        completion_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
+        prompt_tokens_details={"cached_tokens": cached},
+        reasoning_tokens=min(max(tokens.reasoning or 0, 0), output_tokens),
+        cache_creation_input_tokens=max(tokens.cache_written or 0, 0),
+    )
+    prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
+    return float(prompt + completion)
+
+
+@cache
+def _has_price(model: str) -> bool:
+    """Whether LiteLLM's table itself states both prices; its helpers would take a missing one for 0."""
+    table = load().model_cost
+    provider, _, name = model.partition("/")
+    entry = table.get(model)
+    if entry is None and table.get(name, {}).get("litellm_provider") == provider:
+        entry = table[name]
+    return entry is not None and all(entry.get(f"{side}_cost_per_token") is not None for side in ("input", "output"))
