@@ -112,7 +112,8 @@ def keeps(rule: Rule, contract: Contract) -> pl.Expr:
 def result_of(rule: Rule | TableRule, checked: int, failed: int, passed: bool | None = None) -> RuleResult:
     """The result of a rule that `failed` of `checked` rows broke; `passed` where that alone does not tell."""
     kept = failed == 0 if passed is None else passed
-    message = None if kept else f"{failed} of {checked} rows break the rule that {describe(rule)}"
+    which = f"{failed} of {checked} rows break" if failed else f"a table of {checked} rows breaks"
+    message = None if kept else f"{which} the rule that {describe(rule)}"
     return RuleResult(rule.id, rule.severity, rule.dimension, kept, checked, failed, message)
 
 
@@ -133,8 +134,10 @@ def _table_result(frame: pl.DataFrame, rule: TableRule) -> RuleResult:
     parameters = rule.parameters
     match rule.kind:
         case TableKind.UNIQUE:
-            repeated = frame.select(pl.struct(parameters["columns"]).is_duplicated().sum()).item()
-            return result_of(rule, frame.height, repeated)
+            # As in SQL, a row with a null in its key is like no other.
+            known = pl.all_horizontal(pl.col(name).is_not_null() for name in parameters["columns"])
+            repeated = pl.struct(parameters["columns"]).is_duplicated() & known
+            return result_of(rule, frame.height, frame.select(repeated.sum()).item())
         case TableKind.ROW_COUNT:
             minimum, maximum = parameters["minimum"], parameters["maximum"]
             enough = minimum is None or frame.height >= minimum
