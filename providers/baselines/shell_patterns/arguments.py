@@ -10,7 +10,7 @@ from typing import Final
 
 from providers.baselines.shell_patterns.model import Assignment, Command, Word
 from providers.baselines.shell_patterns.rules.languages import INTERPRETERS
-from providers.baselines.shell_patterns.rules.programs import SHELLS, SUBCOMMAND_WRAPPERS, WRAPPERS, Wrapper
+from providers.baselines.shell_patterns.rules.programs import SHELLS, SUBCOMMAND_WRAPPERS, WRAPPERS, Wrapper, names
 from providers.baselines.shell_patterns.scope import MAX_TEXT
 
 _VERSION: Final = re.compile(r"-?\d[\d.]*$")
@@ -52,7 +52,9 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
                 yield tail
             elif argument[:2] in options:
                 yield argument[2:]
-            elif following is not None and len(argument) < 8 and argument[1:].isalpha() and f"-{argument[-1]}" in options:
+            elif (
+                following is not None and len(argument) < 8 and argument[1:].isalpha() and f"-{argument[-1]}" in options
+            ):
                 yield following
         elif argument[:1] == "+" and "+" in options:
             yield argument[1:]
@@ -77,10 +79,8 @@ def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> 
 def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
     """The wrapper that the command is, and at which word its own arguments begin."""
     name = program(command)
-    subcommands = SUBCOMMAND_WRAPPERS.get(name, {})
-    for phrase, wrapper in subcommands.items():
-        parts = phrase.split()
-        for start in range(1, min(len(command.texts), 6)):
+    for known, parts, wrapper in SUBCOMMAND_WRAPPERS:
+        for start in range(1, min(len(command.texts), 6)) if name in known else ():
             if list(command.texts[start : start + len(parts)]) == parts:
                 return wrapper, start + len(parts)
     found = WRAPPERS.get(name)
@@ -103,7 +103,7 @@ def behind_wrapper(command: Command) -> Command | None:
         if text == "--":
             position += 1
             break
-        if text in wrapper.values:
+        if text in names(wrapper.values):
             position += 2
         elif text[:1] in {"-", "+"} and len(text) > 1:
             position += 1

@@ -1,7 +1,7 @@
-"""A conservative lexical view of text that does not parse: commands cut at every operator, quotes removed as far as they close.
+"""A conservative lexical view of text that does not parse: commands cut at every operator, quotes removed.
 
-It never fails and is linear in the text, but sees neither substitutions nor here-documents as what they are: their content
-shows up as commands of its own, which is the safe side.
+It never fails and is linear in the text. What stands in substitutions and here-documents shows up as commands of
+its own, which is the safe side.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lexical(text: str) -> Script:
             piped = separator == "|"
             command = Command(tuple(words), tuple(assignments), tuple(redirects), upstream=upstream, downstream=piped)
             commands.append(command)
-            upstream = (upstream + (command,))[-4:] if piped else ()
+            upstream = (*upstream, command)[-4:] if piped else ()
             words.clear()
             assignments.clear()
             redirects.clear()

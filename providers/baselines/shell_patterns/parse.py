@@ -24,13 +24,25 @@ MAX_COMMANDS: Final = 400
 MAX_EXPANSION: Final = 16_384
 """Upper bound on a word after variables were filled in, so that doubling assignments stay harmless."""
 
-_ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
+_ANSI_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "e": "\x1b",
+    "E": "\x1b",
+}
 _ANSI: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
 _MAX_UPSTREAM: Final = 6
 _FIELD_SEPARATOR: Final = "\x00"
 """Stands for an unquoted `$IFS` until the word is split there."""
-_COMPOUND: Final = frozenset({"subshell", "compound_statement", "if_statement", "while_statement", "for_statement", "case_statement"})
+_COMPOUND: Final = frozenset(
+    {"subshell", "compound_statement", "if_statement", "while_statement", "for_statement", "case_statement"}
+)
 
 
 def parse(text: str, variables: dict[str, str] | None = None) -> Script:
@@ -65,7 +77,7 @@ class _Reader:
     # ---- statements -------------------------------------------------------------------------------------------
 
     def statement(self, node: Node, depth: int) -> list[int]:
-        """Reads a statement; the answer is the positions in `found` of the commands whose streams are the statement's."""
+        """Reads a statement; answers with the positions of the commands whose streams are its own."""
         if depth > MAX_DEPTH or len(self.found) >= MAX_COMMANDS:
             self.complete = False
             return []
@@ -196,7 +208,7 @@ class _Reader:
         return Assignment(label, word)
 
     def _redirect(self, node: Node, depth: int) -> Redirect:
-        # Anything before the target is the descriptor or the operator; errors such as the grammar's reading of `<>` too.
+        # What stands before the target is the descriptor or the operator; so is the error that the grammar makes of `<>`.
         named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
         target = self._word(named[0], depth) if named else Word("")
         operator = "".join(self._raw(child) for child in node.children if child not in named)
@@ -207,7 +219,11 @@ class _Reader:
     def _words(self, node: Node, depth: int) -> list[Word]:
         """A word, or several where an unquoted `$IFS` or `{a,b}` makes them."""
         word = self._word(node, depth)
-        parts = [part for part in word.text.split(_FIELD_SEPARATOR) if part] if _FIELD_SEPARATOR in word.text else [word.text]
+        parts = (
+            [part for part in word.text.split(_FIELD_SEPARATOR) if part]
+            if _FIELD_SEPARATOR in word.text
+            else [word.text]
+        )
         if node.type in {"concatenation", "word", "command_name"} and "{" in self._raw(node):
             parts = [piece for part in parts for piece in expand_braces(part)]
         return [Word(part, word.inner) for part in parts]

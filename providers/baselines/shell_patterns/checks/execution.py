@@ -14,8 +14,12 @@ from providers.baselines.shell_patterns.scope import MAX_TEXT, Scope, block, war
 _CODE_FLAG: Final = re.compile(r"[-+][a-zA-Z]*c[a-zA-Z]*")
 _FROM_POSITION: Final = re.compile(r"^\s*(?:exec\s+)?[\"']?\$(?:[0@*1]|\{[0@*1]\})")
 _SETTING_PREFIX: Final = re.compile(r"^(?:exec=|execute[:(-]|execute-silent[:(]|become[:(]|!|\|)\s*")
-_FLAGS_THAT_RUN: Final = re.compile(r"--require|--import|-r\s|javaagent|(?:^|\s)-[dMmeE]|--eval|\$\(|`|checkpoint|OnError|OnOutOf")
-_KNOWN_LIBRARY: Final = re.compile(r"^$|lib(?:jemalloc|tcmalloc|asan|tsan|mimalloc|eatmydata|fakeroot|faketime|nss_wrapper|gtk3-nocsd|SegFault)[\w.-]*$")
+_FLAGS_THAT_RUN: Final = re.compile(
+    r"--require|--import|-r\s|javaagent|(?:^|\s)-[dMmeE]|--eval|\$\(|`|checkpoint|OnError|OnOutOf"
+)
+_KNOWN_LIBRARY: Final = re.compile(
+    r"^$|lib(?:jemalloc|tcmalloc|asan|tsan|mimalloc|eatmydata|fakeroot|faketime|nss_wrapper|gtk3-nocsd|SegFault)[\w.-]*$"
+)
 _HIDES: Final = programs.names("base64 base32 xxd rev tr printf echo curl wget openssl nc cut sed awk dig gunzip hex")
 _SHEBANG: Final = re.compile(r"^#![^\n]*")
 
@@ -68,7 +72,12 @@ def _reads_stdin(command: Command, scope: Scope) -> Decision | None:
     if command.stdin is not None:
         return scope.judge(command.stdin)
     for redirect in command.redirects:
-        if not redirect.writes and not redirect.target.text.isdigit() and "&" not in redirect.operator and "tty" not in redirect.target.text:
+        if (
+            not redirect.writes
+            and not redirect.target.text.isdigit()
+            and "&" not in redirect.operator
+            and "tty" not in redirect.target.text
+        ):
             return warn("script-from-file", "A shell runs the content of a file.", 0.5)
     if not command.upstream:
         return None
@@ -93,12 +102,20 @@ def evaluates(command: Command, scope: Scope) -> Decision | None:
             return fed
         target = command.arguments[0]
         if name == "eval" and not any(word.inner for word in command.words[1:]):
-            return scope.judge(" ".join(command.arguments)) if "$" not in target else warn("eval", "It runs text that is computed.", 0.6)
+            return (
+                scope.judge(" ".join(command.arguments))
+                if "$" not in target
+                else warn("eval", "It runs text that is computed.", 0.6)
+            )
         if name == "trap":
             return scope.judge(target) if len(command.arguments) > 1 else None
         if name in {"source", "."} and target in scope.planted:
             return scope.judge(scope.planted[target])
-        return warn("scratch-script", "It runs a script from a scratch folder.", 0.5) if paths.SCRATCH.match(target) else None
+        return (
+            warn("scratch-script", "It runs a script from a scratch folder.", 0.5)
+            if paths.SCRATCH.match(target)
+            else None
+        )
     first = command.path
     if first.startswith(("$(", "`")) and command.words[0].inner:
         if any(program(part) in _HIDES for part in command.words[0].inner):
@@ -125,17 +142,27 @@ def wraps_shell(command: Command, scope: Scope) -> Decision | None:
     text = joined(command)
     if name in options.OPENS_SHELL and not re.search(options.OPENS_SHELL[name], text):
         return block("shell", f"`{name}` opens a new shell.", 0.85)
-    if (found := wrapper_of(command)) is None or (len(command.arguments) == 1 and command.arguments[0] in programs.VERSION_FLAGS):
+    if (found := wrapper_of(command)) is None or (
+        len(command.arguments) == 1 and command.arguments[0] in programs.VERSION_FLAGS
+    ):
         return None
     wrapper, start = found
     arguments = command.arguments[start - 1 :]
-    if wrapper.shell and any(argument in wrapper.shell for argument in arguments):
+    if wrapper.shell and any(argument in programs.names(wrapper.shell) for argument in arguments):
         return block("shell", f"`{name}` is asked for a shell.", 0.92)
-    if (code := next(option_values(arguments, wrapper.code), None)) is not None:
+    if (code := next(option_values(arguments, programs.names(wrapper.code)), None)) is not None:
         decision = scope.judge(code)
-        return decision if decision.action != "ALLOW" or not wrapper.privileged else warn("privileged", f"`{name}` runs a command with other rights.", 0.6)
-    left = operands(arguments, wrapper.values)
-    if wrapper.bare_shell and len(left) <= wrapper.operands and not re.search(r"(?:^|\s)-(?:-help|-version|-list|-replay|h|V|l)\b", text):
+        return (
+            decision
+            if decision.action != "ALLOW" or not wrapper.privileged
+            else warn("privileged", f"`{name}` runs a command with other rights.", 0.6)
+        )
+    left = operands(arguments, programs.names(wrapper.values))
+    if (
+        wrapper.bare_shell
+        and len(left) <= wrapper.operands
+        and not re.search(r"(?:^|\s)-(?:-help|-version|-list|-replay|h|V|l)\b", text)
+    ):
         return block("shell", f"`{name}` without a command starts a shell.", 0.85)
     if wrapper.privileged:
         return warn("privileged", f"`{name}` runs a command with other rights.", 0.6)
@@ -151,7 +178,9 @@ def sets_environment(command: Command, scope: Scope) -> Decision | None:
         if name in options.SEARCH_PATH_ENVIRONMENT and re.search(r"(?:^|:)(?:/tmp|/dev/shm|/var/tmp)(?:[/:]|$)", value):
             return block("search-path", f"{name} contains a folder that anybody can write to.", 0.8)
         runs = name in options.RUNS_FROM_ENVIRONMENT or options.RUNS_BY_NAME.match(name[:64])
-        if runs and (decision := _helper(value, scope, f"{name} makes programs run this command.", "environment-command")):
+        if runs and (
+            decision := _helper(value, scope, f"{name} makes programs run this command.", "environment-command")
+        ):
             return decision
     return None
 
@@ -178,7 +207,7 @@ def option_runs_command(command: Command, scope: Scope) -> Decision | None:
     name = program(command)
     arguments = command.arguments
     if name in options.COMMAND_OPTIONS:
-        for value in option_values(arguments, _option_names(name)):
+        for value in option_values(arguments, options.COMMAND_OPTIONS[name]):
             if decision := _helper(_exec_part(value), scope, f"`{name}` is told to run a command.", "option-command"):
                 return decision
     if name in options.SETTING_PROGRAMS:
@@ -192,10 +221,6 @@ def option_runs_command(command: Command, scope: Scope) -> Decision | None:
             if decision := _helper(value, scope, f"A setting of `{name}` runs a command.", "setting-command"):
                 return decision
     return None
-
-
-def _option_names(name: str) -> frozenset[str]:
-    return frozenset(options.COMMAND_OPTIONS[name].split())
 
 
 def _exec_part(value: str) -> str:
@@ -212,14 +237,19 @@ def runs_inline_code(command: Command, scope: Scope) -> Decision | None:
         return None
     language_name, flags = entry
     arguments = command.arguments
-    pieces = list(option_values(arguments, frozenset(flags.split()))) if flags else list(arguments)
+    pieces = list(option_values(arguments, programs.names(flags))) if flags else list(arguments)
     has_file = any(not text.startswith("-") for text in arguments) or bool(pieces)
     if command.stdin is not None:
         pieces.append(command.stdin)
     elif command.upstream and (not has_file or "-" in arguments):
         text = written_text(command.upstream[-1])
         producers = {program(part) for part in command.upstream}
-        if text is None and flags and producers & (network.FETCHERS | network.RAW_CONNECTORS | {"base64", "base32", "xxd"}) and "-m" not in arguments:
+        if (
+            text is None
+            and flags
+            and producers & (network.FETCHERS | network.RAW_CONNECTORS | {"base64", "base32", "xxd"})
+            and "-m" not in arguments
+        ):
             return block("download-and-run", f"`{name}` runs fetched or decoded text.", 0.93)
         pieces += [] if text is None else [text]
     return judge_language("\n".join(pieces), language_name, name)
@@ -243,21 +273,37 @@ def judge_language(code: str, language_name: str, name: str) -> Decision | None:
             return block("inline-code-fetches", f"Code given to `{name}` fetches a file.", 0.8)
         return warn("inline-code-fetches", f"Code given to `{name}` talks to another machine.", 0.6)
     if hidden:
-        decoded = re.search(r"decode|unhex|fromhex|unpack|inflate|rot13|atob|Base64|loads|Buffer", code) and re.search(r"exec|eval|assert|Function", code)
-        return block("hidden-code", f"Code given to `{name}` is hidden by an encoding.", 0.85) if decoded else warn("code-from-text", f"Code given to `{name}` builds code.", 0.4)
+        decoded = re.search(r"decode|unhex|fromhex|unpack|inflate|rot13|atob|Base64|loads|Buffer", code) and re.search(
+            r"exec|eval|assert|Function", code
+        )
+        return (
+            block("hidden-code", f"Code given to `{name}` is hidden by an encoding.", 0.85)
+            if decoded
+            else warn("code-from-text", f"Code given to `{name}` builds code.", 0.4)
+        )
     return None
 
 
 def handed_shell(command: Command, scope: Scope) -> Decision | None:
     """A shell's path among the arguments of a program that has no other use for it."""
     name = program(command)
-    if name in {"cp", "ln", "mv", "install"} and any(paths.SHELL_PATH.fullmatch(text) for text in command.arguments[:-1]):
+    if name in {"cp", "ln", "mv", "install"} and any(
+        paths.SHELL_PATH.fullmatch(text) for text in command.arguments[:-1]
+    ):
         return block("copied-shell", f"`{name}` puts a shell under another name.", 0.8)
-    if name in programs.LOOKERS or name in programs.TEXT_TOOLS or name in programs.CONTAINERS or name in programs.SHELLS:
+    if (
+        name in programs.LOOKERS
+        or name in programs.TEXT_TOOLS
+        or name in programs.CONTAINERS
+        or name in programs.SHELLS
+    ):
         return None
     if any(paths.SHELL_PATH.search(plain) for plain in (text[:MAX_TEXT] for text in command.arguments)):
         return block("handed-shell", f"`{name[:40]}` is handed a shell to run.", 0.88)
-    if re.search(r"(?:exec|execute|system|spawn|run|up|command|cmd|hook)[=:(]\s*['\"]?(?:ba|da|z|k)?sh(?:\s+-\w|$|['\"])", joined(command)):
+    if re.search(
+        r"(?:exec|execute|system|spawn|run|up|command|cmd|hook)[=:(]\s*['\"]?(?:ba|da|z|k)?sh(?:\s+-\w|$|['\"])",
+        joined(command),
+    ):
         return block("handed-shell", f"`{name[:40]}` is handed a shell to run.", 0.85)
     return None
 
@@ -273,7 +319,9 @@ def uses_planted_file(command: Command, scope: Scope) -> Decision | None:
         if paths.SHELL_PATH.search(body) or network.DEVICE.search(body):
             return block("planted-payload", f"`{name[:40]}` runs after a file that starts a shell was written.", 0.85)
         if paths.SECRET.search(body):
-            return block("planted-payload", f"`{name[:40]}` runs after a file that names a secret file was written.", 0.75)
+            return block(
+                "planted-payload", f"`{name[:40]}` runs after a file that names a secret file was written.", 0.75
+            )
         folder, _, leaf = file.rpartition("/")
         stem = leaf.split(".")[0]
         if (stem and stem in mentions) or (folder.count("/") > 1 and folder in mentions):

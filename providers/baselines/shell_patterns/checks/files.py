@@ -53,7 +53,11 @@ def reads_secret(command: Command, scope: Scope) -> Decision | None:
             return block("secret-read", "It reads a file that holds secrets.", 0.97)
     if name in programs.LOOKERS:
         return None
-    own_keys = set(option_values(command.arguments, programs.CREDENTIAL_OPTIONS)) if name in programs.CREDENTIAL_OWNERS else set()
+    own_keys = (
+        set(option_values(command.arguments, programs.CREDENTIAL_OPTIONS))
+        if name in programs.CREDENTIAL_OWNERS
+        else set()
+    )
     for text in _without_prose(command):
         if paths.SECRET.search(text):
             return block("secret-read", f"`{name[:40]}` is given a file that holds secrets.", 0.97)
@@ -69,7 +73,9 @@ def reads_secret(command: Command, scope: Scope) -> Decision | None:
 def _matches_secret(pattern: str) -> bool:
     if not pattern.startswith("/") or pattern.endswith(("/*", "/**")) or len(re.sub(r"[*/\[\]]", "", pattern)) < 4:
         return False
-    return any(fnmatch.fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for path in paths.SECRET_EXAMPLES)
+    return any(
+        fnmatch.fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for path in paths.SECRET_EXAMPLES
+    )
 
 
 def _is_persistent(text: str) -> bool:
@@ -84,7 +90,9 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
     targets += option_values(arguments, programs.OUTPUT_OPTIONS)
     targets += [text[3:] for text in arguments if name == "dd" and text.startswith("of=")]
     files = operands(arguments)
-    if name in programs.REPLACES_CONTENT or (name == "sed" and any(re.match(r"-\w*i|--in-place", text) for text in arguments)):
+    if name in programs.REPLACES_CONTENT or (
+        name == "sed" and any(re.match(r"-\w*i|--in-place", text) for text in arguments)
+    ):
         targets += files
     elif name in programs.REPLACES_LAST and len(files) > 1:
         targets += files[-1:]
@@ -103,14 +111,18 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
     changed = files if name in programs.CHANGES_FILE or name in programs.EDITORS else []
     for text in changed:
         if _is_persistent(text):
-            return block("persistent-write", f"`{name[:40]}` changes a place that later sessions, services or logins obey.", 0.9)
+            return block(
+                "persistent-write", f"`{name[:40]}` changes a place that later sessions, services or logins obey.", 0.9
+            )
         if found is None and paths.SYSTEM.match(text):
             found = warn("system-change", f"`{name[:40]}` changes a folder of the operating system.", 0.6)
     for text in _without_prose(command):
         # Readers name such files honestly, but not inside a piece of code or a setting.
         reading = name in programs.READERS and re.fullmatch(r"[^\s'\"=@()|>]+", text)
         if not reading and _is_persistent(text):
-            return block("persistent-write", f"`{name[:40]}` is given a place that later sessions, services or logins obey.", 0.8)
+            return block(
+                "persistent-write", f"`{name[:40]}` is given a place that later sessions, services or logins obey.", 0.8
+            )
     return found
 
 

@@ -52,7 +52,10 @@ def joins_socket(command: Command, scope: Scope) -> Decision | None:
         return None
     if network.LISTENS.search(text) and not tls:
         return block("listener", f"`{name}` waits for a connection.", 0.8)
-    if any(redirect.writes and "&" not in redirect.operator and not redirect.target.text.startswith("/dev/") for redirect in command.redirects):
+    if any(
+        redirect.writes and "&" not in redirect.operator and not redirect.target.text.startswith("/dev/")
+        for redirect in command.redirects
+    ):
         return block("raw-download", f"`{name}` saves what a connection sends.", 0.85)
     if any(not redirect.writes and redirect.target.text != "/dev/null" for redirect in command.redirects):
         return block("raw-upload", f"`{name}` sends a file over a connection.", 0.88)
@@ -61,7 +64,9 @@ def joins_socket(command: Command, scope: Scope) -> Decision | None:
         return block("raw-upload", f"`{name}` sends another program's output over a connection.", 0.85)
     if name == "socat" and re.search(r"(?:^|\s|,)(?:-u|-U|open:|file:|create:|gopen:)", text, re.IGNORECASE):
         return block("raw-transfer", "`socat` joins a file to a connection.", 0.8)
-    if re.search(r"(?:127\.0\.0\.1|localhost)", text) or (tls and (sources or any(r.target.text == "/dev/null" for r in command.redirects))):
+    if re.search(r"(?:127\.0\.0\.1|localhost)", text) or (
+        tls and (sources or any(r.target.text == "/dev/null" for r in command.redirects))
+    ):
         return None
     return warn("raw-connection", f"`{name}` opens a raw connection.", 0.6)
 
@@ -78,17 +83,29 @@ def transfers(command: Command, scope: Scope) -> Decision | None:
     if not local and any(paths.ACCOUNTS.search(source) for source in [*sources, *command.arguments]):
         return block("exfiltration", f"`{name}` sends a list of accounts or a history away.", 0.9)
     for word in command.words:
-        if word.inner and network.URL.search(word.text) and any(program(part) in programs.READERS for part in word.inner):
+        if (
+            word.inner
+            and network.URL.search(word.text)
+            and any(program(part) in programs.READERS for part in word.inner)
+        ):
             return block("exfiltration", f"`{name}` puts the content of a file into an address.", 0.85)
     if local:
         return None
     raw = bool(network.RAW_ADDRESS.search(text))
     if name in {"curl", "wget", "http", "https", "xh"} and network.UPLOADS.search(text):
-        return block("upload", f"`{name}` sends a file to a bare address.", 0.75) if raw else warn("upload", f"`{name}` sends a file away.", 0.55)
+        return (
+            block("upload", f"`{name}` sends a file to a bare address.", 0.75)
+            if raw
+            else warn("upload", f"`{name}` sends a file away.", 0.55)
+        )
     if name in _COPIERS and any(network.REMOTE.search(operand) for operand in operands(command.arguments)):
         return warn("remote-copy", f"`{name}` copies between machines.", 0.5)
     saved = name not in {"curl", "links", "lynx", "w3m", "http", "https", "xh"} or bool(network.SAVES.search(text))
     saved = saved or any(redirect.writes and redirect.target.text != "/dev/null" for redirect in command.redirects)
     if saved and network.URL.search(text):
-        return block("payload-download", f"`{name}` saves a file from a bare address.", 0.75) if raw else warn("download", f"`{name}` saves a file from the network.", 0.5)
+        return (
+            block("payload-download", f"`{name}` saves a file from a bare address.", 0.75)
+            if raw
+            else warn("download", f"`{name}` saves a file from the network.", 0.5)
+        )
     return None

@@ -28,21 +28,34 @@ PORT_CHECK: Final = re.compile(r"(?:^|\s)-\w*z\w*(?:\s|$)")
 
 DEVICE: Final = re.compile(r"/dev/(?:tcp|udp)/")
 """The shell's own sockets."""
-RAW_ADDRESS: Final = re.compile(r"(?:://|@|^|\s)(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|://0x[0-9a-f]+|://\d{8,10}(?:/|:|$)")
+RAW_ADDRESS: Final = re.compile(
+    r"(?:://|@|^|\s)(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|://0x[0-9a-f]+|://\d{8,10}(?:/|:|$)"
+)
 LOOPBACK: Final = re.compile(r"(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|host\.docker\.internal)(?![\w.-])")
 URL: Final = re.compile(r"\b(?:https?|ftps?|sftp|scp|tftp|smb|gopher|dict|ldap|telnet)://[^\s'\"]+", re.IGNORECASE)
 REMOTE: Final = re.compile(r"^(?:[\w.-]+@)?[\w.-]+:(?!//|:)|^rsync://|^\[[0-9a-f:]+\]:", re.IGNORECASE)
 
-FETCHERS: Final = names("curl wget aria2c fetch lwp-request lwp-download axel lynx links w3m http https xh GET yt-dlp urlget ftp tftp sftp scp rsync")
+FETCHERS: Final = names(
+    "curl wget aria2c fetch lwp-request lwp-download axel lynx links w3m http https xh GET yt-dlp urlget ftp"
+    " tftp sftp scp rsync"
+)
 """Programs whose output may come from another machine."""
-SAVES: Final = re.compile(r"(?:^|\s)(?:-\w*[oO]\b|--output\b|--remote-name\b|--output-document\b|-o\S+|--output=\S+|--output-document=\S+)")
+SAVES: Final = re.compile(
+    r"(?:^|\s)(?:-\w*[oO]\b|--output\b|--remote-name\b|--output-document\b|-o\S+|--output=\S+"
+    r"|--output-document=\S+)"
+)
 UPLOADS: Final = re.compile(
-    r"(?:^|\s)(?:-T|--upload-file)[\s=]*\S|(?:^|\s)(?:-F|--form)[\s=]+\S*@|(?:^|\s)(?:-d|--data(?:-binary|-raw|-urlencode|-ascii)?)[\s=]+@|(?:^|\s)--(?:post|body)-file[\s=]\S|(?:^|\s)-d@|(?:^|\s)--form-string"
+    r"(?:^|\s)(?:-T|--upload-file)[\s=]*\S|(?:^|\s)(?:-F|--form)[\s=]+\S*@|(?:^|\s)(?:-d|--data(?:-binary|-raw"
+    r"|-urlencode|-ascii)?)[\s=]+@|(?:^|\s)--(?:post|body)-file[\s=]\S|(?:^|\s)-d@|(?:^|\s)--form-string"
 )
 
 SERVERS: Final[tuple[tuple[str, str, str], ...]] = (
     # program, pattern over the joined arguments, what it does
-    ("python", r"-m\s*(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver|smtpd)\b", "serves files to whoever connects"),
+    (
+        "python",
+        r"-m\s*(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver|smtpd)\b",
+        "serves files to whoever connects",
+    ),
     ("php", r"(?:^|\s)-S\s", "serves files to whoever connects"),
     ("ruby", r"-run\b.*-e\s*httpd|-rwebrick|-r\s*un\b", "serves files to whoever connects"),
     ("busybox", r"^(?:httpd|telnetd|ftpd|tftpd|udpsvd|tcpsvd|nc\b.*-e)", "serves files or a shell to whoever connects"),
@@ -54,5 +67,8 @@ SERVERS: Final[tuple[tuple[str, str, str], ...]] = (
     ("httpd", r"(?:^|\s)-f\b|-p\s?\d", "serves files to whoever connects"),
 )
 
-SHELL_FEEDERS: Final = names("curl wget nc ncat netcat base64 base32 xxd openssl rev tr gunzip zcat gzip fetch lwp-request socat uudecode bzip2 xz od printf awk python perl php ssh")
+SHELL_FEEDERS: Final = names(
+    "curl wget nc ncat netcat base64 base32 xxd openssl rev tr gunzip zcat gzip fetch lwp-request socat uudecode"
+    " bzip2 xz od printf awk python perl php ssh"
+)
 """Producers that make it likely that a shell downstream runs something fetched or hidden."""

@@ -32,16 +32,29 @@ SECRET: Final = _paths(
 
 CREDENTIAL: Final = re.compile(
     rf"{_START}{_URL}@?(?:{_HOME}/|[^\s'\"]{{0,200}}/|)"
-    r"(?:\.ssh/(?:id_\w+|identity)(?!\.pub|\w)|\.aws/credentials|\.gnupg/(?:private-keys|secring)|\.netrc|\.pgpass|\.git-credentials"
-    r"|\.docker/config\.json|\.kube/config|\.config/gcloud/[\w./]*(?:credential|token)[\w.]*|\.azure/\w*[tT]oken\w*|\.vault-token"
-    r"|\.pypirc|\.password-store/|\.local/share/keyrings|\.mozilla/[^\s]*(?:logins\.json|key\d\.db)|Login Data|\.my\.cnf)"
+    r"(?:\.ssh/(?:id_\w+|identity)(?!\.pub|\w)|\.aws/credentials|\.gnupg/(?:private-keys|secring)|\.netrc"
+    r"|\.pgpass|\.git-credentials"
+    r"|\.docker/config\.json|\.kube/config|\.config/gcloud/[\w./]*(?:credential|token)[\w.]*"
+    r"|\.azure/\w*[tT]oken\w*|\.vault-token"
+    r"|\.pypirc|\.password-store/|\.local/share/keyrings|\.mozilla/[^\s]*(?:logins\.json|key\d\.db)|Login Data"
+    r"|\.my\.cnf)"
 )
 """A user's keys and tokens: secret to everybody except the program that they belong to."""
 
-SECRET_EXAMPLES: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/root/.ssh/id_rsa", "/etc/shadow-", "/dev/mem")
+SECRET_EXAMPLES: Final = (
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+    "/root/.ssh/id_rsa",
+    "/etc/shadow-",
+    "/dev/mem",
+)
 """What a wildcard is tried against: `/etc/sh?d*` is `/etc/shadow`."""
 
-ACCOUNTS: Final = re.compile(rf"{_START}{_URL}(?:/etc/(?:passwd|group|hosts\.equiv)(?![\w.-])|/var/log/(?:auth\.log|secure)|{_HOME}/\.\w*_history)")
+ACCOUNTS: Final = re.compile(
+    rf"{_START}{_URL}(?:/etc/(?:passwd|group|hosts\.equiv)(?![\w.-])|/var/log/(?:auth\.log|secure)"
+    rf"|{_HOME}/\.\w*_history)"
+)
 """World-readable or merely telling: worth a warning when read, a theft when sent away."""
 
 PERSISTENT: Final = _paths(
@@ -60,21 +73,26 @@ PERSISTENT: Final = _paths(
 )
 """Writing here survives a reboot, or gives root, whoever reads the file next."""
 
-SYSTEM: Final = re.compile(r"^(?:file://)?/(?:etc|usr|bin|sbin|lib(?:32|64)?|boot|root|sys|proc)(?:/|$)(?!self/fd|\d+/fd)")
+SYSTEM: Final = re.compile(
+    r"^(?:file://)?/(?:etc|usr|bin|sbin|lib(?:32|64)?|boot|root|sys|proc)(?:/|$)(?!self/fd|\d+/fd)"
+)
 """Owned by root: nothing that a user's own work writes to."""
 
 KEYS_THAT_ADMIT: Final = re.compile(r"\.ssh/(?:authorized_keys2?|rc|environment)\b|\.rhosts\b")
 """Whoever writes here can log in."""
 
 STARTUP: Final = re.compile(
-    rf"(?:^|[\s'\"=]){_HOME}/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|profile|zsh(?:rc|env)|zprofile|zlogin|cshrc|tcshrc|kshrc"
-    r"|xinitrc|xsession\w*|xprofile|pam_environment|config/(?:fish/|autostart/|systemd/user/)|lessfilter|inputrc|vimrc|gitconfig)"
+    rf"(?:^|[\s'\"=]){_HOME}/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|profile|zsh(?:rc|env)|zprofile"
+    rf"|zlogin|cshrc|tcshrc|kshrc"
+    r"|xinitrc|xsession\w*|xprofile|pam_environment|config/(?:fish/|autostart/|systemd/user/)|lessfilter|inputrc"
+    r"|vimrc|gitconfig)"
     r"|(?:^|/)\.git/hooks/\w"
 )
 """A user's start-up files: read by every later session, and edited honestly all the time, so the content decides."""
 
 HONEST_STARTUP_LINE: Final = re.compile(
-    r"\s*(?:$|#|alias \w|export \w|set |setopt |unset |shopt |bindkey |bind |autoload |zstyle |complete |source ~|\. ~|PS1=|PATH=|HIST\w+=|eval \"?\$\(\w[\w -]*\)\"?$|umask )"
+    r"\s*(?:$|#|alias \w|export \w|set |setopt |unset |shopt |bindkey |bind |autoload |zstyle |complete |source ~"
+    r"|\. ~|PS1=|PATH=|HIST\w+=|eval \"?\$\(\w[\w -]*\)\"?$|umask )"
 )
 """What people write into their start-up files."""
 
@@ -87,5 +105,7 @@ SHELL_PATH: Final = re.compile(
     r"(?:^|(?<![\w.#])(?<!#!))(?:/usr)?(?:/local)?/bin/(?:ba|da|a|z|k|mk|c|tc|fi|po|ya|rba)?sh(?![\w./-])"
 )
 """A shell given by its path, but not in a `#!` line."""
-PROGRAM_PATH: Final = re.compile(r"(?:^|(?<=[\s=:;|&!\"'(]))(?:/usr)?(?:/local)?/s?bin/[\w.+-]+|^(?:/tmp|/dev/shm|/var/tmp)/[\w./-]+")
+PROGRAM_PATH: Final = re.compile(
+    r"(?:^|(?<=[\s=:;|&!\"'(]))(?:/usr)?(?:/local)?/s?bin/[\w.+-]+|^(?:/tmp|/dev/shm|/var/tmp)/[\w./-]+"
+)
 """A program given by its path."""
