@@ -86,6 +86,7 @@ class Answered:
 
     prompt_hash: str
     outcome: Reply | Failure
+    from_ledger: bool = False
 
 
 @dataclass(frozen=True, slots=True)

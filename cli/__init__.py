@@ -1,0 +1,1 @@
+"""The `evalake` command."""

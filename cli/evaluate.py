@@ -1,0 +1,68 @@
+"""`evalake run`: evaluate models on a suite."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption, names
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    suite: Annotated[str, typer.Argument(help="The suite, such as command_guard.")],
+    models: Annotated[
+        str | None, typer.Option(help="Subject models, by comma; default: the suite's baselines.")
+    ] = None,
+    judges: Annotated[str | None, typer.Option(help="Judge models, by comma, where the suite has judges.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A source of samples; may be given several times.", metavar="SOURCE")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N samples of each dataset.")] = None,
+    replicates: Annotated[int, typer.Option(min=1, help="How often each request is asked.")] = 1,
+    prompt_types: Annotated[str | None, typer.Option(help="The suite's prompt types, by comma.")] = None,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("reports"),
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate models on a suite: only what the ledger does not know yet is asked."""
+    from tasks.preflight import Order, check
+
+    order = Order(
+        suite=suite,
+        lake=lake,
+        models=names(models),
+        judges=names(judges),
+        datasets=dataset,
+        limit=limit,
+        replicates=replicates,
+        prompt_types=names(prompt_types),
+        configuration_file=str(config) if config else None,
+    )
+    plan = check(order)
+    if not json:
+        typer.echo(
+            f"{plan.suite.name}: {plan.samples} samples x {len(plan.models)} models; starting Prefect …", err=True
+        )
+
+    from cli.results import finish
+    from flows.evaluate import evaluate, run_id_of
+
+    parameters: dict[str, Any] = {
+        "suite": order.suite,
+        "models": order.models,
+        "judges": order.judges,
+        "datasets": order.datasets,
+        "limit": order.limit,
+        "replicates": order.replicates,
+        "prompt_types": order.prompt_types,
+        "lake": order.lake,
+        "configuration_file": order.configuration_file,
+    }
+    state = evaluate(**parameters, return_state=True)
+    finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, as_json=json)

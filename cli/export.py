@@ -1,0 +1,32 @@
+"""`evalake export`: contracts as Open Data Contract Standard documents."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("export")(export)
+
+
+def export(
+    format_: Annotated[str, typer.Argument(help="contracts: one ODCS YAML a table.", metavar="FORMAT")],
+    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),
+) -> None:
+    """Write the data contracts of all tables as Open Data Contract Standard documents."""
+    from suites.registry import all_contracts
+
+    from contracts.errors import LakeError, UsageError
+    from contracts.odcs import odcs_yaml
+
+    if format_ != "contracts":
+        raise UsageError(f"there is no export format {format_}; there is: contracts")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for contract in all_contracts():
+            (out / f"{contract.table}.yaml").write_text(odcs_yaml(contract), encoding="utf-8")
+    except OSError as error:
+        raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
+    typer.echo(f"{len(all_contracts())} contracts in {out}")

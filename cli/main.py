@@ -1,0 +1,78 @@
+"""The command's entry: registers every subcommand, and turns every error into one clear line and an exit code."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from cli import environment
+
+app = typer.Typer(
+    name="evalake",
+    help="LLM evaluation as a lakehouse pipeline.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evalake {version('evalake')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """LLM evaluation as a lakehouse pipeline."""
+
+
+def main() -> None:
+    """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage."""
+    environment.prepare()
+    _register()
+    if "--debug" in sys.argv[1:]:
+        # Wherever it stands on the line: people add it at the end of a command that failed.
+        sys.argv = [sys.argv[0], "--debug", *(word for word in sys.argv[1:] if word != "--debug")]
+        app()
+    sys.exit(_run())
+
+
+def _run() -> int:
+    from contracts.errors import EvalakeError, UsageError
+
+    try:
+        app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    except UsageError as error:
+        return _say(str(error), 2)
+    except EvalakeError as error:
+        return _say(str(error), 1)
+    except KeyboardInterrupt:
+        return _say("interrupted; what was answered is in the ledger, and a rerun asks only for the rest", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last line of defence between a user and a traceback
+        return _say(f"unexpected {type(error).__name__}: {str(error)[:300]} (--debug shows where)", 1)
+    return 0
+
+
+def _say(message: str, code: int) -> int:
+    typer.echo(f"evalake: {message}", err=True)
+    return code
+
+
+def _register() -> None:
+    from cli import evaluate, export, imports, listings, query, report, upkeep
+
+    for module in (evaluate, imports, query, report, listings, upkeep, export):
+        module.register(app)

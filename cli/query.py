@@ -1,0 +1,86 @@
+"""`evalake sql` and `evalake metrics`: read the tables."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+METRIC_FIELDS = (
+    "suite", "model", "judge", "slice", "slice_value", "metric", "tier", "value", "n", "se", "ci_low", "ci_high", "reliable",
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("sql")(sql)
+    app.command("metrics")(metrics)
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="A query over the tables; `evalake tables` lists them.")],
+    lake: LakeOption = LAKE,
+    at: Annotated[
+        list[str] | None, typer.Option("--at", help="Read a table as it was at a version.", metavar="TABLE=VERSION")
+    ] = None,
+    style: Annotated[str, typer.Option("--format", help="table, json, csv or parquet.")] = "table",
+    out: Annotated[Path | None, typer.Option("--out", help="The file for parquet.")] = None,
+) -> None:
+    """Ask the tables a question in SQL (DuckDB's)."""
+    from suites.registry import all_contracts
+
+    from cli import show
+    from contracts.errors import UsageError
+    from storage.lake import Lake
+    from storage.sql import query as run_query
+
+    if style not in ("table", "json", "csv", "parquet"):
+        raise UsageError(f"--format is table, json, csv or parquet, not {style}")
+    if style == "parquet" and out is None:
+        raise UsageError("--format parquet needs --out FILE")
+    found = run_query(Lake(lake), all_contracts(), query, versions=_versions(at or []))
+    if out is not None and style == "parquet":
+        try:
+            found.write_parquet(out)
+        except OSError as error:
+            raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+        typer.echo(f"{found.height} rows in {out}")
+    else:
+        show.rows(found, Format(style))
+
+
+def metrics(
+    run: Annotated[str | None, typer.Option("--run", help="A run's newest snapshot.", metavar="ID")] = None,
+    snapshot: Annotated[str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.")] = None,
+    lake: LakeOption = LAKE,
+    style: Annotated[Format, typer.Option("--format")] = Format.table,
+) -> None:
+    """Print the metrics of a snapshot; without options, of the newest."""
+    from cli import show
+    from contracts.errors import UsageError
+    from storage.lake import Lake
+    from storage.snapshots import find_snapshot, read_metrics
+
+    if run and snapshot:
+        raise UsageError("give --run or --snapshot, not both")
+    where = Lake(lake)
+    found = find_snapshot(where, run_id=run, snapshot_id=snapshot)
+    values = read_metrics(where, found["snapshot_id"]).select(METRIC_FIELDS)
+    if style is Format.table:
+        typer.echo(
+            f"snapshot {found['snapshot_id'][:12]} of run {found['run_id']}, made {found['created_at']:%Y-%m-%d %H:%M}"
+        )
+    show.rows(values, style, [name for name in METRIC_FIELDS if name != "suite"])
+
+
+def _versions(pairs: list[str]) -> dict[str, int]:
+    from contracts.errors import UsageError
+
+    versions = {}
+    for pair in pairs:
+        table, _, version = pair.partition("=")
+        if not version.isdigit():
+            raise UsageError(f"--at takes TABLE=VERSION, such as samples=3, not {pair}")
+        versions[table] = int(version)
+    return versions

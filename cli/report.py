@@ -1,0 +1,31 @@
+"""`evalake report`: the HTML page and the JSON of a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("reports"),
+    lake: LakeOption = LAKE,
+) -> None:
+    """Print a run's summary and write its report: HTML with plots, and JSON."""
+    from reports.console import render
+    from reports.page import write_page
+    from tasks.report import build_report
+
+    from cli import show
+    from storage.lake import Lake
+
+    built = build_report(Lake(lake), run)
+    show.console().print(render(built))
+    typer.echo(f"report: {write_page(built, out / run)}")

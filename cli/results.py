@@ -1,0 +1,101 @@
+"""What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import typer
+
+from cli import show
+from contracts.errors import EvalakeError
+from contracts.tables import RUNS
+from storage.lake import Lake
+
+
+def finish(state: Any, run_id: str, lake_uri: str, out: Path, *, as_json: bool) -> None:
+    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete."""
+    run = find_run(Lake(lake_uri), run_id)
+    if run is None:  # it failed before its row was written
+        raise _failure_of(state)
+    _print(run, lake_uri, out, as_json=as_json)
+    if run["state"] != "completed":
+        typer.echo(f"evalake: run {run_id} is {run['state']}: {run['message']}", err=True)
+        raise typer.Exit(1)
+
+
+def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    """Print an import; exit with 1 where anything was refused."""
+    _print(run, lake_uri, out, as_json=as_json)
+    if run["rows_quarantined"]:
+        typer.echo(f"evalake: {run['rows_quarantined']} rows were refused: {run['message']}", err=True)
+        raise typer.Exit(1)
+
+
+def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
+    """The row of a run; None where there is none."""
+    found = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    return found.row(0, named=True) if found.height else None
+
+
+def summary(run: dict[str, Any]) -> dict[str, Any]:
+    """What `--json` promises of a run or an import."""
+    return {
+        "run_id": run["run_id"],
+        "snapshot_id": run["snapshot_id"],
+        "state": run["state"],
+        "samples": run["samples"],
+        "calls": {"made": run["calls_made"], "from_ledger": run["calls_from_ledger"], "failed": run["calls_failed"]},
+        "rows": {
+            "landed": run["rows_landed"],
+            "already_present": run["rows_already_present"],
+            "quarantined": run["rows_quarantined"],
+        },
+        "cost_usd": run["cost_usd"],
+        "seconds": round((run["ended_at"] - run["started_at"]).total_seconds(), 3),
+    }
+
+
+def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(summary(run))
+        return
+    if run["snapshot_id"] is None:
+        return
+    from reports.console import render
+    from reports.page import write_page
+    from tasks.report import build_report
+
+    report = build_report(Lake(lake_uri), run["run_id"])
+    show.console().print(render(report))
+    page = write_page(report, out / run["run_id"])
+    _print_next_steps(run, page, lake_uri)
+
+
+def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
+    lake = "" if lake_uri == "./lake" else f" --lake {lake_uri}"
+    table = f"{run['suite']}_results"
+    typer.echo(
+        f"""
+{_counts(run)}
+report:   {page}
+try:
+  evalake sql{lake} "select model, category, count(*) as missed from {table} where not correct group by all order by missed desc"
+  evalake sql{lake} "select model, metric, value, ci_low, ci_high from metric_snapshots where slice = 'all' order by metric, value desc"
+""".rstrip()
+    )
+
+
+def _counts(run: dict[str, Any]) -> str:
+    cost = "unknown" if run["cost_usd"] is None else f"{run['cost_usd']:.4f} USD"
+    return (
+        f"run {run['run_id']} {run['state']}: {run['calls_made']} calls made, {run['calls_from_ledger']} from the ledger, "
+        f"{run['calls_failed']} failed; {run['rows_landed']} rows landed, {run['rows_already_present']} already present, "
+        f"{run['rows_quarantined']} in quarantine; cost {cost}"
+    )
+
+
+def _failure_of(state: Any) -> EvalakeError:
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, EvalakeError):
+        return error
+    return EvalakeError(f"the flow run ended {state.name} before the run began: {state.message}")

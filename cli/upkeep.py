@@ -1,0 +1,51 @@
+"""`evalake maintain` and `evalake check`: look after a lake."""
+
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("maintain")(maintain)
+    app.command("check")(check)
+
+
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Compact small files, write checkpoints, remove files that no snapshot needs."""
+    import polars as pl
+    from suites.registry import all_contracts
+
+    from cli import show
+    from storage.lake import Lake
+    from storage.upkeep import maintain as maintain_lake
+
+    done = maintain_lake(Lake(lake), all_contracts(), dry_run=dry_run)
+    if not done:
+        typer.echo(f"the lake {lake} has no tables")
+        return
+    show.table(pl.DataFrame(done))
+
+
+def check(lake: LakeOption = LAKE) -> None:
+    """Check every table against its contract, its log, its files and its keys; every snapshot against itself."""
+    from storage.lake import Lake
+    from tasks.check import check_lake
+
+    wrong = 0
+    checked = 0
+    for contract, findings in check_lake(Lake(lake)):
+        checked += 1
+        wrong += len(findings)
+        typer.echo(f"{contract.table}: {'ok' if not findings else f'{len(findings)} found'}")
+        for finding in findings:
+            typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
+    if not checked:
+        typer.echo(f"the lake {lake} has no tables")
+    if wrong:
+        raise typer.Exit(1)

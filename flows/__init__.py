@@ -1,0 +1,1 @@
+"""What runs: one module per flow, the only place that decides order."""

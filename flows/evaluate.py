@@ -1,0 +1,199 @@
+"""Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
+
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
+from prefect.runtime import flow_run
+from prefect.task_runners import ThreadPoolTaskRunner
+from pydantic import Field
+
+from contracts.errors import EvalakeError
+from contracts.tables import CALLS
+from storage.ledger import LedgerIndex, shared_index
+from suites.base import Item
+from tasks import progress, runs
+from tasks.artifacts import leave_artifacts
+from tasks.batch import Answers, Batch, BatchIncompleteError, call_batch, with_answers
+from tasks.collect import Collector
+from tasks.context import RunContext
+from tasks.converse import Dialogue, settle
+from tasks.measure import measure
+from tasks.plan import cut_batches, segments, write_manifest
+from tasks.preflight import Order, Plan, check
+from tasks.runs import Run
+
+BATCHES_IN_FLIGHT = 3  # for each model: the next ones have begun when the last calls of one are slow
+DEFAULT_LAKE = "./lake"
+
+
+measure_task = task(measure, name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)
+
+
+class IncompleteRunError(EvalakeError):
+    """A run ended with items that no model answered; a retry of it asks only for those."""
+
+
+@flow(
+    name="evaluate",
+    flow_run_name="evaluate-{suite}",
+    persist_result=False,
+    task_runner=ThreadPoolTaskRunner(max_workers=64),
+)
+def evaluate(
+    suite: Annotated[str, Field(description="The suite to run")] = "command_guard",
+    models: Annotated[list[str] | None, Field(description="Subject models; none means the suite's baselines")] = None,
+    judges: Annotated[list[str] | None, Field(description="Judge models; none means the suite's baselines")] = None,
+    datasets: Annotated[list[str] | None, Field(description="Sources; none means the starter data")] = None,
+    limit: Annotated[int | None, Field(description="Only the first samples of each dataset", ge=1)] = None,
+    replicates: Annotated[int, Field(description="How often each request is asked", ge=1)] = 1,
+    prompt_types: Annotated[list[str] | None, Field(description="Prompt types; none means the first")] = None,
+    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
+    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+) -> str:
+    """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
+
+    Returns the run's id. Raises IncompleteRunError, after everything that could be done has been, where calls were
+    given up on.
+    """
+    where = lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE
+    order = Order(suite, where, models, judges, datasets, limit, replicates, prompt_types, configuration_file)
+    return _evaluate(check(order))
+
+
+def run_id_of(flow_run_id: str) -> str:
+    """A run is named by the random end of its flow run's id, so that a retry of the flow run is the same run."""
+    return flow_run_id.replace("-", "")[-12:]
+
+
+def _evaluate(plan: Plan) -> str:
+    flow_run_id = str(flow_run.id)
+    context = RunContext(run_id_of(flow_run_id), plan.suite.name, plan.lake, plan.configuration)
+    run = Run(
+        run_id=context.run_id,
+        suite=plan.suite.name,
+        origin="run",
+        parameters=plan.parameters,
+        dataset_versions=runs.versions_of(plan.datasets),
+        models=plan.models,
+        judges=plan.judges,
+        samples=plan.samples,
+        items=plan.items,
+        started_at=datetime.now(UTC),
+        flow_run_id=flow_run_id,
+    )
+    runs.save(plan.lake, run)
+    collector = Collector(context)
+    try:
+        collector.extract(plan.datasets)
+        with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
+            _walk(context, plan, collector)
+        collector.publish()
+        snapshot_id = measure_task(context, collector.warnings) if collector.has_rows else None
+    except BaseException as error:
+        runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))
+        raise
+    message = collector.message
+    ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
+    runs.save(plan.lake, ended)
+    leave_artifacts(context, ended)
+    if ended.state != "completed":
+        raise IncompleteRunError(
+            f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
+        )
+    return ended.run_id
+
+
+def _walk(context: RunContext, plan: Plan, collector: "Collector") -> None:
+    """Walk every item's conversation; those whose request another item is already asking follow in a second pass."""
+    index = _index(context)
+    late: list[Item] = []
+    work = {model: _work(context, plan, model, index, collector, late) for model in plan.models}
+    _pipeline(context, work, collector)
+    if late:
+        again = LedgerIndex.read(context.lake)
+        _pipeline(context, {"": _settle_or_batch(context, plan, late, again, collector, late=None)}, collector)
+
+
+@dataclass(frozen=True)
+class _Submitted:
+    batch: Batch
+    stream: str
+    future: PrefectFuture[Any]
+
+
+def _pipeline(context: RunContext, streams: dict[str, Iterator[Batch]], collector: "Collector") -> None:
+    """Keep a few batches of every stream in flight, and collect each as it ends."""
+    ended: queue.SimpleQueue[_Submitted] = queue.SimpleQueue()
+    in_flight = 0
+
+    def submit_next(stream: str) -> int:
+        batch = next(streams[stream], None)
+        if batch is None:
+            return 0
+        future = call_batch.with_options(task_run_name=batch.name).submit(batch)
+        submitted = _Submitted(batch, stream, future)
+        future.add_done_callback(lambda _: ended.put(submitted))
+        return 1
+
+    in_flight = sum(submit_next(stream) for _ in range(BATCHES_IN_FLIGHT) for stream in streams)
+    while in_flight:
+        done = ended.get()
+        collector.add(with_answers(done.batch, _answers(done.future)))
+        in_flight += submit_next(done.stream) - 1
+
+
+def _answers(future: PrefectFuture[Any]) -> Answers:
+    """What a batch answered, whether all of it or not. Any other failure of the batch is raised."""
+    outcome = future.result(raise_on_failure=False)
+    if isinstance(outcome, BatchIncompleteError):
+        return outcome.answers
+    if isinstance(outcome, BaseException):
+        raise outcome
+    answers: Answers = outcome
+    return answers
+
+
+def _work(
+    context: RunContext, plan: Plan, model: str, index: LedgerIndex, collector: "Collector", late: list[Item]
+) -> Iterator[Batch]:
+    for segment in segments(plan.datasets, [model], plan.judges, plan.prompt_types, plan.order.replicates):
+        yield from _settle_or_batch(context, plan, segment, index, collector, late)
+
+
+def _settle_or_batch(
+    context: RunContext,
+    plan: Plan,
+    items: Sequence[Item],
+    index: LedgerIndex,
+    collector: "Collector",
+    late: list[Item] | None,
+) -> Iterator[Batch]:
+    """Settle items from the ledger, write them to the manifest, and cut what needs calls into batches."""
+    dialogues = [Dialogue(item) for item in items]
+    unsettled = settle(context, dialogues, index)
+    write_manifest(context, dialogues, runs.versions_of(plan.datasets))
+    collector.add_settled(dialogues, unsettled)
+    if late is not None:
+        unsettled = collector.first_askers(unsettled, late)
+    else:
+        unsettled = sorted(unsettled, key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate))
+    ledger = context.lake.open(CALLS)
+    for batch in cut_batches(unsettled, plan.configuration.batch_size):
+        name = f"{batch[0].item.model} #{collector.next_number(batch[0].item.model)}"
+        yield Batch(context, batch, str(ledger.metadata().id), ledger.version(), name)
+
+
+def _index(context: RunContext) -> LedgerIndex:
+    lake = context.lake
+    return shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), lake.ensure(CALLS).version())
+
+
+def _message(error: BaseException) -> str:
+    return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"

@@ -1,0 +1,41 @@
+"""The inventory: which tables a lake has, how large they are, and when they last changed."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from contracts.contract import Contract
+from storage.lake import Lake
+
+SCHEMA = {
+    "table": pl.String,
+    "rows": pl.Int64,
+    "version": pl.Int64,
+    "files": pl.Int64,
+    "bytes": pl.Int64,
+    "changed_at": pl.Datetime("us", "UTC"),
+    "description": pl.String,
+}
+
+
+def inventory(lake: Lake, contracts: Sequence[Contract]) -> pl.DataFrame:
+    """One row a table that exists, the most recently changed first."""
+    rows = [_row(lake, contract) for contract in contracts if lake.exists(contract)]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True)
+
+
+def _row(lake: Lake, contract: Contract) -> dict[str, Any]:
+    table = lake.open(contract)
+    files = pl.DataFrame(table.get_add_actions(flatten=True))
+    last = table.history(1)[0]
+    return {
+        "table": contract.table,
+        "rows": table.count(),
+        "version": table.version(),
+        "files": files.height,
+        "bytes": int(files["size_bytes"].sum()) if files.height else 0,
+        "changed_at": datetime.fromtimestamp(last["timestamp"] / 1000, UTC),
+        "description": contract.description,
+    }

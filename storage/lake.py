@@ -1,0 +1,139 @@
+"""The lake: one folder or bucket prefix of Delta tables, each created from its contract and held to its schema."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from contracts.arrow import arrow_schema
+from contracts.contract import Contract
+from contracts.delta import check_constraints
+from contracts.errors import LakeError, SchemaMismatchError
+
+# Time travel must outlive the default thirty days of log, because snapshots pin versions; vacuum decides what goes.
+TABLE_CONFIGURATION = {
+    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def location(self, contract: Contract) -> str:
+        """The URI of a table."""
+        return f"{self.uri.rstrip('/')}/{contract.table}"
+
+    def exists(self, contract: Contract) -> bool:
+        """Whether the table has been created."""
+        try:
+            return DeltaTable.is_deltatable(self.location(contract), dict(self.storage_options))
+        except (DeltaError, OSError) as error:
+            raise LakeError(f"cannot read the lake {self.uri}: {error}") from error
+
+    def open(self, contract: Contract, version: int | None = None) -> DeltaTable:
+        """An existing table, at its newest version or a given one.
+
+        Raises LakeError where there is none (or no such version), SchemaMismatchError where it is not the contract's.
+        """
+        try:
+            table = DeltaTable(self.location(contract), version=version, storage_options=dict(self.storage_options))
+        except TableNotFoundError as error:
+            raise LakeError(
+                f"the lake {self.uri} has no table {contract.table}: run or import something first"
+            ) from error
+        except (DeltaError, OSError) as error:
+            at = "" if version is None else f" at version {version}"
+            raise LakeError(f"cannot open the table {contract.table}{at} of the lake {self.uri}: {error}") from error
+        _require_schema(table, contract, self.uri)
+        return table
+
+    def ensure(self, contract: Contract) -> DeltaTable:
+        """The table, created from its contract where it does not exist yet; safe against others doing the same."""
+        if not self.exists(contract):
+            self._create(contract)
+        table = self.open(contract)
+        self._constrain(table, contract)
+        return table
+
+    def frame(self, contract: Contract, version: int | None = None) -> pl.LazyFrame:
+        """The rows of a table as a lazy frame; without rows where the table does not exist."""
+        if version is None and not self.exists(contract):
+            return pl.from_arrow(arrow_schema(contract).empty_table()).lazy()  # type: ignore[union-attr]
+        return pl.scan_delta(self.open(contract, version))
+
+    def version(self, contract: Contract) -> int | None:
+        """The newest version of a table; None where it does not exist."""
+        return self.open(contract).version() if self.exists(contract) else None
+
+    def _create(self, contract: Contract) -> None:
+        if "://" not in self.uri:
+            _require_writable(Path(self.uri))
+        try:
+            DeltaTable.create(
+                self.location(contract),
+                arrow_schema(contract),
+                mode="ignore",
+                partition_by=list(contract.partition_by),
+                name=contract.table,
+                description=contract.description,
+                configuration=TABLE_CONFIGURATION,
+                storage_options=dict(self.storage_options),
+            )
+        except CommitFailedError:
+            return  # another process created it at the same moment
+        except (DeltaError, OSError) as error:
+            if not self.exists(contract):
+                raise LakeError(f"cannot create the table {contract.table} in the lake {self.uri}: {error}") from error
+
+    def _constrain(self, table: DeltaTable, contract: Contract) -> None:
+        wanted = check_constraints(contract)
+        while missing := wanted.keys() - constraints(table):
+            name = min(missing)
+            try:
+                table.alter.add_constraint({name: wanted[name]})
+            except (CommitFailedError, DeltaError) as error:
+                table.update_incremental()
+                if name not in constraints(table):
+                    raise LakeError(f"cannot add the constraint {name} to {contract.table}: {error}") from error
+
+
+def constraints(table: DeltaTable) -> set[str]:
+    """The names of the CHECK constraints a table has."""
+    prefix = "delta.constraints."
+    return {key.removeprefix(prefix) for key in table.metadata().configuration if key.startswith(prefix)}
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".evalake-write-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
+
+
+def _require_schema(table: DeltaTable, contract: Contract, uri: str) -> None:
+    found = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
+    wanted = {f.name: (str(f.type), f.nullable) for f in _delta_schema(contract)}
+    if found != wanted:
+        off = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        raise SchemaMismatchError(
+            f"the table {contract.table} of the lake {uri} is not of this evalake's schema (it differs in "
+            f"{', '.join(off)}): use another lake, or the version of evalake that wrote it"
+        )
+
+
+def _delta_schema(contract: Contract) -> list[Any]:
+    from deltalake import Schema
+
+    return list(Schema.from_arrow(arrow_schema(contract)).fields)

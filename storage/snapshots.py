@@ -1,0 +1,104 @@
+"""Metric snapshots: values with the exact versions of the tables they were computed from, proved by their id."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from contracts.arrow import conform
+from contracts.errors import UsageError
+from contracts.hashing import content_hash
+from contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
+from storage.lake import Lake
+from storage.landing import land
+
+ROW_KEY = ("model", "judge", "slice", "slice_value", "metric")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a snapshot is made from; everything but the warnings and the code version goes into its id."""
+
+    run_id: str
+    suite: str
+    pinned_versions: Mapping[str, int]
+    definition_hash: str
+    scorer_version: str
+    seed: int
+    code_version: str
+    warnings: Sequence[str] = ()
+
+    @property
+    def id(self) -> str:
+        """SHA-256 over the run, the pinned versions, the definitions, the scorer and the seed."""
+        return content_hash(
+            {
+                "run_id": self.run_id,
+                "suite": self.suite,
+                "pinned_versions": dict(self.pinned_versions),
+                "definition_hash": self.definition_hash,
+                "scorer_version": self.scorer_version,
+                "seed": self.seed,
+            }
+        )
+
+
+def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
+    """Land the values (columns of the metric engine) and the snapshot itself; repeating it adds nothing.
+
+    The values go first: a snapshot that is listed is complete.
+    """
+    snapshot_id = snapshot.id
+    land(lake, METRIC_SNAPSHOTS, metric_rows(snapshot_id, snapshot.suite, values))
+    row = {
+        "snapshot_id": snapshot_id,
+        "run_id": snapshot.run_id,
+        "suite": snapshot.suite,
+        "pinned_versions": json.dumps(dict(snapshot.pinned_versions), sort_keys=True),
+        "definition_hash": snapshot.definition_hash,
+        "scorer_version": snapshot.scorer_version,
+        "code_version": snapshot.code_version,
+        "seed": snapshot.seed,
+        "warnings": list(snapshot.warnings),
+        "created_at": datetime.now(UTC),
+    }
+    land(lake, SNAPSHOTS, conform([row], SNAPSHOTS))
+    return snapshot_id
+
+
+def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:
+    """The values of the metric engine as rows of METRIC_SNAPSHOTS."""
+    keys = [content_hash([row[name] for name in ROW_KEY]) for row in values.iter_rows(named=True)]
+    return values.with_columns(
+        pl.lit(snapshot_id).alias("snapshot_id"),
+        pl.Series("row_key", keys, dtype=pl.String),
+        pl.lit(suite).alias("suite"),
+    ).select([column.name for column in METRIC_SNAPSHOTS.columns])
+
+
+def read_metrics(lake: Lake, snapshot_id: str) -> pl.DataFrame:
+    """The metric rows of one snapshot, in a stable order."""
+    rows = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect()
+    return rows.sort("model", "judge", "slice", "slice_value", "tier", "metric", nulls_last=True)
+
+
+def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:
+    """The newest snapshot of a run, the snapshot an id (or its beginning) names, or without either the newest of all.
+
+    Raises UsageError where there is none, or where the beginning of an id names several.
+    """
+    rows = lake.frame(SNAPSHOTS)
+    if snapshot_id is not None:
+        rows = rows.filter(pl.col("snapshot_id").str.starts_with(snapshot_id))
+    if run_id is not None:
+        rows = rows.filter(pl.col("run_id") == run_id)
+    found = rows.sort("created_at", descending=True).collect()
+    if found.is_empty():
+        what = f"of the run {run_id}" if run_id else f"{snapshot_id}" if snapshot_id else "yet"
+        raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists what there is")
+    if snapshot_id is not None and found.height > 1:
+        raise UsageError(f"{snapshot_id} is the beginning of {found.height} snapshot ids: give more of it")
+    return found.row(0, named=True)

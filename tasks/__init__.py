@@ -1,0 +1,1 @@
+"""The steps of a run: plain functions over the core below, and the Prefect task that makes calls."""

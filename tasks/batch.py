@@ -1,0 +1,123 @@
+"""The Prefect task that makes calls: one batch of dialogues, cached by content, retried where the machine failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import CachePolicy
+from prefect.context import TaskRunContext
+from prefect.runtime import task_run
+
+from contracts.errors import EvalakeError
+from contracts.hashing import content_hash
+from providers.request import Failure, Reply
+from storage.ledger import LedgerIndex, shared_index
+from suites.base import Answered
+from tasks import progress
+from tasks.context import RunContext
+from tasks.converse import Dialogue, call
+
+Answers = list[list[dict[str, Any]]]
+
+
+class BatchIncompleteError(EvalakeError):
+    """Some calls of a batch were given up on. What was answered is in the ledger, and in `answers`.
+
+    It is an error, not a result, so that the batch is never served from Prefect's cache and shows as failed.
+    """
+
+    def __init__(self, message: str, answers: Answers) -> None:
+        super().__init__(message, answers)
+        self.answers = answers
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Dialogues to be walked to their end, the lake's ledger as planning found it, and a name for people."""
+
+    context: RunContext
+    dialogues: Sequence[Dialogue]
+    ledger_id: str
+    ledger_version: int
+    name: str
+
+    @property
+    def content_hash(self) -> str:
+        """What is asked, of whom, for which ledger: never when or by which run."""
+        return content_hash(
+            [self.ledger_id, self.context.suite_name, dict(self.context.options), *map(_content, self.dialogues)]
+        )
+
+
+class BatchContentPolicy(CachePolicy):
+    """Keys a batch on its content, and on nothing that differs between processes."""
+
+    def compute_key(
+        self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
+    ) -> str | None:
+        batch = inputs.get("batch")
+        return batch.content_hash if isinstance(batch, Batch) else None
+
+
+def _machine_failed(task: Any, run: Any, state: Any) -> bool:
+    """Whether a batch that raised should be tried again: not where calls were given up on, they had their retries."""
+    return not isinstance(state.data, BatchIncompleteError) and "BatchIncompleteError" not in (state.message or "")
+
+
+@task(
+    name="call-batch",
+    cache_policy=BatchContentPolicy(),
+    cache_expiration=timedelta(days=1),
+    persist_result=True,
+    result_serializer="json",
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=_machine_failed,
+)
+def call_batch(batch: Batch) -> Answers:
+    """Make the calls of a batch. Raises BatchIncompleteError where some were given up on."""
+    dialogues = [Dialogue(d.item, d.first_hash, list(d.answered)) for d in batch.dialogues]
+    call(batch.context, dialogues, _index(batch), lambda: progress.advance(batch.context.run_id))
+    answers = [[_as_json(answer) for answer in dialogue.answered] for dialogue in dialogues]
+    failed = [dialogue.answered[-1].outcome for dialogue in dialogues if dialogue.failed]
+    if failed:
+        kinds = sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)})
+        raise BatchIncompleteError(
+            f"{len(failed)} of {len(dialogues)} calls were given up on: {', '.join(kinds)}", answers
+        )
+    return answers
+
+
+def with_answers(batch: Batch, answers: Answers) -> list[Dialogue]:
+    """The batch's dialogues with what came back for them."""
+    return [
+        Dialogue(dialogue.item, dialogue.first_hash, [_from_json(answer) for answer in given])
+        for dialogue, given in zip(batch.dialogues, answers, strict=True)
+    ]
+
+
+def _index(batch: Batch) -> LedgerIndex:
+    """The ledger as it was planned against; as it is now where an earlier attempt of the batch has added to it."""
+    lake = batch.context.lake
+    if task_run.run_count and task_run.run_count > 1:
+        return LedgerIndex.read(lake)
+    return shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), batch.ledger_version)
+
+
+def _content(dialogue: Dialogue) -> list[Any]:
+    item = dialogue.item
+    return [dialogue.first_hash, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
+
+
+def _as_json(answer: Answered) -> dict[str, Any]:
+    return {**asdict(answer), "failed": isinstance(answer.outcome, Failure)}
+
+
+def _from_json(answer: Mapping[str, Any]) -> Answered:
+    outcome = Failure(**answer["outcome"]) if answer["failed"] else Reply(**answer["outcome"])
+    return Answered(answer["prompt_hash"], outcome, answer["from_ledger"])

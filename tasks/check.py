@@ -1,0 +1,86 @@
+"""Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from suites.registry import all_contracts, find_suite
+
+from contracts.audit import RuleResult, audit
+from contracts.contract import Contract
+from contracts.errors import EvalakeError
+from contracts.expectations import validate
+from contracts.rules import Severity
+from contracts.tables import SNAPSHOTS
+from storage.integrity import Finding, chunks, find_damage
+from storage.lake import Lake
+from storage.snapshots import metric_rows, read_metrics
+from tasks.measure import compute
+from tasks.publish import record_checks
+
+
+def check_lake(lake: Lake) -> Iterator[tuple[Contract, list[Finding]]]:
+    """Check table after table, and yield each with what is wrong with it; the rule results are kept as rows."""
+    present = [contract for contract in all_contracts() if lake.exists(contract)]
+    for contract in present:
+        findings = list(find_damage(lake, contract))
+        if not findings:
+            findings = [*_broken_rules(lake, contract)]
+        if contract is SNAPSHOTS and not findings:
+            findings = [*_wrong_snapshots(lake)]
+        yield contract, findings
+
+
+def _broken_rules(lake: Lake, contract: Contract) -> Iterator[Finding]:
+    version = lake.version(contract)
+    by_engine: dict[str, dict[str, RuleResult]] = {"polars": {}, "great_expectations": {}}
+    for chunk in chunks(lake, contract):
+        _collect(by_engine["polars"], audit(chunk, contract).results)
+        _collect(by_engine["great_expectations"], validate(chunk, contract).results)
+    for engine, results in by_engine.items():
+        record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
+        for result in results.values():
+            if not result.passed and result.severity is not Severity.WARNING:
+                problem = f"{result.rows_failed} of {result.rows_checked} rows break {result.rule_id} ({engine})"
+                yield Finding(contract.table, problem, "restore an earlier version, or delete these rows")
+
+
+def _collect(known: dict[str, RuleResult], results: Sequence[RuleResult]) -> None:
+    """Add the results of one chunk to those of the chunks before."""
+    for result in results:
+        before = known.get(result.rule_id)
+        known[result.rule_id] = (
+            result
+            if before is None
+            else RuleResult(
+                result.rule_id,
+                result.severity,
+                result.dimension,
+                before.passed and result.passed,
+                before.rows_checked + result.rows_checked,
+                before.rows_failed + result.rows_failed,
+                before.message or result.message,
+            )
+        )
+
+
+def _wrong_snapshots(lake: Lake) -> Iterator[Finding]:
+    for row in lake.frame(SNAPSHOTS).sort("created_at").collect().iter_rows(named=True):
+        name = row["snapshot_id"][:12]
+        try:
+            suite = find_suite(row["suite"])
+            if row["scorer_version"] != suite.scorer_version:
+                continue  # made by other rules than this evalake's; its values stand, but cannot be made again here
+            values = compute(lake, suite, row["run_id"], json.loads(row["pinned_versions"]), row["seed"])
+        except EvalakeError as error:
+            yield Finding(
+                SNAPSHOTS.table, f"snapshot {name} cannot be recomputed: {error}", "restore the pinned table versions"
+            )
+            continue
+        again = metric_rows(row["snapshot_id"], row["suite"], values).sort("row_key")
+        kept = read_metrics(lake, row["snapshot_id"]).select(again.columns).sort("row_key")
+        if not again.equals(kept, null_equal=True):
+            yield Finding(
+                SNAPSHOTS.table,
+                f"snapshot {name} differs from its recomputation",
+                "measure its run again, and trust the new one",
+            )

@@ -1,0 +1,189 @@
+"""Collect: finished conversations become rows, rows are published in few large merges, and everything is counted."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from contracts.arrow import conform
+from contracts.tables import CALL_FAILURES
+from providers.request import Failure, Reply
+from storage.landing import land
+from suites.base import Answered, Dataset, Item
+from tasks import progress
+from tasks.context import RunContext
+from tasks.converse import Dialogue
+from tasks.extract import extract
+from tasks.publish import Published, publish
+from tasks.runs import Tally
+
+PUBLISH_ROWS = 10_000
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@task(name="publish", retries=2, retry_delay_seconds=1, cache_policy=NO_CACHE, persist_result=False)
+def publish_rows(context: RunContext, rows: Rows) -> Published:
+    """Publish rows by table; merging them again, after a failure half-way, adds nothing twice."""
+    done = [
+        publish(context.lake, context.run_id, contract, rows[contract.table]) for contract in context.suite.contracts
+    ]
+    return sum(done, Published())
+
+
+class Collector:
+    """What the conversations of one run have given so far. Used from the flow's own thread only."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        self._asking: dict[tuple[str, int], str] = {}
+        self._batches: Counter[str] = Counter()
+        self._unanswered: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+        self.tally = Tally()
+        self.has_rows = False
+
+    def extract(self, datasets: Sequence[Dataset]) -> None:
+        """Land the samples of the run."""
+        extracted = extract(self._context.lake, self._context.run_id, datasets)
+        self._left_out = extracted.left_out
+        self.tally += Tally(rows_quarantined=extracted.quarantined)
+
+    def add_settled(self, dialogues: Sequence[Dialogue], unsettled: Sequence[Dialogue]) -> None:
+        """Take the dialogues that the ledger answered to their end."""
+        waiting = {id(dialogue) for dialogue in unsettled}
+        settled = [dialogue for dialogue in dialogues if id(dialogue) not in waiting]
+        progress.advance(self._context.run_id, len(settled))
+        self.add(settled)
+
+    def add(self, dialogues: Sequence[Dialogue]) -> None:
+        """Take dialogues that have ended: score them, keep their failures, publish once there are enough rows."""
+        self.tally += _tally(dialogues)
+        self._land_failures(dialogues)
+        for dialogue in dialogues:
+            rows = self._context.suite.score(dialogue.item, dialogue.answered)
+            if dialogue.failed and not rows.get(self._context.suite.results.table):
+                self._unanswered[_failure(dialogue).kind] += 1
+            for table, of_table in rows.items():
+                self._rows[table].extend(of_table)
+        if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
+            self.publish()
+
+    def publish(self) -> None:
+        """Publish the rows collected since the last time."""
+        if not any(self._rows.values()):
+            return
+        published = publish_rows(self._context, self._rows)
+        self._rows = defaultdict(list)
+        self.has_rows = True
+        landed = published.landed
+        self.tally += Tally(
+            rows_landed=landed.inserted + landed.replaced,
+            rows_already_present=landed.already_present,
+            rows_quarantined=published.quarantined,
+        )
+
+    def first_askers(self, dialogues: Iterable[Dialogue], late: list[Item]) -> list[Dialogue]:
+        """The dialogues whose next request no other sample of the run asks for already; the items of others go to `late`."""
+        first = []
+        for dialogue in dialogues:
+            key = (dialogue.first_hash, dialogue.item.replicate)
+            asking = self._asking.setdefault(key, dialogue.item.sample.sample_hash)
+            if asking == dialogue.item.sample.sample_hash:
+                first.append(dialogue)
+            else:
+                late.append(dialogue.item)
+        return first
+
+    def next_number(self, model: str) -> int:
+        """The number of the model's next batch, from 1."""
+        self._batches[model] += 1
+        return self._batches[model]
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, if it ends now."""
+        if not self._unanswered:
+            return "completed"
+        return "incomplete" if self.has_rows else "failed"
+
+    @property
+    def message(self) -> str | None:
+        """What a person should know about how the run went; None where there is nothing to say."""
+        said = []
+        if self._unanswered:
+            said.append(f"{self._unanswered.total()} items have no answer ({_counted(self._unanswered)})")
+        if self.tally.rows_quarantined:
+            said.append(f"{self.tally.rows_quarantined} rows are in quarantine")
+        if self._left_out:
+            said.append(f"left out of the sources: {_counted(self._left_out)}")
+        return "; ".join(said) or None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the metrics must know."""
+        if not self._unanswered:
+            return []
+        return [
+            f"{self._unanswered.total()} items are missing because their calls failed ({_counted(self._unanswered)})"
+        ]
+
+    def _land_failures(self, dialogues: Sequence[Dialogue]) -> None:
+        rows = {
+            (dialogue.answered[-1].prompt_hash, dialogue.item.replicate): self._failure_row(dialogue)
+            for dialogue in dialogues
+            if dialogue.failed
+        }
+        if rows:
+            land(self._context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
+
+    def _failure_row(self, dialogue: Dialogue) -> dict[str, Any]:
+        failure = _failure(dialogue)
+        judged = len(dialogue.answered) > 1 and dialogue.item.judge is not None
+        return {
+            "run_id": self._context.run_id,
+            "prompt_hash": dialogue.answered[-1].prompt_hash,
+            "replicate": dialogue.item.replicate,
+            "model": dialogue.item.judge if judged else dialogue.item.model,
+            "kind": failure.kind,
+            "message": failure.message,
+            "attempts": failure.attempts,
+            "latency_ms": failure.latency_ms,
+            "failed_at": datetime.now(UTC),
+        }
+
+
+def _failure(dialogue: Dialogue) -> Failure:
+    outcome = dialogue.answered[-1].outcome
+    assert isinstance(outcome, Failure)
+    return outcome
+
+
+def _tally(dialogues: Sequence[Dialogue]) -> Tally:
+    """The calls of some dialogues, each counted once however many items share it."""
+    calls = {(a.prompt_hash, d.item.replicate): a for d in dialogues for a in d.answered}.values()
+    made = [a.outcome for a in calls if isinstance(a.outcome, Reply) and not a.from_ledger]
+    known = [a.outcome for a in calls if isinstance(a.outcome, Reply) and a.from_ledger]
+    return Tally(
+        calls_made=len(made),
+        calls_from_ledger=len(known),
+        calls_failed=len(calls) - len(made) - len(known),
+        input_tokens=_sum(reply.input_tokens for reply in made),
+        output_tokens=_sum(reply.output_tokens for reply in made),
+        cost_usd=_sum(reply.cost_usd for reply in made),
+        cost_usd_avoided=_sum(reply.cost_usd for reply in known),
+    )
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """The sum, or None where a value is unknown."""
+    listed: list[Answered | Any] = list(values)
+    return None if any(value is None for value in listed) else sum(listed)
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())

@@ -1,0 +1,129 @@
+"""Converse: walk each item's conversation, from the ledger as far as it reaches, and by calls from there on."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from providers.request import Failure, Reply, Request
+from storage.ledger import Key, LedgerIndex, Row
+from suites.base import Answered, Item
+from tasks.context import RunContext
+from tasks.resources import ledger_writer, shared_client
+
+REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name != "text")
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """An item's conversation so far."""
+
+    item: Item
+    first_hash: str = ""
+    answered: list[Answered] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether its last call was given up on."""
+        return bool(self.answered) and isinstance(self.answered[-1].outcome, Failure)
+
+
+def settle(context: RunContext, dialogues: Sequence[Dialogue], index: LedgerIndex) -> list[Dialogue]:
+    """Answer what the ledger can answer, wave by wave; returns the dialogues that need a call to go on."""
+    open_dialogues: list[Dialogue] = []
+    wave = list(dialogues)
+    while wave:
+        asked = [(dialogue, key) for dialogue in wave if (key := _next_key(context, dialogue)) is not None]
+        found = index.fetch([key for _, key in asked])
+        wave = []
+        for dialogue, key in asked:
+            if (row := found.get(key)) is None:
+                open_dialogues.append(dialogue)
+            else:
+                dialogue.answered.append(Answered(key[0], reply_of(row), from_ledger=True))
+                wave.append(dialogue)
+    return open_dialogues
+
+
+def call(
+    context: RunContext,
+    dialogues: Sequence[Dialogue],
+    index: LedgerIndex,
+    on_answer: Callable[[], None] = lambda: None,
+) -> None:
+    """Walk every dialogue to its end, all at once; on return each reply is committed to the ledger.
+
+    A dialogue ends early at a call that is given up on. `on_answer` is told of each outcome.
+    """
+    writer, client = ledger_writer(context.lake), shared_client(context.configuration)
+    asked: dict[Key, asyncio.Future[Answered]] = {}
+
+    async def answer(request: Request, replicate: int) -> Answered:
+        key = (request.prompt_hash, replicate)
+        if (known := await _from_ledger(index, key)) is not None:
+            return known
+        outcome = await client.call(request, replicate)
+        if isinstance(outcome, Reply):
+            writer.put(reply_row(request, replicate, outcome, context.run_id))
+        return Answered(request.prompt_hash, outcome)
+
+    async def answer_once(request: Request, replicate: int) -> Answered:
+        key = (request.prompt_hash, replicate)
+        if key not in asked:
+            asked[key] = asyncio.ensure_future(answer(request, replicate))
+            asked[key].add_done_callback(lambda _: on_answer())
+        return await asked[key]
+
+    async def walk(dialogue: Dialogue) -> None:
+        while (request := _next_request(context, dialogue)) is not None:
+            dialogue.answered.append(await answer_once(request, dialogue.item.replicate))
+
+    try:
+        client.run([walk(dialogue) for dialogue in dialogues])
+    finally:
+        writer.flush()
+
+
+def _next_request(context: RunContext, dialogue: Dialogue) -> Request | None:
+    if dialogue.failed:
+        return None
+    request = context.suite.converse(dialogue.item, dialogue.answered, context.options)
+    if request is None or not (configured := context.configuration.model(request.model).parameters):
+        return request
+    return replace(request, parameters={**request.parameters, **configured})
+
+
+def _next_key(context: RunContext, dialogue: Dialogue) -> Key | None:
+    request = _next_request(context, dialogue)
+    if request is None:
+        return None
+    if not dialogue.answered:
+        dialogue.first_hash = request.prompt_hash
+    return request.prompt_hash, dialogue.item.replicate
+
+
+async def _from_ledger(index: LedgerIndex, key: Key) -> Answered | None:
+    if not index.known([key]):
+        return None
+    row = (await asyncio.to_thread(index.fetch, [key])).get(key)
+    return None if row is None else Answered(key[0], reply_of(row), from_ledger=True)
+
+
+def reply_of(row: Row) -> Reply:
+    """The reply that a row of the ledger keeps."""
+    return Reply(text=row["response"], **{name: row[name] for name in REPLY_COLUMNS})
+
+
+def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:
+    """A reply as a row of CALLS, all but the version that its commit gives it."""
+    return {
+        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        "response": reply.text,
+        "prompt_hash": request.prompt_hash,
+        "replicate": replicate,
+        "model": request.model,
+        "request": request.canonical.decode(),
+        "origin": "call",
+        "run_id": run_id,
+        "answered_at": datetime.now(UTC),
+    }

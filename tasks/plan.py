@@ -1,0 +1,80 @@
+"""Plan: which items a run consists of, written to its manifest before any call is made."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice, product, zip_longest
+from typing import Any
+
+from contracts.arrow import conform
+from contracts.hashing import content_hash
+from contracts.tables import RUN_ITEMS
+from storage.landing import land
+from suites.base import Dataset, Item
+from tasks.context import RunContext
+from tasks.converse import Dialogue
+
+SEGMENT_SAMPLES = 5_000  # how much is planned at once: bounds memory, whatever the size of the run
+
+
+def segments(
+    datasets: Sequence[Dataset],
+    models: Sequence[str],
+    judges: Sequence[str],
+    prompt_types: Sequence[str],
+    replicates: int,
+) -> Iterator[list[Item]]:
+    """The items of a run in segments of one model; models take turns, so that none waits for another's end."""
+    by_model = [
+        _segments_of(datasets, model, judges or [None], prompt_types, replicates)  # type: ignore[list-item]
+        for model in models
+    ]
+    for turn in zip_longest(*by_model):
+        yield from (segment for segment in turn if segment is not None)
+
+
+def _segments_of(
+    datasets: Sequence[Dataset], model: str, judges: Sequence[str | None], prompt_types: Sequence[str], replicates: int
+) -> Iterator[list[Item]]:
+    asked = product(range(replicates), prompt_types, datasets)
+    subjects = ((sample, kind, replicate) for replicate, kind, dataset in asked for sample in dataset.samples)
+    while part := list(islice(subjects, SEGMENT_SAMPLES)):
+        yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in judges]
+
+
+def write_manifest(context: RunContext, dialogues: Sequence[Dialogue], versions: dict[str, str]) -> None:
+    """Land the run items of dialogues whose first request is known."""
+    rows = [_manifest_row(context, dialogue, versions) for dialogue in dialogues]
+    if rows:
+        land(context.lake, RUN_ITEMS, conform(rows, RUN_ITEMS))
+
+
+def cut_batches(dialogues: Iterable[Dialogue], size: int) -> Iterator[list[Dialogue]]:
+    """Batches of about `size` dialogues; those that share a subject call stay together."""
+    batch: list[Dialogue] = []
+    for _, group in groupby(dialogues, key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate)):
+        batch.extend(group)
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _manifest_row(context: RunContext, dialogue: Dialogue, versions: dict[str, str]) -> dict[str, Any]:
+    item = dialogue.item
+    judged = item.judge is not None and len(dialogue.answered) > 1
+    identity = [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
+    return {
+        "run_id": context.run_id,
+        "item_id": content_hash(identity),
+        "suite": context.suite.name,
+        "dataset": item.sample.dataset,
+        "dataset_version": versions[item.sample.dataset],
+        "sample_id": item.sample.sample_id,
+        "sample_hash": item.sample.sample_hash,
+        "model": item.model,
+        "judge": item.judge,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": dialogue.first_hash,
+        "judge_hash": dialogue.answered[1].prompt_hash if judged else None,
+    }

@@ -1,0 +1,197 @@
+"""Import: recorded results take the way of a row from the reply on, as if their calls had just been answered."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from contracts.configuration import Configuration
+from contracts.errors import SourceError
+from contracts.hashing import canonical_json, content_hash
+from storage import ledger
+from storage.lake import Lake
+from storage.ledger import LedgerIndex
+from suites.base import Answered, Dataset, Recorded, Suite
+from tasks import runs
+from tasks.context import RunContext
+from tasks.converse import REPLY_COLUMNS, Dialogue, reply_of
+from tasks.extract import extract
+from tasks.measure import measure
+from tasks.plan import write_manifest
+from tasks.publish import Published, Refused, publish, quarantine
+from tasks.runs import Run, Tally
+
+LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
+
+
+@dataclass
+class _Read:
+    """What the files hold: good lines, and bad ones with what is wrong with them."""
+
+    recorded: list[Recorded] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path]) -> str:
+    """Import files of recorded results as one run, named by their content; returns its id.
+
+    Importing them again changes nothing. Bad lines go to quarantine with file and line number, the rest goes on.
+    Raises SourceError where a file cannot be read, or holds not one good line.
+    """
+    started = datetime.now(UTC)
+    read = _read(suite, files)
+    datasets = _datasets(read.recorded)
+    run_id = (
+        "import-"
+        + content_hash([suite.name, [_identity(line) for line in read.recorded], [r.payload for r in read.refused]])[
+            :12
+        ]
+    )
+    context = RunContext(run_id, suite.name, lake, Configuration())
+    run = Run(
+        run_id=run_id,
+        suite=suite.name,
+        origin="import",
+        parameters={"files": [file.name for file in files]},
+        dataset_versions=runs.versions_of(datasets),
+        models=sorted({line.item.model for line in read.recorded}),
+        judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
+        samples=sum(len(dataset.samples) for dataset in datasets),
+        items=len(read.recorded),
+        started_at=started,
+    )
+    runs.save(lake, run)
+    refused = quarantine(lake, run_id, run_id, read.refused)
+    refused += extract(lake, run_id, datasets).quarantined
+    dialogues = _keep_replies(context, read.recorded)
+    write_manifest(context, dialogues, run.dataset_versions)
+    published = _publish(context, dialogues)
+    tally = Tally(
+        calls_from_ledger=sum(len(dialogue.answered) for dialogue in dialogues),
+        rows_landed=published.landed.inserted + published.landed.replaced,
+        rows_already_present=published.landed.already_present,
+        rows_quarantined=published.quarantined + refused,
+    )
+    snapshot_id = measure(context)
+    runs.save(
+        lake, run.ended("completed", tally=tally, snapshot_id=snapshot_id, message=_message(read.refused, published))
+    )
+    return run_id
+
+
+def _read(suite: Suite, files: Sequence[Path]) -> _Read:
+    read = _Read()
+    for file in files:
+        for number, line in _lines(file):
+            try:
+                read.recorded.append(_parse(suite, line))
+            except SourceError as error:
+                where = f"{file.name}:{number}"
+                read.refused.append(
+                    Refused(suite.results.table, line[:LONGEST_LINE], ("recorded_line",), f"{where}: {error}", where)
+                )
+    if not read.recorded:
+        first = f": {read.refused[0].reason}" if read.refused else ""
+        raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{first}")
+    return read
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with file.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+            yield from ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
+    except OSError as error:
+        raise SourceError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _parse(suite: Suite, line: str) -> Recorded:
+    if len(line) > LONGEST_LINE:
+        raise SourceError(f"the line is longer than {LONGEST_LINE} characters")
+    try:
+        line.encode("utf-8")
+        value = json.loads(line)
+    except UnicodeEncodeError as error:
+        raise SourceError("the line is not UTF-8") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise SourceError(f"the line is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SourceError("the line is not a JSON object")
+    if value.get("suite", suite.name) != suite.name:
+        raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
+    return suite.read_recorded(value)
+
+
+def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
+    by_name: dict[str, dict[str, Any]] = {}
+    for line in recorded:
+        sample = line.item.sample
+        by_name.setdefault(sample.dataset, {}).setdefault(sample.sample_hash, sample)
+    return tuple(Dataset(name, tuple(samples.values())) for name, samples in sorted(by_name.items()))
+
+
+def _identity(line: Recorded) -> list[Any]:
+    item = line.item
+    replies = [[getattr(reply, name) for name in ("text", *REPLY_COLUMNS)] for reply in line.replies]
+    return [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate, replies]
+
+
+def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Dialogue]:
+    """Put the replies into the ledger, and go on with what the ledger says: the first reply of a key is the reply."""
+    rows = {
+        (prompt_hash, line.item.replicate): _row(context, line, prompt_hash, place)
+        for line in reversed(recorded)
+        for place, prompt_hash in enumerate(line.prompt_hashes)
+    }
+    known = LedgerIndex.read(context.lake).fetch(list(rows))
+    if fresh := [row for key, row in reversed(rows.items()) if key not in known]:
+        ledger.append(context.lake, fresh)
+    kept = {**rows, **known}
+    return [
+        Dialogue(
+            line.item,
+            line.prompt_hashes[0],
+            [Answered(h, reply_of(kept[(h, line.item.replicate)]), from_ledger=True) for h in line.prompt_hashes],
+        )
+        for line in recorded
+    ]
+
+
+def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> dict[str, Any]:
+    reply = line.replies[place]
+    asked = line.item.judge if place and line.item.judge else line.item.model
+    identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
+    return {
+        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        "response": reply.text,
+        "prompt_hash": prompt_hash,
+        "replicate": line.item.replicate,
+        "model": asked,
+        "request": canonical_json(identity).decode(),
+        "origin": "import",
+        "run_id": context.run_id,
+        "answered_at": datetime.now(UTC),
+    }
+
+
+def _publish(context: RunContext, dialogues: Sequence[Dialogue]) -> Published:
+    rows: dict[str, list[Mapping[str, Any]]] = {contract.table: [] for contract in context.suite.contracts}
+    for dialogue in dialogues:
+        for table, of_table in context.suite.score(dialogue.item, dialogue.answered).items():
+            rows[table].extend(of_table)
+    done = [
+        publish(context.lake, context.run_id, contract, rows[contract.table]) for contract in context.suite.contracts
+    ]
+    return sum(done, Published())
+
+
+def _message(refused: Sequence[Refused], published: Published) -> str | None:
+    said = []
+    if refused:
+        said.append(f"{len(refused)} lines could not be read, the first: {refused[0].reason}")
+    if published.quarantined:
+        said.append(
+            f"{published.quarantined} rows break their contract (`select rules, origin from quarantine` tells which)"
+        )
+    return "; ".join(said) or None

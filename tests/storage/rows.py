@@ -1,0 +1,66 @@
+"""Rows for the storage tests."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from contracts.contract import Contract, Row
+from contracts.rules import Kind, Rule
+
+
+class ToyRow(Row):
+    """A row small enough to reason about."""
+
+    key: str = Field(description="The key.")
+    model: str = Field(description="The partition.")
+    state: Literal["early", "final"] = Field(description="Whether a later row may replace this one.")
+    size: float | None = Field(description="Never negative.")
+
+
+TOYS = Contract(
+    "toys",
+    ToyRow,
+    ("key",),
+    "A table for tests.",
+    (Rule("size_not_negative", "size", Kind.BETWEEN, {"minimum": 0, "maximum": None}),),
+    partition_by=("model",),
+    replaced_when="old.state = 'early' AND new.state = 'final'",
+)
+
+
+def toy(key: str, model: str = "m", state: str = "final", size: float | None = 1.0) -> dict[str, Any]:
+    """One row of TOYS."""
+    return {"key": key, "model": model, "state": state, "size": size}
+
+
+def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "run") -> dict[str, Any]:
+    """One row of the ledger without its version; the request is told apart by `number`."""
+    request = json.dumps({"question": number}, separators=(",", ":"))
+    return {
+        "prompt_hash": hashlib.sha256(request.encode()).hexdigest(),
+        "replicate": replicate,
+        "model": "provider/model",
+        "request": request,
+        "response": response,
+        "finish_reason": "stop",
+        "model_reported": None,
+        "input_tokens": 10,
+        "cached_input_tokens": None,
+        "output_tokens": 2,
+        "reasoning_tokens": None,
+        "cost_usd": 0.5,
+        "latency_ms": 12.0,
+        "attempts": 1,
+        "error_kind": None,
+        "origin": "call",
+        "run_id": run_id,
+        "answered_at": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, int]:
+    """The ledger key of a row."""
+    return row["prompt_hash"], row["replicate"]

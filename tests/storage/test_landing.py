@@ -1,0 +1,85 @@
+"""Landing: each key once, whatever is repeated, raced or interrupted."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import polars as pl
+import pytest
+
+from contracts.errors import ContractError, SchemaMismatchError
+from storage.lake import Lake
+from storage.landing import Landed, land
+from tests.storage.rows import TOYS, toy
+
+
+def frame(*rows: dict[str, object]) -> pl.DataFrame:
+    return pl.DataFrame(
+        list(rows), schema={"key": pl.String, "model": pl.String, "state": pl.String, "size": pl.Float64}
+    )
+
+
+def test_rows_land_once_however_often_they_are_landed(lake: Lake) -> None:
+    rows = frame(toy("a"), toy("b"))
+    assert land(lake, TOYS, rows) == Landed(inserted=2)
+    assert land(lake, TOYS, rows) == Landed(already_present=2)
+    assert land(lake, TOYS, frame(toy("b"), toy("c"))) == Landed(inserted=1, already_present=1)
+    assert sorted(lake.frame(TOYS).collect()["key"]) == ["a", "b", "c"]
+
+
+def test_the_first_row_of_a_key_within_a_batch_counts(lake: Lake) -> None:
+    assert land(lake, TOYS, frame(toy("a", size=1.0), toy("a", size=2.0))) == Landed(inserted=1)
+    assert lake.frame(TOYS).collect()["size"].to_list() == [1.0]
+
+
+def test_a_later_row_changes_nothing(lake: Lake) -> None:
+    land(lake, TOYS, frame(toy("a", size=1.0)))
+    land(lake, TOYS, frame(toy("a", size=2.0)))
+    assert lake.frame(TOYS).collect()["size"].to_list() == [1.0]
+
+
+def test_a_row_is_replaced_only_as_its_contract_allows(lake: Lake) -> None:
+    land(lake, TOYS, frame(toy("a", state="early", size=1.0)))
+    assert land(lake, TOYS, frame(toy("a", state="early", size=2.0))) == Landed(already_present=1)
+    assert land(lake, TOYS, frame(toy("a", state="final", size=3.0))) == Landed(replaced=1)
+    assert land(lake, TOYS, frame(toy("a", state="early", size=4.0))) == Landed(already_present=1)
+    assert lake.frame(TOYS).collect()["size"].to_list() == [3.0]
+
+
+def test_landing_nothing_creates_nothing(lake: Lake) -> None:
+    assert land(lake, TOYS, frame()) == Landed()
+    assert not lake.exists(TOYS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        (frame(toy("a")).drop("size"), "size"),
+        (frame(toy("a")).with_columns(extra=1), "extra"),
+        (frame(toy("a")).with_columns(size=pl.lit("large")), "size"),
+    ],
+)
+def test_a_frame_of_another_schema_is_refused_by_name(lake: Lake, rows: pl.DataFrame, named: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=named):
+        land(lake, TOYS, rows)
+
+
+def test_the_table_itself_refuses_what_slipped_past_the_audit(lake: Lake) -> None:
+    with pytest.raises(ContractError, match="toys") as refusal:
+        land(lake, TOYS, frame(toy("secret-value", size=-1.0)))
+    assert "secret-value" not in str(refusal.value)
+    assert lake.frame(TOYS).collect().is_empty()
+
+
+def _land_many(uri: str, first: int) -> int:
+    landed = [
+        land(Lake(uri), TOYS, frame(*(toy(f"k{n}") for n in range(start, start + 20))))
+        for start in range(first, first + 100, 20)
+    ]
+    return sum(one.inserted for one in landed)
+
+
+def test_processes_that_land_overlapping_keys_give_each_row_once(lake: Lake) -> None:
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        inserted = list(pool.map(_land_many, [lake.uri] * 4, [0, 0, 40, 60]))
+    keys = lake.frame(TOYS).collect()["key"]
+    assert keys.n_unique() == keys.len() == sum(inserted) == 160
