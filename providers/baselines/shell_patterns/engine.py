@@ -7,7 +7,7 @@ from typing import Final
 
 from providers.baselines.shell_patterns.arguments import layers, operands, program
 from providers.baselines.shell_patterns.checks import execution, files, network
-from providers.baselines.shell_patterns.lexical import clip, lexical
+from providers.baselines.shell_patterns.lexical import lexical
 from providers.baselines.shell_patterns.model import SEVERITY, Command, Decision
 from providers.baselines.shell_patterns.parse import parse
 from providers.baselines.shell_patterns.rules import languages, paths, programs
@@ -42,11 +42,7 @@ def guard(command: str) -> Decision:
     Pure and deterministic: nothing is run, read or asked. Never raises: text that cannot be parsed is judged by a
     conservative lexical view, and text beyond the limits is at least WARN.
     """
-    text = clip(command)
-    decision = _judge(text, Scope(_judge))
-    if len(text) < len(command):
-        return _graver(decision, warn("too-long", "The command is too long to be looked at as a whole.", 0.5))
-    return decision
+    return _judge(command.replace("\x00", ""), Scope(_judge))  # a shell drops NUL characters too
 
 
 def _judge(text: str, scope: Scope) -> Decision:
@@ -54,9 +50,12 @@ def _judge(text: str, scope: Scope) -> Decision:
         return block("fork-bomb", "It starts itself until the machine is full.", 0.97)
     script = parse(text, scope.variables)
     commands = script.commands
-    if not script.complete:
-        commands += lexical(text).commands
     worst = _HARMLESS
+    if not script.complete:
+        view = lexical(text)
+        commands += view.commands
+        if not view.complete:
+            worst = _too_long(text)
     if "\n" in text and (typed := _typed_escape(text)) is not None:
         return typed
     for command in commands:
@@ -68,6 +67,13 @@ def _judge(text: str, scope: Scope) -> Decision:
             return worst
         execution.remember_planted(command, scope)
     return worst
+
+
+def _too_long(text: str) -> Decision:
+    """The least verdict on text that is not looked at command by command to its end."""
+    if DEVICE.search(text) or paths.SECRET.search(text):
+        return block("too-long", "A command too long to be looked at names secret files or the shell's sockets.", 0.7)
+    return warn("too-long", "The command is too long to be looked at as a whole.", 0.5)
 
 
 def _judge_command(command: Command, scope: Scope) -> Decision:

@@ -34,7 +34,7 @@ def clip(text: str) -> str:
 
 
 def lexical(text: str) -> Script:
-    """Commands as far as a tokenizer sees them; always marked incomplete."""
+    """Commands as far as a tokenizer sees them; incomplete only beyond the limits."""
     commands: list[Command] = []
     words: list[Word] = []
     assignments: list[Assignment] = []
@@ -56,7 +56,7 @@ def lexical(text: str) -> Script:
 
     for token in _TOKEN.finditer(clip(text)):
         if len(commands) >= MAX_COMMANDS:
-            break
+            return Script(tuple(commands), complete=False)
         if token["end"]:
             finish(token["end"])
         elif token["redirect"]:
@@ -72,4 +72,4 @@ def lexical(text: str) -> Script:
             else:
                 words += [Word(part) for part in expand_braces(plain)]
     finish("\n")
-    return Script(tuple(commands), complete=False)
+    return Script(tuple(commands), complete=len(text) <= MAX_CHARACTERS)

@@ -88,4 +88,4 @@ class Script:
 
     commands: tuple[Command, ...]
     complete: bool
-    """False when some of the text could not be parsed or exceeded a limit."""
+    """False when some of the text could not be understood or lies beyond a limit."""

@@ -23,6 +23,8 @@ MAX_DEPTH: Final = 48
 MAX_COMMANDS: Final = 400
 MAX_EXPANSION: Final = 16_384
 """Upper bound on a word after variables were filled in, so that doubling assignments stay harmless."""
+MAX_EXPANDED: Final = 65_536
+"""Variables are filled in until they came to this many characters together."""
 
 _ANSI_ESCAPES: Final = {
     "n": "\n",
@@ -73,6 +75,7 @@ class _Reader:
         self.variables = variables
         self.found: list[Command] = []
         self.complete = True
+        self.expanded = 0
 
     # ---- statements -------------------------------------------------------------------------------------------
 
@@ -208,7 +211,7 @@ class _Reader:
         return Assignment(label, word)
 
     def _redirect(self, node: Node, depth: int) -> Redirect:
-        # What stands before the target is the descriptor or the operator; so is the error that the grammar makes of `<>`.
+        # What stands before the target is descriptor or operator; so is the error that the grammar makes of `<>`.
         named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
         target = self._word(named[0], depth) if named else Word("")
         operator = "".join(self._raw(child) for child in node.children if child not in named)
@@ -274,7 +277,8 @@ class _Reader:
         name = self._raw(named[0]) if named and named[0].type == "variable_name" else ""
         if name == "IFS":
             return _FIELD_SEPARATOR
-        if name in self.variables:
+        if name in self.variables and self.expanded < MAX_EXPANDED:
+            self.expanded += len(self.variables[name])
             return self.variables[name]
         if node.type == "expansion" and len(named) > 1:
             default = self._text(named[1], depth + 1)

@@ -21,7 +21,7 @@ class Scope:
     judge_code: Callable[[str, Scope], Decision]
     depth: int = 0
     budget: int = 1_500
-    """Commands that may still be looked at."""
+    """Commands that may still be looked at; nested code costs one for every 64 characters."""
     variables: dict[str, str] = field(default_factory=dict)
     planted: dict[str, str] = field(default_factory=dict)
     """Files that earlier commands wrote: path -> content."""
@@ -30,6 +30,9 @@ class Scope:
         """The verdict on shell code that the current command would run."""
         if self.depth >= MAX_DEPTH:
             return block("nested-too-deep", "Code is nested in code more deeply than honest work needs.", 0.7)
+        self.budget -= len(code) // 64
+        if self.budget <= 0:
+            return warn("too-many-commands", "There is too much code to look at it all.", 0.5)
         self.depth += 1
         try:
             return self.judge_code(code, self)

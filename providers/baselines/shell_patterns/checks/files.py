@@ -12,7 +12,7 @@ from providers.baselines.shell_patterns.model import Command, Decision
 from providers.baselines.shell_patterns.rules import paths, programs
 from providers.baselines.shell_patterns.scope import MAX_TEXT, Scope, block, warn
 
-_DOTS: Final = re.compile(r"/(?:\./)+|//+")
+_DOTS: Final = re.compile(r"/(?:\.?/)+")
 _PARENT: Final = re.compile(r"/(?!\.\./)[^/\s]{1,255}/\.\.(?=/)")
 _WILD: Final = re.compile(r"[*?\[]")
 
