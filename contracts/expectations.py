@@ -74,12 +74,7 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
     """
     numbered = frame.with_row_index(_ROW).to_pandas(use_pyarrow_extension_array=True)
     with _quiet():
-        import great_expectations
-        from great_expectations.data_context.types.base import ProgressBarsConfig
-
-        context = great_expectations.get_context(mode="ephemeral")
-        context.enable_analytics(enable=False)
-        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        context = _context()
         source = context.data_sources.add_pandas(suite.name)
         try:
             batches = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe(suite.name)
@@ -91,6 +86,19 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
     for rule_id, result in found.items():
         _require_evaluated(rule_id, result.exception_info)
     return found
+
+
+def _context() -> Any:
+    """An ephemeral context: nothing on disk, no telemetry, no progress bars."""
+    import great_expectations
+    from great_expectations.data_context.types import base
+
+    configuration = base.DataContextConfig(
+        store_backend_defaults=base.InMemoryStoreBackendDefaults(),
+        progress_bars=base.ProgressBarsConfig(globally=False),
+        analytics_enabled=False,
+    )
+    return great_expectations.get_context(mode="ephemeral", project_config=configuration)
 
 
 def _suite(contract: Contract) -> Any:

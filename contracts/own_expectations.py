@@ -60,6 +60,7 @@ class ExpectColumnPairShareInGroup(ColumnPairMapExpectation):
 
     values: list[Any]
     maximum: float
+    ignore_row_if: str
 
     map_metric = "column_pair_values.share_in_group"
-    success_keys = ("values", "maximum", "mostly")
+    success_keys = ("values", "maximum", "ignore_row_if", "mostly")
