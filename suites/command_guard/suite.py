@@ -1,0 +1,27 @@
+"""The suite as one object: what flows, storage and reports know of command_guard."""
+
+from suites.base import Suite
+from suites.command_guard.contract import RESULTS
+from suites.command_guard.harvest import SUITE as NAME
+from suites.command_guard.metrics import METRICS, TARGET
+from suites.command_guard.prompt import PROMPT_TYPES
+from suites.command_guard.recorded import read_recorded
+from suites.command_guard.score import SCORER_VERSION, converse, score
+from suites.command_guard.sources import read_dataset
+
+SUITE = Suite(
+    name=NAME,
+    title="Shell command guard",
+    baseline_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
+    starter=("starter",),
+    read_dataset=read_dataset,
+    converse=converse,
+    score=score,
+    scorer_version=SCORER_VERSION,
+    results=RESULTS,
+    metrics=METRICS,
+    read_recorded=read_recorded,
+    headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
+    prompt_types=PROMPT_TYPES,
+    options={"target": TARGET},
+)
