@@ -15,7 +15,7 @@ SCORER_VERSION = "1"
 
 def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any]) -> Request | None:
     """One request, and the conversation is done. None of the suite's options changes it."""
-    return None if answered else render(item.sample.input, item.model, item.prompt_type, {})
+    return None if answered else render(item.sample.input, item.model, item.prompt_type)
 
 
 def score(item: Item, answered: Sequence[Answered]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
