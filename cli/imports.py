@@ -21,7 +21,7 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import recorded results: scored, audited and measured like a run, without any call."""
-    from suites.registry import find_suite
+    from suites.registry import suite as find_suite
 
     from cli.results import find_run, finish_import
     from storage.lake import Lake

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from suites.registry import all_contracts, find_suite
+from suites.registry import all_contracts
+from suites.registry import suite as find_suite
 
 from contracts.audit import RuleResult, audit
 from contracts.contract import Contract

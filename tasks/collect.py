@@ -17,7 +17,7 @@ from tasks import progress
 from tasks.context import RunContext
 from tasks.converse import Dialogue
 from tasks.extract import extract
-from tasks.publish import Published, publish
+from tasks.publish import Published, publish_results
 from tasks.runs import Tally
 
 PUBLISH_ROWS = 10_000
@@ -28,10 +28,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 @task(name="publish", retries=2, retry_delay_seconds=1, cache_policy=NO_CACHE, persist_result=False)
 def publish_rows(context: RunContext, rows: Rows) -> Published:
     """Publish rows by table; merging them again, after a failure half-way, adds nothing twice."""
-    done = [
-        publish(context.lake, context.run_id, contract, rows[contract.table]) for contract in context.suite.contracts
-    ]
-    return sum(done, Published())
+    return publish_results(context, rows, "call")
 
 
 class Collector:

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from suites.registry import find_suite
+from suites.registry import suite as find_suite
 
 from contracts.configuration import Configuration
 from storage.lake import Lake

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suites.registry import find_suite
+from suites.registry import suite as find_suite
 
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import UsageError

@@ -20,7 +20,7 @@ from tasks.converse import REPLY_COLUMNS, Dialogue, reply_of
 from tasks.extract import extract
 from tasks.measure import measure
 from tasks.plan import write_manifest
-from tasks.publish import Published, Refused, publish, quarantine
+from tasks.publish import Published, Refused, publish_results, quarantine
 from tasks.runs import Run, Tally
 
 LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
@@ -90,7 +90,7 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
             except SourceError as error:
                 where = f"{file.name}:{number}"
                 read.refused.append(
-                    Refused(suite.results.table, line[:LONGEST_LINE], ("recorded_line",), f"{where}: {error}", where)
+                    Refused(suite.results.table, _storable(line[:LONGEST_LINE]), ("recorded_line",), f"{where}: {error}", where)
                 )
     if not read.recorded:
         first = f": {read.refused[0].reason}" if read.refused else ""
@@ -121,6 +121,11 @@ def _parse(suite: Suite, line: str) -> Recorded:
     if value.get("suite", suite.name) != suite.name:
         raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
     return suite.read_recorded(value)
+
+
+def _storable(line: str) -> str:
+    """The line as a table can hold it, with a mark in place of every byte that is not UTF-8."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
@@ -180,10 +185,7 @@ def _publish(context: RunContext, dialogues: Sequence[Dialogue]) -> Published:
     for dialogue in dialogues:
         for table, of_table in context.suite.score(dialogue.item, dialogue.answered).items():
             rows[table].extend(of_table)
-    done = [
-        publish(context.lake, context.run_id, contract, rows[contract.table]) for contract in context.suite.contracts
-    ]
-    return sum(done, Published())
+    return publish_results(context, rows, "import")
 
 
 def _message(refused: Sequence[Refused], published: Published) -> str | None:
