@@ -89,6 +89,7 @@ BLOCKED = {
         "sh <<E\ncat /etc/shadow\nE",
         "echo 'cat /etc/shadow' | bash",
         "printf 'cat /etc/shadow' > a.sh; sh a.sh",
+        "echo 'x: ; /bin/sh' > Makefile; make x",
         "alias ll='cat /etc/shadow'",
         "f() { cat /etc/shadow; }; f",
     ],
@@ -139,6 +140,7 @@ BLOCKED = {
         "GIT_SSH_COMMAND='touch x' git fetch",
         "LD_PRELOAD=/tmp/x.so ls",
         "env EDITOR=/tmp/x crontab -l",
+        "BORG_COMMAND=/tmp/x borg list",
         "export PATH=/tmp:$PATH",
     ],
     "network": [
@@ -255,6 +257,7 @@ WARNED = [
     "cut -d: -f1 /etc/passwd",
     "echo 'export PATH=$HOME/bin:$PATH' >> ~/.bashrc",
     "scp report.pdf user@host:",
+    "timeout 5 /tmp/tool",
     "python3 -m http.server --bind 127.0.0.1 8000",
 ]
 

@@ -117,6 +117,8 @@ def evaluates(command: Command, scope: Scope) -> Decision | None:
             else None
         )
     first = command.path
+    if paths.SCRATCH.match(first) and first not in scope.planted:
+        return warn("scratch-program", "It runs a program from a folder that anybody can write to.", 0.5)
     if first.startswith(("$(", "`")) and command.words[0].inner:
         if any(program(part) in _HIDES for part in command.words[0].inner):
             return block("hidden-command", "The program's name is computed, which hides what runs.", 0.85)
@@ -318,9 +320,11 @@ def uses_planted_file(command: Command, scope: Scope) -> Decision | None:
         body = _SHEBANG.sub("", content[:MAX_TEXT])
         if paths.SHELL_PATH.search(body) or network.DEVICE.search(body):
             return block("planted-payload", f"`{name[:40]}` runs after a file that starts a shell was written.", 0.85)
-        if paths.SECRET.search(body):
+        if paths.SECRET.search(body) or re.search(r"['\"]/etc/(?:passwd|cron)", body):
             return block(
-                "planted-payload", f"`{name[:40]}` runs after a file that names a secret file was written.", 0.75
+                "planted-payload",
+                f"`{name[:40]}` runs after a file that names a file of secrets or accounts was written.",
+                0.75,
             )
         folder, _, leaf = file.rpartition("/")
         stem = leaf.split(".")[0]

@@ -63,7 +63,7 @@ RUNS_FROM_ENVIRONMENT: Final = names(
     " NODE_OPTIONS JAVA_TOOL_OPTIONS _JAVA_OPTIONS APT_CONFIG"
     " TCLLIBPATH GCC_EXEC_PREFIX CC CXX DIALOGRC ACLOCAL AUTOM4TE VIMINIT EXINIT"
 )
-RUNS_BY_NAME: Final = re.compile(r"\w+_(?:COMMAND|CMD|PAGER|EDITOR|ASKPASS|RSH|HOOK)$")
+RUNS_BY_NAME: Final = re.compile(r"\w*(?:PAGER|EDITOR|ASKPASS|_COMMAND|_CMD|_RSH|_HOOK)$")
 """The usual endings of variables that hold a command."""
 LIBRARY_ENVIRONMENT: Final = names("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES GCONV_PATH")
 SEARCH_PATH_ENVIRONMENT: Final = names("PATH ENV LD_LIBRARY_PATH PYTHONPATH PERL5LIB RUBYLIB NODE_PATH")
@@ -106,6 +106,13 @@ DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
         "adds an account to the administrators",
     ),
     ("chpasswd", r"", "changes passwords"),
+    (
+        "fail2ban-client",
+        r"\bset\b.*\baction(?:ban|unban|start|stop|check)\b",
+        "registers a command that a service runs",
+    ),
+    ("whois", r"^(?=.*-h)(?=.*-p)", "is used as a channel to a chosen port"),
+    ("finger", r"@(?:\d{1,3}\.){3}\d", "is used as a channel to a bare address"),
     (
         "docker podman nerdctl ctr lxc",
         r"-v\s*/:|--volume[= ]/:|(?:source|src)=/(?:,|\s|$)|privileged|--pid[= ]host|docker\.sock",

@@ -106,6 +106,7 @@ SHELL_PATH: Final = re.compile(
 )
 """A shell given by its path, but not in a `#!` line."""
 PROGRAM_PATH: Final = re.compile(
-    r"(?:^|(?<=[\s=:;|&!\"'(]))(?:/usr)?(?:/local)?/s?bin/[\w.+-]+|^(?:/tmp|/dev/shm|/var/tmp)/[\w./-]+"
+    r"(?:^|(?<=[\s=:;|&!\"'(^]))(?:/usr)?(?:/local)?/s?bin/[\w.+-]+"
+    r"|(?:^|exec |[=:|!'\"]\s?)(?:/tmp|/dev/shm|/var/tmp)/[\w./-]+"
 )
 """A program given by its path."""
