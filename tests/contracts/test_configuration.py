@@ -1,0 +1,99 @@
+"""`evalake.toml`: what it says is read, and what it cannot mean is refused in one line that names file and entry."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.configuration import Configuration, Limits, ModelOptions, Price, read_configuration
+from contracts.errors import ConfigurationError
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "evalake.toml"
+    path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        read_configuration(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_everything_it_may_say(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        batch_size = 100
+        [models."hosted_vllm/qwen"]
+        api_base = "http://localhost:8000/v1"
+        api_key_env = "QWEN_KEY"
+        parameters = { temperature = 0.0, max_tokens = 512 }
+        price = { input = 0.5, output = 1, cached_input = 0 }
+        [providers.openai]
+        concurrency = 64
+        requests_per_minute = 500
+        [suites.command_guard]
+        target = 0.9
+        """,
+    )
+    configuration = read_configuration(path)
+    assert configuration.batch_size == 100
+    model = configuration.model("hosted_vllm/qwen")
+    assert model.api_base == "http://localhost:8000/v1"
+    assert model.parameters == {"temperature": 0.0, "max_tokens": 512}
+    assert model.price == Price(input=0.5, output=1.0, cached_input=0.0)
+    assert configuration.limits("openai") == Limits(concurrency=64, requests_per_minute=500.0)
+    assert configuration.suites == {"command_guard": {"target": 0.9}}
+
+
+def test_what_it_does_not_name_has_the_defaults(tmp_path: Path) -> None:
+    configuration = read_configuration(written(tmp_path, ""))
+    assert configuration == Configuration()
+    assert configuration.model("openai/any") == ModelOptions()
+    assert configuration.model("openai/any").price is None
+    assert configuration.limits("any") == Limits()
+
+
+def test_the_file_of_the_working_directory_is_read_if_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_configuration() == Configuration()
+    written(tmp_path, "batch_size = 7")
+    assert read_configuration().batch_size == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("batch_size = 0", "batch_size"),
+        ("batch_size = 'many'", "batch_size"),
+        ("batchsize = 5", "batchsize"),
+        ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency"),
+        ("[providers.openai]\nretries = 3", "providers.openai.retries"),
+        ("[models.\"openai/x\"]\napi_key = 'sk-secret'", "models.openai/x.api_key"),
+        ("[models.x.price]\ninput = -1\noutput = 1", "models.x.price.input"),
+        ("[models.x.price]\ninput = 1", "models.x.price.output"),
+        ("[models.x.price]\ninput = nan\noutput = 1", "models.x.price.input"),
+        ("models = 3", "models"),
+        ("suites = ['command_guard']", "suites"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_named(tmp_path: Path, text: str, entry: str) -> None:
+    message = refused(written(tmp_path, text))
+    assert f", {entry}: " in message
+    assert "sk-secret" not in message
+
+
+@pytest.mark.parametrize("text", ["batch_size = ", "[models", "a = 1\na = 2", b"\xff\xfe", b"a = '\xe9'", "\x00"])
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str | bytes) -> None:
+    assert "is not valid TOML" in refused(written(tmp_path, text))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert "No such file" in refused(tmp_path / "absent.toml")
+    assert "directory" in refused(tmp_path)

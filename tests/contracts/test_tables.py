@@ -1,0 +1,61 @@
+"""The tables that every suite shares say what they are, completely and without contradiction."""
+
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from contracts.contract import Contract
+from contracts.tables import CORE_CONTRACTS, SAMPLES, SampleRow
+
+
+@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+def test_every_table_and_column_is_described(contract: Contract) -> None:
+    assert contract.description.endswith(".")
+    assert contract.row.__doc__
+    for column in contract.columns:
+        assert len(column.description) > 4, column.name
+
+
+@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+def test_keys_and_partitions_are_columns(contract: Contract) -> None:
+    assert contract.key
+    for name in contract.key:
+        assert not contract.column[name].nullable
+        assert contract.column[name].base in (str, int)
+    assert set(contract.partition_by) <= contract.column.keys()
+
+
+@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+def test_columns_hold_only_what_every_engine_can_read(contract: Contract) -> None:
+    for column in contract.columns:
+        elements = get_args(column.type) if column.base is list else (column.base,)
+        assert {element.__name__ for element in elements} <= {"str", "int", "float", "bool", "datetime"}, column.name
+
+
+def test_tables_have_names_of_their_own() -> None:
+    names = [contract.table for contract in CORE_CONTRACTS]
+    assert len(set(names)) == len(names)
+    assert {"samples", "calls", "call_failures", "run_items", "runs"} <= set(names)
+    assert {"metric_snapshots", "snapshots", "contract_checks", "quarantine"} <= set(names)
+
+
+def test_only_the_ledger_may_repeat_a_key() -> None:
+    assert [contract.table for contract in CORE_CONTRACTS if contract.append_only] == ["calls"]
+    for contract in CORE_CONTRACTS:
+        unique = [rule.parameters["columns"] for rule in contract.table_rules if rule.id == "key_unique"]
+        assert unique == ([] if contract.append_only else [contract.key])
+
+
+def test_row_models_are_closed_frozen_and_strict() -> None:
+    values = dict.fromkeys(SAMPLES.column, "x") | {"position": 0}
+    made = SampleRow(**values)
+    assert made.position == 0
+    with pytest.raises(ValidationError):
+        SampleRow(**{**values, "position": "0"})
+    with pytest.raises(ValidationError):
+        SampleRow(**values, extra="x")
+    with pytest.raises(ValidationError):
+        SampleRow(**{name: value for name, value in values.items() if name != "target"})
+    with pytest.raises(ValidationError):
+        made.label = "other"
