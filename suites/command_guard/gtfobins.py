@@ -67,7 +67,7 @@ def _read_file(where: str, binary: str, content: bytes, harvest: Harvest) -> Non
         return
     try:
         document = yaml.load(front_matter[1], Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         harvest.leave(where, NOT_YAML, text)
         return
     if not isinstance(document, dict) or not ("alias" in document or isinstance(document.get("functions"), dict)):
