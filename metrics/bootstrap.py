@@ -2,24 +2,27 @@
 
 Resampling n rows with replacement draws how often each row occurs. Rows with equal contributions (a *cell*) are
 interchangeable, so it is enough to draw how often each cell occurs: a multinomial over cells, exactly, at a cost that
-does not grow with n. Counts have few cells. Continuous contributions can have as many cells as rows; above `MOST_CELLS`
-cells, those that agree in their label, stratum and all conditions are merged, the merged cell's count is still drawn
-exactly, and given the count its sums are drawn from the normal distribution with the very mean and covariance that
-resampling its rows has: the bootstrap's own limit for many rows (Bickel and Freedman 1981). Drawing counts first keeps
-rare bins right, where a normal distribution of all sums at once would give bins negative sizes.
+does not grow with n. Counts have few cells; continuous contributions can have as many cells as rows. With more than
+`MOST_CELLS` cells among more than `MOST_UNITS` rows, cells that agree in label, stratum and all conditions are merged.
+The merged cells' counts are still drawn exactly; given them, what varies within a label is drawn from the normal
+distribution with the covariance that resampling its rows has, which is the bootstrap's own limit for many rows (Bickel
+and Freedman 1981). Drawing counts first keeps rare bins right, where a normal distribution of all sums at once would
+give bins of negative size.
 
-Clusters are resampled whole. Above `MOST_CELLS` clusters they are first dealt at random into that many blocks, which
+Clusters are resampled whole. Above `MOST_UNITS` clusters they are first dealt at random into that many blocks, which
 keeps the variance in expectation (the random-groups method, Wolter 2007).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from metrics.intervals import Array, Integers
 
-MOST_CELLS = 256
+MOST_CELLS = 64
+MOST_UNITS = 500
 ENTRIES_AT_ONCE = 4_000_000
 
 
@@ -30,7 +33,7 @@ class Units:
     count, stratum   [units]  how many rows or clusters the unit stands for, and where they may be resampled
     unit, label      [parts]  the unit a part belongs to, and the label it contributes to: ascending from 0, no gaps
     vector           [parts, sums]  contribution of one occurrence of the unit
-    spread           [parts, varying, varying]  root of the covariance within a merged cell, of the sums `varying`
+    spread           [labels, varying, varying]  root of one row's covariance within merged cells, of the sums `varying`
     """
 
     count: Integers
@@ -42,30 +45,29 @@ class Units:
     varying: tuple[int, ...] = ()
 
     @property
-    def label_slices(self) -> list[slice]:
-        starts = np.searchsorted(self.label, np.arange(self.label[-1] + 2))
-        return [slice(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+    def labels(self) -> list[slice]:
+        """The parts of each label."""
+        return _runs(self.label)
 
 
 def actual_sums(units: Units) -> Array:
     """The sums as they are, shape [1, labels, sums]."""
     weighted = units.count[units.unit, None] * units.vector
-    starts = [part.start for part in units.label_slices]
-    return np.asarray(np.add.reduceat(weighted, starts, axis=0)[None])
+    return np.asarray(np.add.reduceat(weighted, [part.start for part in units.labels], axis=0)[None])
 
 
 def drawn_sums(units: Units, draws: int, rng: np.random.Generator) -> Iterator[Array]:
     """The sums of `draws` resamples, in blocks of shape [some, labels, sums] that bound the memory."""
-    labels = int(units.label[-1]) + 1
-    width = max(len(units.unit) * (1 + len(units.varying)), labels * units.vector.shape[1], 10 * len(units.count))
+    labels = units.labels
+    width = max(len(units.unit), len(labels) * units.vector.shape[1], 10 * len(units.count))
     block = max(1, ENTRIES_AT_ONCE // width)
     for done in range(0, draws, block):
         times = _occurrences(units, min(block, draws - done), rng)[:, units.unit].astype(np.float64)
-        sums = np.stack([times[:, part] @ units.vector[part] for part in units.label_slices], axis=1)
+        sums = np.stack([times[:, part] @ units.vector[part] for part in labels], axis=1)
         if units.spread is not None:
-            noise = rng.standard_normal((*times.shape, len(units.varying))) * np.sqrt(times)[:, :, None]
-            for i, part in enumerate(units.label_slices):
-                sums[:, i, units.varying] += np.einsum("dpk,pkj->dj", noise[:, part], units.spread[part], optimize=True)
+            rows = np.stack([times[:, part].sum(axis=1) for part in labels], axis=1)
+            noise = rng.standard_normal((*rows.shape, len(units.varying))) * np.sqrt(rows)[:, :, None]
+            sums[:, :, units.varying] += np.einsum("dlk,lkj->dlj", noise, units.spread)
         yield sums
 
 
@@ -84,28 +86,49 @@ def _occurrences(units: Units, draws: int, rng: np.random.Generator) -> Integers
     return times
 
 
-def cells(
-    count: Integers, stratum: Integers, label: Integers, kind: Integers, vector: Array, varying: tuple[int, ...]
-) -> Units:
-    """Units of a group without clusters, all [cells]; cells of equal `kind` differ in the sums `varying` only."""
-    order = np.argsort(label, kind="stable")
-    count, stratum, label, kind, vector = count[order], stratum[order], label[order], kind[order], vector[order]
-    if len(count) <= MOST_CELLS or not varying:
-        return Units(count, stratum, np.arange(len(count)), label, vector)
-    merged = np.unique(_pair(label, kind), return_inverse=True)[1]
-    order = np.argsort(merged, kind="stable")
-    count, stratum, label, vector = count[order], stratum[order], label[order], vector[order]
-    starts = np.flatnonzero(np.diff(merged[order], prepend=-1))
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What cells contribute: vector [cells, sums], stratum [cells], kind [cells]; see `metrics.cells.Cells`."""
+
+    vector: Array
+    stratum: Integers
+    kind: Integers
+    varying: tuple[int, ...]
+
+
+def cells(cell: Integers, count: Integers, label: Integers, of: Contributions) -> Units:
+    """Units of a group without clusters; [cells] are the cell, how many rows it has, its label from 0 without gaps."""
+    if len(cell) <= MOST_CELLS or count.sum() <= MOST_UNITS or not of.varying:
+        order = np.argsort(label, kind="stable")
+        cell, count, label = cell[order], count[order], label[order]
+        return Units(count, of.stratum[cell], np.arange(len(cell)), label, of.vector[cell])
+
+    merged = _pair(label, of.kind[cell])
+    order = np.argsort(merged.astype(np.uint16) if merged.max() < 2**16 else merged, kind="stable")
+    cell, count, label, merged = cell[order], count[order], label[order], merged[order]
+    starts = np.flatnonzero(np.diff(merged, prepend=-1))
     size = np.add.reduceat(count, starts)
-    mean = np.add.reduceat(count[:, None] * vector, starts, axis=0) / size[:, None]
-    spread = np.zeros((len(starts), len(varying), len(varying)))
-    for i, (a, b) in enumerate(zip(starts.tolist(), [*starts[1:].tolist(), len(count)], strict=True)):
-        if b - a > 1:
-            deviation = vector[a:b, varying] - mean[i, varying]
-            spread[i] = (count[a:b, None] * deviation).T @ deviation / size[i]
-    values, vectors = np.linalg.eigh(spread)
-    root = np.sqrt(np.clip(values, 0.0, None))[:, :, None] * np.swapaxes(vectors, 1, 2)
-    return Units(size, stratum[starts], np.arange(len(starts)), label[starts], mean, root, varying)
+    part = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cell)))
+    vector = of.vector[cell[starts]]
+    deviations = np.empty((len(cell), len(of.varying)))
+    for i, j in enumerate(of.varying):
+        values = of.vector[:, j][cell]
+        vector[:, j] = np.add.reduceat(count * values, starts) / size
+        deviations[:, i] = np.sqrt(count) * (values - vector[part, j])
+    units = Units(size, of.stratum[cell[starts]], np.arange(len(starts)), label[starts], vector)
+    spread = [_root(deviations[run].T @ deviations[run] / count[run].sum()) for run in _runs(label)]
+    return replace(units, spread=np.stack(spread), varying=of.varying)
+
+
+def _runs(label: Integers) -> list[slice]:
+    """The entries of each label, of labels that ascend from 0 without gaps."""
+    return [slice(a, b) for a, b in pairwise(np.searchsorted(label, np.arange(label[-1] + 2)).tolist())]
+
+
+def _root(covariance: Array) -> Array:
+    """A matrix R with R'R = covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
 
 
 def clusters(
@@ -113,8 +136,8 @@ def clusters(
 ) -> Units:
     """Units of a group with clusters: each row of the arguments says that `cluster` holds `count` rows of one cell."""
     names, cluster = np.unique(cluster, return_inverse=True)
-    if len(names) > MOST_CELLS:
-        cluster = rng.permutation(len(names))[cluster] % MOST_CELLS
+    if len(names) > MOST_UNITS:
+        cluster = rng.permutation(len(names))[cluster] % MOST_UNITS
     _, first, unit = np.unique(_pair(stratum, cluster), return_index=True, return_inverse=True)
     _, start, part = np.unique(_pair(label, unit), return_index=True, return_inverse=True)
     total = np.zeros((len(start), vector.shape[1]))

@@ -52,7 +52,7 @@ class Composite:
         return {f"sum {k}": v for k, v in self.sums.items()} | {k: v for k, v in given.items() if v is not None}
 
     def evaluate(self, function: Callable[[Sums], Array], sums: Array) -> Array:
-        """`function` of sums [draws, labels, names] in the order of `self.sums`: shape [draws], NaN where undefined."""
+        """`function` of sums [draws, labels, names] in the order of `self.sums`: [draws], NaN where undefined."""
         named = {name: sums[:, :, j] if self.by is not None else sums[:, 0, j] for j, name in enumerate(self.sums)}
         with np.errstate(all="ignore"):
             result = np.asarray(function(named), dtype=np.float64)

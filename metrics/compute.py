@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 
 from contracts.errors import MetricError
-from metrics.cells import estimate_group, find_cells, group_cells
+from metrics.cells import LABELS, estimate_group, find_cells, group_cells, rank_inputs
 from metrics.composite import Composite
 from metrics.definition import Metric
 from metrics.estimators import Estimate
+from metrics.intervals import Integers
 
 RELIABLE_FROM = 30
 """Denominators from here on make a metric `reliable`."""
@@ -59,8 +60,10 @@ def measure(
     if not inputs.frame.is_empty():
         for slicing in slicings.values():
             results += _summaries(inputs, slicing, metrics)
-        for family in _families(inputs, metrics):
-            results += _composites(inputs, slicings, metrics, family, seed, draws)
+        families = _families(inputs, metrics)
+        ranks = rank_inputs(inputs.frame, [inputs.columns[i] for family in families for i in family])
+        for family in families:
+            results += _composites(inputs, ranks, slicings, metrics, family, seed, draws)
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
 
@@ -72,7 +75,9 @@ class _Inputs:
     frame: pl.DataFrame
     columns: Sequence[Mapping[str, str]]
     """Per metric: from the name of an input to its column in `frame`."""
-    cluster: pl.Series | None
+    signatures: Sequence[str]
+    """Per metric: its inputs as text, whichever metrics are beside it."""
+    cluster: Integers | None
 
     @classmethod
     def read(
@@ -90,18 +95,21 @@ class _Inputs:
         owner: dict[str, str] = {}
         column_of: dict[str, str] = {}
         columns: list[dict[str, str]] = []
+        signatures: list[str] = []
         nothing = pl.LazyFrame(schema=schema)
         for metric in metrics:
+            typed = _typed_inputs(metric, nothing)
+            texts = {role: expression.meta.serialize(format="json") for role, expression in typed.items()}
+            signatures.append(json.dumps(texts))
             columns.append({})
-            for role, expression in _typed_inputs(metric, nothing).items():
-                text = str(expression.meta.serialize(format="json"))
-                column = column_of.setdefault(text, f"input {len(column_of)}")
+            for role, expression in typed.items():
+                column = column_of.setdefault(texts[role], f"input {len(column_of)}")
                 selected[column] = expression
                 owner.setdefault(column, metric.name)
                 columns[-1][role] = column
         frame = lazy.select(**selected).collect()
         _refuse_non_finite(frame, owner)
-        return cls(frame, columns, _cluster_numbers(frame, cluster))
+        return cls(frame, columns, signatures, _cluster_numbers(frame, cluster))
 
     def column(self, metric: int) -> Callable[[str], pl.Expr]:
         """From the name of one of the metric's inputs to its column."""
@@ -123,7 +131,7 @@ def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
     typed = {}
     for role, expression in inputs.items():
         kind = types[role]
-        if role in ("by", "strata") or kind == pl.Boolean or kind.is_integer():
+        if role in LABELS or kind == pl.Boolean or kind.is_integer():
             typed[role] = expression
         elif kind == pl.Null:
             typed[role] = expression.cast(pl.Boolean)
@@ -146,13 +154,13 @@ def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
             raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
 
 
-def _cluster_numbers(frame: pl.DataFrame, cluster: str | None) -> pl.Series | None:
+def _cluster_numbers(frame: pl.DataFrame, cluster: str | None) -> Integers | None:
     if cluster is None:
         return None
     column = frame[f"column {cluster}"]
     if column.null_count():
         raise MetricError(f"{column.null_count()} samples have no {cluster}, the column of their cluster.")
-    return column.rank("dense")
+    return column.rank("dense").cast(pl.Int64).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,16 +206,15 @@ def _summaries(inputs: _Inputs, slicing: _Slicing, metrics: Sequence[Metric]) ->
         for i, metric in enumerate(metrics)
         if slicing.name in metric.slices and not isinstance(metric.estimator, Composite)
     ]
-    aggregates = {
-        f"{i} {name}": aggregate.cast(pl.Float64)
-        for i, _, estimator in chosen
-        for name, aggregate in estimator.aggregates(inputs.column(i)).items()
-    }
+    aggregates = {i: estimator.aggregates(inputs.column(i)) for i, _, estimator in chosen}
+    distinct: dict[str, pl.Expr] = {}
+    for aggregate in (a for named in aggregates.values() for a in named.values()):
+        distinct.setdefault(aggregate.meta.serialize(format="json"), aggregate)
     members = inputs.frame.with_columns(slicing.group).drop_nulls("group")
-    grouped = members.group_by("group").agg(**aggregates).sort("group")
+    grouped = members.group_by("group").agg(**distinct).sort("group")
     rows = []
     for i, metric, estimator in chosen:
-        numbers = {name: grouped[f"{i} {name}"].fill_null(np.nan).to_numpy() for name in estimator.aggregates(pl.col)}
+        numbers = {name: grouped[aggregate.meta.serialize(format="json")] for name, aggregate in aggregates[i].items()}
         try:
             rows.append(slicing.rows(i, metric, estimator.estimate(numbers)))
         except MetricError as error:
@@ -215,43 +222,45 @@ def _summaries(inputs: _Inputs, slicing: _Slicing, metrics: Sequence[Metric]) ->
     return rows
 
 
-def _families(inputs: _Inputs, metrics: Sequence[Metric]) -> list[list[int]]:
-    """The composite metrics by what they sum: those that differ in their function only have their cells in common."""
-    families: dict[tuple[tuple[str, str], ...], list[int]] = {}
+def _families(inputs: _Inputs, metrics: Sequence[Metric]) -> list[dict[int, Composite]]:
+    """The composite metrics, by number, together with those that differ in their functions alone: they share draws."""
+    families: dict[object, dict[int, Composite]] = {}
     for i, metric in enumerate(metrics):
         if isinstance(metric.estimator, Composite):
-            families.setdefault(tuple(inputs.columns[i].items()), []).append(i)
+            key = (metric.estimator.bins, *inputs.columns[i].items())
+            families.setdefault(key, {})[i] = metric.estimator
     return list(families.values())
 
 
 def _composites(
     inputs: _Inputs,
+    ranks: pl.DataFrame,
     slicings: Mapping[str, _Slicing],
     metrics: Sequence[Metric],
-    family: Sequence[int],
+    family: Mapping[int, Composite],
     seed: int,
     draws: int,
 ) -> list[pl.DataFrame]:
     """A family of composite metrics in all their slices: the samples are read once, then counts are."""
-    composites = {i: estimator for i in family if isinstance(estimator := metrics[i].estimator, Composite)}
-    cells = find_cells(inputs.frame, composites[family[0]], inputs.columns[family[0]])
-    rows = []
-    for name, slicing in slicings.items():
-        members = [i for i in family if name in metrics[i].slices]
-        groups = group_cells(slicing.group, cells, inputs.cluster) if members else {}
-        for i in members:
-            estimates = np.empty((len(groups), 5))
-            for number, group in groups.items():
-                rng = _random_numbers(seed, metrics[i].name, name, slicing.keys.row(number))
-                try:
-                    estimates[number] = estimate_group(composites[i], cells, group, draws, rng)
-                except MetricError as error:
-                    raise MetricError(f"Metric {metrics[i].name}, slice {name}: {error}.") from error
-            rows.append(slicing.rows(i, metrics[i], Estimate(*estimates.T)))
+    first = next(iter(family))
+    try:
+        cells = find_cells(inputs.frame, ranks, family[first], inputs.columns[first])
+        rows = []
+        for name, slicing in slicings.items():
+            members = [i for i in family if name in metrics[i].slices]
+            if not members or not slicing.keys.height:
+                continue
+            estimates = np.empty((slicing.keys.height, len(members), 5))
+            for number, group in group_cells(slicing.group, cells, inputs.cluster):
+                rng = _random_numbers(seed, inputs.signatures[first], name, slicing.keys.row(number))
+                estimates[number] = estimate_group([family[i] for i in members], cells, group, draws, rng)
+            rows += [slicing.rows(i, metrics[i], Estimate(*estimates[:, m].T)) for m, i in enumerate(members)]
+    except MetricError as error:
+        raise MetricError(f"Metric {metrics[first].name}: {error}.") from error
     return rows
 
 
 def _random_numbers(seed: int, *names: object) -> np.random.Generator:
-    """A generator of its own for each thing that is named, whatever else is measured beside it."""
+    """A generator of its own for all that is named, whatever else is measured beside it."""
     digest = hashlib.sha256(json.dumps([seed, *names], default=str).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest))

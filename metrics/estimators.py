@@ -48,12 +48,22 @@ class Summary(Protocol):
 
     def inputs(self) -> Mapping[str, pl.Expr]: ...
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]: ...
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate: ...
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate: ...
 
 
-def ordered(values: pl.Expr) -> pl.Expr:
-    """The values in sorted order: floating-point sums depend on the order of their terms, rows have none."""
-    return values.drop_nulls().sort()
+def sorted_values(values: pl.Expr) -> pl.Expr:
+    """A group's known values as a list in order: sums depend on the order of their terms, and rows have none."""
+    return values.drop_nulls().sort().implode()
+
+
+def true_rows(condition: pl.Expr) -> pl.Expr:
+    """How many of a group's rows meet the condition."""
+    return condition.cast(pl.Boolean).sum()
+
+
+def numbers(series: pl.Series) -> Array:
+    """The series as floating-point numbers, NaN for null."""
+    return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +90,8 @@ class Rate:
             "n": pl.when(successes.is_not_null()).then(of).sum(),
         }
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        k, n = numbers["k"], numbers["n"]
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        k, n = numbers(aggregated["k"]), numbers(aggregated["n"])
         if np.any((k < 0) | (k > n)):
             raise MetricError("it counts more successes than units, or fewer than none")
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -102,11 +112,11 @@ class Count:
         return {"of": self.of, "among": self.among}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        among = column("among").cast(pl.Boolean)
-        return {"value": (column("of").cast(pl.Boolean) & among).sum(), "n": among.sum()}
+        both = column("of").cast(pl.Boolean) & column("among").cast(pl.Boolean)
+        return {"value": true_rows(both), "n": true_rows(column("among"))}
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        return Estimate.bare(numbers["value"], numbers["n"])
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +131,11 @@ class Total:
         return {"value": pl.when(self.where).then(self.value), "where": self.where}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {
-            "sum": ordered(column("value")).sum(),
-            "known": column("value").count(),
-            "n": column("where").cast(pl.Boolean).sum(),
-        }
+        return {"values": sorted_values(column("value")), "rows": true_rows(column("where"))}
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        complete = numbers["known"] == numbers["n"]
-        return Estimate.bare(np.where(complete, numbers["sum"], np.nan), numbers["n"])
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        values, rows = aggregated["values"].list, numbers(aggregated["rows"])
+        return Estimate.bare(np.where(numbers(values.len()) == rows, numbers(values.sum()), np.nan), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,19 +154,14 @@ class Mean:
         return {"value": pl.when(self.where).then(self.value), "where": self.where}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        values = ordered(column("value").cast(pl.Float64))
-        return {
-            "mean": values.mean(),
-            "sd": values.std(ddof=1),
-            "n": column("value").count(),
-            "rows": column("where").cast(pl.Boolean).sum(),
-        }
+        return {"values": sorted_values(column("value").cast(pl.Float64)), "rows": true_rows(column("where"))}
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        mean, sd, n = numbers["mean"], numbers["sd"], numbers["n"]
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        values, rows = aggregated["values"].list, numbers(aggregated["rows"])
+        mean, sd, n = numbers(values.mean()), numbers(values.std(ddof=1)), numbers(values.len())
         if self.complete:
-            known = n == numbers["rows"]
-            mean, sd, n = np.where(known, mean, np.nan), np.where(known, sd, np.nan), numbers["rows"]
+            known = n == rows
+            mean, sd, n = np.where(known, mean, np.nan), np.where(known, sd, np.nan), rows
         with np.errstate(divide="ignore", invalid="ignore"):
             se = np.where(n >= 2, sd / np.sqrt(n), np.nan)
         return Estimate(mean, n, se, *student_t(mean, sd, n))
@@ -188,26 +189,24 @@ class Quantile:
         return {"value": pl.when(self.where).then(self.value)}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        values = ordered(column("value").cast(pl.Float64))
-        n = column("value").count().cast(pl.Float64)
-        reach = Z * (n * self.q * (1 - self.q)).sqrt()
-        low, high = (n * self.q - reach).ceil(), (n * self.q + reach).ceil()
-        bounded = (low >= 1) & (high <= n)
+        return {"values": sorted_values(column("value").cast(pl.Float64))}
 
-        def order_statistic(rank: pl.Expr) -> pl.Expr:
-            index = pl.when(bounded).then(rank - 1).otherwise(n).cast(pl.Int64)
-            return values.get(index, null_on_oob=True)
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        values = aggregated["values"]
+        n = numbers(values.list.len())
 
-        return {
-            "value": values.quantile(self.q, interpolation="linear"),
-            "n": n,
-            "low": order_statistic(low),
-            "high": order_statistic(high),
-        }
+        def order_statistic(rank: Array) -> Array:
+            index = pl.Series(np.where((rank >= 1) & (rank <= n), rank - 1, n), dtype=pl.Int64)
+            return numbers(values.list.get(index, null_on_oob=True))
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        low, high = numbers["low"], numbers["high"]
-        return Estimate(numbers["value"], numbers["n"], (high - low) / (2 * Z), low, high)
+        position = 1 + (n - 1) * self.q
+        below, above = order_statistic(np.floor(position)), order_statistic(np.ceil(position))
+        value = below + (position - np.floor(position)) * (above - below)
+        reach = Z * np.sqrt(n * self.q * (1 - self.q))
+        low, high = order_statistic(np.ceil(n * self.q - reach)), order_statistic(np.ceil(n * self.q + reach))
+        bounded = ~np.isnan(low + high)
+        low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)
+        return Estimate(value, n, (high - low) / (2 * Z), low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,5 +223,5 @@ class Maximum:
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
         return {"value": column("value").max(), "n": column("value").count()}
 
-    def estimate(self, numbers: Mapping[str, Array]) -> Estimate:
-        return Estimate.bare(numbers["value"], numbers["n"])
+    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+        return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
