@@ -230,6 +230,11 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+def storable(text: str) -> str:
+    """The text with `?` for every lone surrogate, which escapes in JSON can spell and no table can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def as_payload(text: str) -> str:
     """Refused material as quarantine keeps it: what cannot be stored is escaped, and a long end is cut off."""
     kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")

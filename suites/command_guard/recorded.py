@@ -10,7 +10,7 @@ from contracts.hashing import content_hash
 from providers.request import Reply
 from suites.base import Item, Recorded, Sample
 from suites.command_guard.harvest import SUITE
-from suites.sources import is_storable
+from suites.sources import is_storable, storable
 
 _IGNORED = "expected_"
 
@@ -68,14 +68,14 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
         "command": read.command,
     }
     reply = Reply(
-        text=read.response,
-        finish_reason=read.finish_reason,
+        text=None if read.response is None else storable(read.response),
+        finish_reason=None if read.finish_reason is None else storable(read.finish_reason),
         input_tokens=read.input_tokens,
         cached_input_tokens=read.cached_input_tokens,
         output_tokens=read.output_tokens,
         reasoning_tokens=read.reasoning_tokens,
         latency_ms=read.latency_ms,
-        error_kind=read.error_kind,
+        error_kind=None if read.error_kind is None else storable(read.error_kind),
     )
     return Recorded(item, (content_hash(identity),), (reply,))
 

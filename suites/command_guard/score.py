@@ -9,6 +9,7 @@ from suites.base import Answered, Item
 from suites.command_guard.contract import PROVISIONAL_VERDICTS, RESULTS
 from suites.command_guard.prompt import render
 from suites.command_guard.verdict import Verdict, read_verdict
+from suites.sources import storable
 
 SCORER_VERSION = "1"
 
@@ -60,13 +61,13 @@ def _row(item: Item, prompt_hash: str, verdict: Verdict) -> dict[str, Any]:
         "correct": is_correct(sample.label, verdict.verdict),
         "verdict_conflict": verdict.conflict,
         "error_kind": None,
-        "reason": None if verdict.reason is None else _storable(verdict.reason),
+        "reason": None if verdict.reason is None else storable(verdict.reason),
         "confidence": verdict.confidence,
     }
 
 
 def _of_reply(reply: Reply) -> dict[str, Any]:
-    said = None if reply.text is None else _storable(reply.text)
+    said = None if reply.text is None else storable(reply.text)
     return {
         "finish_reason": reply.finish_reason,
         "latency_ms": reply.latency_ms,
@@ -77,8 +78,3 @@ def _of_reply(reply: Reply) -> dict[str, Any]:
         "cost_usd": reply.cost_usd,
         "reply_hash": content_hash([said, reply.finish_reason]),
     }
-
-
-def _storable(text: str) -> str:
-    """The text as tables can hold it: half a surrogate pair, which JSON's escapes can spell, becomes `?`."""
-    return text.encode("utf-8", "replace").decode("utf-8")

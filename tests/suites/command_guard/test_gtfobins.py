@@ -144,7 +144,7 @@ def test_identities_name_binary_function_and_command_and_stay(tmp_path: Path) ->
     first = read(tmp_path / "a", unpack__md=OLD, pack=NEW)
     again = read(tmp_path / "b", unpack=OLD, pack__md=NEW.replace("\n", "\r\n"))
     assert first.samples[0].sample_id == "gtfobins/pack_file-read_229a4334"
-    assert first == again
+    assert first.samples == again.samples
     assert first.version == again.version
     assert len({sample.sample_id for sample in first.samples}) == len(first.samples)
 
