@@ -47,9 +47,8 @@ def read_dataset(source: str) -> Dataset:
     """
     try:
         harvest = _read(source)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SourceError(f"cannot read the dataset source {source!r}: {reason}") from error
+    except OSError as error:
+        raise SourceError(f"cannot read the dataset source {source!r}: {error.strerror or error}") from error
     dataset = harvest.result()
     if not dataset.samples:
         why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
