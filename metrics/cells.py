@@ -161,18 +161,21 @@ def estimate_group(
     units = group.units(cells, family[0], rng)
     actual = bootstrap.actual_sums(units)
     values = [float(composite.evaluate(composite.function, actual)[0]) for composite in family]
-    n = float(actual[0, :, -1].sum())
-    if n < 2 or np.isnan(values).all():
-        return [(value, 0.0 if np.isnan(value) else n, np.nan, np.nan, np.nan) for value in values]
+    total = float(actual[0, :, -1].sum())
+    n = [
+        0.0 if np.isnan(value) and not composite.explains_variation else total
+        for composite, value in zip(family, values, strict=True)
+    ]
+    if total < 2 or np.isnan(values).all():
+        return [(value, size, np.nan, np.nan, np.nan) for value, size in zip(values, n, strict=True)]
     drawn: list[list[Array]] = [[] for _ in family]
     for sums in bootstrap.drawn_sums(units, draws, rng):
         for composite, results in zip(family, drawn, strict=True):
             results.append(composite.evaluate(composite.function, sums))
     estimates: list[Numbers] = []
-    for composite, value, results in zip(family, values, drawn, strict=True):
+    for composite, value, size, results in zip(family, values, n, drawn, strict=True):
         se, low, high = percentile(np.concatenate(results))
         if composite.standard_error is not None:
             se = float(composite.evaluate(composite.standard_error, actual)[0])
-        defined = not np.isnan(value)
-        estimates.append((value, n, se, low, high) if defined else (value, 0.0, np.nan, np.nan, np.nan))
+        estimates.append((value, size, *((np.nan,) * 3 if np.isnan(value) else (se, low, high))))
     return estimates

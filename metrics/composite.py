@@ -30,6 +30,8 @@ class Composite:
               numbers; equal values must get equal bins. Bins stay fixed while rows are resampled.
     strata    rows are resampled within each stratum, so that its size is fixed as it was by design
     standard_error  a formula from the actual sums where one is prescribed; otherwise the draws' standard deviation
+    explains_variation  the statistic is also undefined where nothing varies (kappas, correlations): n is then kept,
+              whereas otherwise an undefined statistic has an empty denominator, n = 0
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"n"})
@@ -40,6 +42,7 @@ class Composite:
     bins: Callable[[Array, Array], Integers] | None = None
     strata: pl.Expr | None = None
     standard_error: Callable[[Sums], Array] | None = None
+    explains_variation: bool = False
 
     def __post_init__(self) -> None:
         if not self.sums:

@@ -47,6 +47,12 @@ def definition_hash(metrics: Sequence[Metric]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def function_hash(function: FunctionType) -> str:
+    """SHA-256 of a function's code and of all that it names in its module, as `definition_hash` covers it."""
+    described = _describe(function, f"Function {function.__qualname__}")
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
 def _describe(value: object, where: str) -> object:
     """The value as JSON that changes whenever its meaning does."""
     match value:
