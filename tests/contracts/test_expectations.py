@@ -76,6 +76,20 @@ def test_keys_of_several_columns_agree_on_nulls() -> None:
     assert report.refused == frozenset()
 
 
+def test_shares_by_group_agree_at_the_bound_and_for_rows_without_a_group() -> None:
+    words = {"yes": ["failed", "done"], "no?": ["failed", "failed", "done"], None: ["failed", None]}
+    groups = [(word, state) for word, states in words.items() for state in states]
+    rows = [row(name=str(n), word=word, state=state, reason="r") for n, (word, state) in enumerate(groups)]
+    for blamed, more in (
+        (frozenset({2, 3}), []),
+        (frozenset({2, 3, 5, 7}), [row(name="7", state="failed", reason="r")]),
+    ):
+        frame = conform([*rows, *more], EXAMPLE)
+        report = validate(frame, EXAMPLE)
+        assert report.failing_rows["failed_share"] == blamed
+        assert report.results[len(EXAMPLE.rules) :] == audit_table(frame, EXAMPLE)
+
+
 def test_an_empty_frame_breaks_only_the_row_count() -> None:
     report = validate(conform([], EXAMPLE), EXAMPLE)
     assert [result.rule_id for result in report.results if not result.passed] == ["rows"]
