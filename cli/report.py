@@ -19,7 +19,7 @@ def report(
     lake: LakeOption = LAKE,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
-    from reports.console import render
+    from reports.console import Summary
     from reports.page import write_page
     from tasks.report import build_report
 
@@ -27,5 +27,5 @@ def report(
     from storage.lake import Lake
 
     built = build_report(Lake(lake), run)
-    show.console().print(render(built))
+    show.console().print(Summary(built))
     typer.echo(f"report: {write_page(built, out / run)}")

@@ -61,12 +61,12 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
         return
     if run["snapshot_id"] is None:
         return
-    from reports.console import render
+    from reports.console import Summary
     from reports.page import write_page
     from tasks.report import build_report
 
     report = build_report(Lake(lake_uri), run["run_id"])
-    show.console().print(render(report))
+    show.console().print(Summary(report))
     page = write_page(report, out / run["run_id"])
     _print_next_steps(run, page, lake_uri)
 

@@ -235,14 +235,15 @@ METRIC_SNAPSHOTS = Contract(
 class SnapshotRow(Row):
     """One metric snapshot."""
 
-    snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, seed.")
+    snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, options, seed.")
     run_id: str = Field(description="The run that was measured.")
     suite: str = Field(description="The suite.")
-    pinned_versions: str = Field(description="Table name to the version that was read, as JSON.")
+    pinned_versions: str = Field(description="Table name to the version that was read, as JSON; null where there was no such table.")
     definition_hash: str = Field(description="SHA-256 over the metric definitions.")
     scorer_version: str = Field(description="The version of the rules that turned replies into rows.")
     code_version: str = Field(description="The version of evalake.")
     seed: int = Field(description="The seed of every bootstrap.")
+    options: str = Field(description="The suite's options, as JSON.")
     warnings: list[str] = Field(description="What a reader of the numbers must know.")
     created_at: datetime = Field(description="When it was first made.")
 

@@ -29,11 +29,12 @@ from tasks.plan import cut_batches, segments, write_manifest
 from tasks.preflight import Order, Plan, check
 from tasks.runs import Run
 
+RUNNER: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=64)
 BATCHES_IN_FLIGHT = 3  # for each model: the next ones have begun when the last calls of one are slow
 DEFAULT_LAKE = "./lake"
 
 
-measure_task = task(measure, name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)
+measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
 
 
 class IncompleteRunError(EvalakeError):
@@ -44,7 +45,7 @@ class IncompleteRunError(EvalakeError):
     name="evaluate",
     flow_run_name="evaluate-{suite}",
     persist_result=False,
-    task_runner=ThreadPoolTaskRunner(max_workers=64),
+    task_runner=RUNNER,
 )
 def evaluate(
     suite: Annotated[str, Field(description="The suite to run")] = "command_guard",

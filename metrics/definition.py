@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from types import CodeType, FunctionType
@@ -47,9 +47,9 @@ def definition_hash(metrics: Sequence[Metric]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def function_hash(function: FunctionType) -> str:
+def function_hash(function: Callable[..., object]) -> str:
     """SHA-256 of a function's code and of all that it names in its module, as `definition_hash` covers it."""
-    described = _describe(function, f"Function {function.__qualname__}")
+    described = _describe(function, "Further metrics")
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 

@@ -9,14 +9,14 @@ import polars as pl
 from contracts.contract import Contract
 from storage.lake import Lake
 
-SCHEMA = {
-    "table": pl.String,
-    "rows": pl.Int64,
-    "version": pl.Int64,
-    "files": pl.Int64,
-    "bytes": pl.Int64,
+SCHEMA: dict[str, pl.DataType] = {
+    "table": pl.String(),
+    "rows": pl.Int64(),
+    "version": pl.Int64(),
+    "files": pl.Int64(),
+    "bytes": pl.Int64(),
     "changed_at": pl.Datetime("us", "UTC"),
-    "description": pl.String,
+    "description": pl.String(),
 }
 
 

@@ -132,7 +132,8 @@ class LedgerIndex:
         counts = high - low
         starts = np.repeat(low - np.concatenate(([0], np.cumsum(counts)[:-1])), counts) if len(keys) else low
         places = np.arange(counts.sum()) + starts
-        return places[self.replicates[places] == np.repeat(wanted["replicate"].to_numpy(), counts)]
+        kept = places[self.replicates[places] == np.repeat(wanted["replicate"].to_numpy(), counts)]
+        return np.asarray(kept, dtype=np.int64)
 
 
 @lru_cache(maxsize=4)

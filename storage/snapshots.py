@@ -24,16 +24,17 @@ class Snapshot:
 
     run_id: str
     suite: str
-    pinned_versions: Mapping[str, int]
+    pinned_versions: Mapping[str, int | None]
     definition_hash: str
     scorer_version: str
     seed: int
+    options: Mapping[str, Any]
     code_version: str
     warnings: Sequence[str] = ()
 
     @property
     def id(self) -> str:
-        """SHA-256 over the run, the pinned versions, the definitions, the scorer and the seed."""
+        """SHA-256 over the run, the pinned versions, the definitions, the scorer, the options and the seed."""
         return content_hash(
             {
                 "run_id": self.run_id,
@@ -42,6 +43,7 @@ class Snapshot:
                 "definition_hash": self.definition_hash,
                 "scorer_version": self.scorer_version,
                 "seed": self.seed,
+                "options": dict(self.options),
             }
         )
 
@@ -62,6 +64,7 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
         "scorer_version": snapshot.scorer_version,
         "code_version": snapshot.code_version,
         "seed": snapshot.seed,
+        "options": json.dumps(dict(snapshot.options), sort_keys=True),
         "warnings": list(snapshot.warnings),
         "created_at": datetime.now(UTC),
     }

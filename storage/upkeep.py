@@ -40,7 +40,8 @@ def pinned_versions(lake: Lake) -> dict[str, set[int]]:
     pinned: dict[str, set[int]] = {}
     for text in lake.frame(SNAPSHOTS).select("pinned_versions").collect()["pinned_versions"]:
         for table, version in json.loads(text).items():
-            pinned.setdefault(table, set()).add(version)
+            if version is not None:
+                pinned.setdefault(table, set()).add(version)
     return pinned
 
 

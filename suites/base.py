@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import polars as pl
+
 from contracts.contract import Contract
 from contracts.hashing import content_hash
 from metrics.definition import Metric
 from providers.request import Failure, Reply, Request
+from suites.figures import Answers, Figure
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,21 @@ class Recorded:
 
 # Replies so far -> the next request, or None when the conversation is done. The first request goes to the subject
 # (or, where the material is already there, to the judge).
-Conversation = Callable[[Item, Sequence[Answered], Mapping[str, Any]], Request | None]
+Conversation = Callable[[Item, Sequence[Answered], "Options"], Request | None]
 
 # An item whose conversation is done -> its rows by table, or no rows where a failure says nothing about the model.
 Score = Callable[[Item, Sequence[Answered]], Mapping[str, Sequence[Mapping[str, Any]]]]
+
+
+Options = Mapping[str, Any]  # the suite's section of the configuration, over its defaults
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Rows that follow from the rows of a whole run, such as a panel's from its judges'."""
+
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]  # by table, as `Score` gives them
+    items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample_hash, model, judge, replicate and hashes
 
 
 @dataclass(frozen=True)
@@ -119,14 +133,25 @@ class Suite:
     score: Score
     scorer_version: str  # changes whenever `score` can give another row for the same replies
     results: Contract
-    metrics: tuple[Metric, ...]
+    metrics: Callable[[Options], tuple[Metric, ...]]
     read_recorded: Callable[[Mapping[str, Any]], Recorded]  # one line of `evalake import`; SourceError where it is bad
     headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
     details: tuple[Contract, ...] = ()  # further tables of its rows
     baseline_judges: tuple[str, ...] = ()
     prompt_types: tuple[str, ...] = ("direct",)
-    cluster: str | None = None  # the results column by which the bootstrap resamples
-    options: Mapping[str, Any] = field(default_factory=dict)  # defaults of its section in the configuration
+    options: Options = field(default_factory=dict)  # defaults of its section in the configuration
+    figures: tuple[Figure, ...] = ()  # what its report draws
+    answers: Answers | None = None  # the columns by which models are compared sample by sample
+    cluster: str | None = None  # the column by which the bootstrap resamples
+    # What follows, from a run's result rows, for the run as a whole (a panel's rows).
+    derive: Callable[[pl.DataFrame], Derived] | None = None
+    # Further tables that its metrics read, and how they join the run's result rows.
+    inputs: tuple[Contract, ...] = ()
+    assemble: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None
+    # Metrics across rows (agreement of judges …), in the columns of `metrics.compute.measure`, with their definition.
+    further_metrics: Callable[[pl.DataFrame, Options, int], pl.DataFrame] | None = None
+    # What a reader of the metrics must know, from the frame they were computed from.
+    warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
 
     @property
     def contracts(self) -> tuple[Contract, ...]:

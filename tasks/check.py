@@ -15,7 +15,7 @@ from contracts.tables import SNAPSHOTS
 from storage.integrity import Finding, chunks, find_damage
 from storage.lake import Lake
 from storage.snapshots import metric_rows, read_metrics
-from tasks.measure import compute
+from tasks.measure import compute, run_frame
 from tasks.publish import record_checks
 
 
@@ -71,7 +71,8 @@ def _wrong_snapshots(lake: Lake) -> Iterator[Finding]:
             suite = find_suite(row["suite"])
             if row["scorer_version"] != suite.scorer_version:
                 continue  # made by other rules than this evalake's; its values stand, but cannot be made again here
-            values = compute(lake, suite, row["run_id"], json.loads(row["pinned_versions"]), row["seed"])
+            frame = run_frame(lake, suite, row["run_id"], json.loads(row["pinned_versions"]))
+            values = compute(frame, suite, json.loads(row["options"]), row["seed"])
         except EvalakeError as error:
             yield Finding(
                 SNAPSHOTS.table, f"snapshot {name} cannot be recomputed: {error}", "restore the pinned table versions"

@@ -1,6 +1,6 @@
 """Plan: which items a run consists of, written to its manifest before any call is made."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, product, zip_longest
 from typing import Any
 
@@ -23,10 +23,7 @@ def segments(
     replicates: int,
 ) -> Iterator[list[Item]]:
     """The items of a run in segments of one model; models take turns, so that none waits for another's end."""
-    by_model = [
-        _segments_of(datasets, model, judges or [None], prompt_types, replicates)  # type: ignore[list-item]
-        for model in models
-    ]
+    by_model = [_segments_of(datasets, model, judges or [None], prompt_types, replicates) for model in models]
     for turn in zip_longest(*by_model):
         yield from (segment for segment in turn if segment is not None)
 
@@ -40,7 +37,7 @@ def _segments_of(
         yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in judges]
 
 
-def write_manifest(context: RunContext, dialogues: Sequence[Dialogue], versions: dict[str, str]) -> None:
+def write_manifest(context: RunContext, dialogues: Sequence[Dialogue], versions: Mapping[str, str]) -> None:
     """Land the run items of dialogues whose first request is known."""
     rows = [_manifest_row(context, dialogue, versions) for dialogue in dialogues]
     if rows:
@@ -59,7 +56,7 @@ def cut_batches(dialogues: Iterable[Dialogue], size: int) -> Iterator[list[Dialo
         yield batch
 
 
-def _manifest_row(context: RunContext, dialogue: Dialogue, versions: dict[str, str]) -> dict[str, Any]:
+def _manifest_row(context: RunContext, dialogue: Dialogue, versions: Mapping[str, str]) -> dict[str, Any]:
     item = dialogue.item
     judged = item.judge is not None and len(dialogue.answered) > 1
     identity = [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

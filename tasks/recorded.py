@@ -10,6 +10,8 @@ from typing import Any
 from contracts.configuration import Configuration
 from contracts.errors import SourceError
 from contracts.hashing import canonical_json, content_hash
+from providers.cost import Tokens, cost_usd
+from providers.request import Reply
 from storage import ledger
 from storage.lake import Lake
 from storage.ledger import LedgerIndex
@@ -90,7 +92,13 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
             except SourceError as error:
                 where = f"{file.name}:{number}"
                 read.refused.append(
-                    Refused(suite.results.table, _storable(line[:LONGEST_LINE]), ("recorded_line",), f"{where}: {error}", where)
+                    Refused(
+                        suite.results.table,
+                        _storable(line[:LONGEST_LINE]),
+                        ("recorded_line",),
+                        f"{where}: {error}",
+                        where,
+                    )
                 )
     if not read.recorded:
         first = f": {read.refused[0].reason}" if read.refused else ""
@@ -169,6 +177,7 @@ def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> d
     identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
     return {
         **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        "cost_usd": _cost(asked, reply),
         "response": reply.text,
         "prompt_hash": prompt_hash,
         "replicate": line.item.replicate,
@@ -178,6 +187,14 @@ def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> d
         "run_id": context.run_id,
         "answered_at": datetime.now(UTC),
     }
+
+
+def _cost(model: str, reply: Reply) -> float | None:
+    """What the reply cost by the price table; null where no reply came, or the price is unknown."""
+    if reply.text is None and reply.output_tokens is None:
+        return None
+    tokens = Tokens(reply.input_tokens, reply.output_tokens, reply.cached_input_tokens, reply.reasoning_tokens)
+    return cost_usd(model, tokens)
 
 
 def _publish(context: RunContext, dialogues: Sequence[Dialogue]) -> Published:

@@ -41,12 +41,12 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Scatter("Cost against score", COST, BALANCED, pareto=True),
     Scatter("Latency against score", LATENCY_P50, BALANCED, pareto=True),
-    HeatMap("Malicious detection by category", DETECTION, "category"),
     Bars(
         "Malicious detection, micro against macro",
         (MICRO, MACRO),
         note="Micro counts every command alike, macro every category: where they part, a small category goes another way.",
     ),
+    HeatMap("Malicious detection by category", DETECTION, "category"),
     Bars("Replies without a verdict, of all", ERRORS, stacked=True, note="Each counts as a wrong answer."),
     Bars("Latency", (LATENCY_P50, LATENCY_P90, LATENCY_P99)),
     Bars("Cost per 1,000 commands", (COST,)),

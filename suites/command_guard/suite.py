@@ -1,13 +1,20 @@
 """The suite as one object: what flows, storage and reports know of command_guard."""
 
-from suites.base import Suite
+from metrics.definition import Metric
+from suites.base import Options, Suite
 from suites.command_guard.contract import RESULTS
+from suites.command_guard.figures import ANSWERS, FIGURES
 from suites.command_guard.harvest import SUITE as NAME
 from suites.command_guard.metrics import METRICS, TARGET
 from suites.command_guard.prompt import PROMPT_TYPES
 from suites.command_guard.recorded import read_recorded
 from suites.command_guard.score import SCORER_VERSION, converse, score
 from suites.command_guard.sources import read_dataset
+
+
+def _metrics(_: Options) -> tuple[Metric, ...]:
+    return METRICS
+
 
 SUITE = Suite(
     name=NAME,
@@ -19,9 +26,11 @@ SUITE = Suite(
     score=score,
     scorer_version=SCORER_VERSION,
     results=RESULTS,
-    metrics=METRICS,
+    metrics=_metrics,
     read_recorded=read_recorded,
     headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
     prompt_types=PROMPT_TYPES,
+    figures=FIGURES,
+    answers=ANSWERS,
     options={"target": TARGET},
 )

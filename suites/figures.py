@@ -1,0 +1,91 @@
+"""How a suite declares what its reports show: plots, tables and mistakes as data, by names of metrics and columns.
+
+Nothing here draws. A further kind of figure is a dataclass here, a member of `Figure`, and one entry in
+`reports.kinds.KINDS`, which says how it is tabulated and drawn.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Unit(StrEnum):
+    """What a metric's values are, which decides how they are written."""
+
+    SHARE = "share"  # 0..1, shown as a percentage
+    SCORE = "score"  # a plain number
+    COUNT = "count"
+    MILLISECONDS = "milliseconds"
+    US_DOLLARS = "us_dollars"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A metric as readers meet it: its name in `metric_snapshots`, a label, a unit, and which end is the good one."""
+
+    metric: str
+    label: str
+    unit: Unit = Unit.SHARE
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A table of models, best first by `quantity`, with rank bands and, where the report has a target, PASS or FAIL."""
+
+    title: str
+    quantity: Quantity
+    columns: tuple[Quantity, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """One point a model. `pareto` joins the models that no other beats in both quantities.
+
+    `target_zone` shades where the mean of x and y reaches the report's target: for a ranking quantity that is that mean.
+    """
+
+    title: str
+    x: Quantity
+    y: Quantity
+    pareto: bool = False
+    target_zone: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Quantities of one unit side by side, for every model; `stacked` where they are parts of a whole."""
+
+    title: str
+    quantities: tuple[Quantity, ...]
+    stacked: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """One quantity by model and value of a slice."""
+
+    title: str
+    quantity: Quantity
+    slice: str
+    note: str = ""
+
+
+Figure: TypeAlias = Ranking | Scatter | Bars | HeatMap
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Which columns of a suite's result rows say what was asked, what was answered, and whether that was right.
+
+    By them models are compared on the samples that they share, and their mistakes are listed.
+    """
+
+    correct: str = "correct"  # Boolean; null leaves the row out
+    label: str | None = "label"  # the right answer's class; comparisons weigh the classes equally
+    sample: tuple[str, ...] = ("dataset", "sample_id", "replicate")  # what makes answers of two models a pair
+    group: str | None = None  # mistakes are listed by it
+    shown: tuple[tuple[str, str], ...] = ()  # column and heading, in the order of a mistake's table

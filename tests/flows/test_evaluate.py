@@ -1,0 +1,202 @@
+"""The evaluate flow, with real HTTP to a real model server: what is paid for, what lands, what a rerun asks."""
+
+import polars as pl
+import pytest
+
+from contracts.errors import SourceError, UsageError
+from contracts.tables import (
+    CALL_FAILURES,
+    CALLS,
+    CONTRACT_CHECKS,
+    METRIC_SNAPSHOTS,
+    QUARANTINE,
+    RUN_ITEMS,
+    RUNS,
+    SAMPLES,
+)
+from suites.command_guard.contract import RESULTS
+from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
+
+
+def test_every_sample_is_asked_once_and_lands_once(work: Workplace) -> None:
+    run = work.run(work.dataset(35))
+    assert (run["state"], run["flow_state"]) == ("completed", "Completed")
+    assert work.asked() == run["calls_made"] == 35
+    results = work.rows(RESULTS)
+    assert results["sample_id"].n_unique() == results.height == run["rows_landed"] == 35
+    assert results["verdict"].unique().to_list() == ["BLOCK"]
+    assert work.rows(SAMPLES).height == work.rows(RUN_ITEMS).height == work.rows(CALLS).height == 35
+    rate = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="all").row(0, named=True)
+    assert (rate["value"], rate["n"], rate["reliable"]) == (1.0, 35, True)
+
+
+def test_the_cost_of_a_run_is_that_of_its_tokens(work: Workplace) -> None:
+    run = work.run(work.dataset(10))
+    assert run["input_tokens"] == 200
+    assert run["cost_usd"] == pytest.approx(10 * (20 * 1.0 + 5 * 2.0) / 1e6)
+    again = work.run(work.dataset(10))
+    assert again["cost_usd"] == 0.0
+    assert again["cost_usd_avoided"] == pytest.approx(run["cost_usd"])
+
+
+def test_an_unknown_price_makes_the_cost_unknown(work: Workplace) -> None:
+    work.configure(price=False)
+    run = work.run(work.dataset(3))
+    assert run["cost_usd"] is None
+    assert run["state"] == "completed"
+
+
+def test_a_rerun_asks_nothing_and_adds_nothing(work: Workplace) -> None:
+    dataset = work.dataset(30)
+    work.run(dataset)
+    again = work.run(dataset)
+    assert work.asked() == 30
+    assert (again["calls_made"], again["calls_from_ledger"]) == (0, 30)
+    assert (again["rows_landed"], again["rows_already_present"]) == (0, 30)
+    assert work.rows(RESULTS).height == work.rows(CALLS).height == 30
+
+
+def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new(work: Workplace) -> None:
+    work.run(work.dataset(20))
+    longer = work.run(work.dataset(30))
+    assert (longer["calls_made"], longer["calls_from_ledger"]) == (10, 20)
+    both = work.run(work.dataset(30), models=[MODEL, OTHER])
+    assert (both["calls_made"], both["calls_from_ledger"]) == (30, 30)
+    assert work.asked() == 60
+
+
+def test_replicates_are_calls_of_their_own(work: Workplace) -> None:
+    run = work.run(work.dataset(5), replicates=3)
+    assert work.asked() == run["calls_made"] == run["rows_landed"] == 15
+    assert sorted(work.rows(CALLS)["replicate"].unique()) == [0, 1, 2]
+    assert work.run(work.dataset(5), replicates=3)["calls_made"] == 0
+
+
+def test_a_command_that_stands_in_two_datasets_is_asked_once_and_measured_in_both(work: Workplace) -> None:
+    run = work.run(work.dataset(12, "first"), work.dataset(12, "second"))
+    assert work.asked() == 12
+    assert run["rows_landed"] == 24
+    by_dataset = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="dataset")
+    assert dict(by_dataset.select("slice_value", "n").rows()) == {"first": 12, "second": 12}
+
+
+def test_a_model_without_permission_is_stopped_and_the_others_go_on(work: Workplace) -> None:
+    work.server.rule(model="other", faults=({"kind": "unauthorized", "times": 0},))
+    run = work.run(work.dataset(40), models=[MODEL, OTHER])
+    assert (run["state"], run["flow_state"]) == ("incomplete", "Failed")
+    assert "40 items have no answer" in run["message"]
+    assert work.rows(RESULTS)["model"].unique().to_list() == [MODEL]
+    assert len(work.server.requests(model="other")) <= 8  # what was in flight when the first refusal came
+    failures = work.rows(CALL_FAILURES)
+    assert failures.height == 40
+    assert set(failures["kind"]) <= {"authentication", "model_stopped"}
+
+
+def test_faults_that_pass_are_retried_and_leave_no_trace_in_the_results(work: Workplace) -> None:
+    work.server.rule(reply='{"action": "ALLOW"}', faults=({"kind": "server_error", "times": 1},))
+    run = work.run(work.dataset(15))
+    assert (run["state"], run["calls_made"], run["calls_failed"]) == ("completed", 15, 0)
+    assert work.asked() == 30
+    assert work.rows(CALLS)["attempts"].unique().to_list() == [2]
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [("no", "FORMAT_ERROR"), (None, "TIMEOUT_ERROR"), ("", "TIMEOUT_ERROR"), ('{"action": "MAYBE"}', "FORMAT_ERROR")],
+)
+def test_a_broken_reply_is_an_error_verdict_not_an_exception(work: Workplace, reply: str | None, verdict: str) -> None:
+    work.server.rule(reply=reply)
+    run = work.run(work.dataset(3))
+    assert run["state"] == "completed"
+    assert work.rows(RESULTS)["verdict"].unique().to_list() == [verdict]
+
+
+def test_what_timed_out_counts_as_an_error_until_a_reply_takes_its_place(work: Workplace) -> None:
+    work.configure(
+        limits=LIMITS.replace("timeout_seconds = 5", "timeout_seconds = 0.2").replace("attempts = 2", "attempts = 1")
+    )
+    work.server.rule(contains="00001", faults=({"kind": "hang", "times": 1},), reply='{"action": "BLOCK"}')
+    first = work.run(work.dataset(4))
+    assert (first["state"], first["calls_failed"]) == ("completed", 1)
+    assert sorted(work.rows(RESULTS)["verdict"]) == ["BLOCK", "BLOCK", "BLOCK", "TIMEOUT_ERROR"]
+    second = work.run(work.dataset(4))
+    assert (second["calls_made"], second["rows_landed"]) == (1, 1)
+    assert sorted(work.rows(RESULTS)["verdict"]) == ["BLOCK"] * 4
+    by_run = {run["run_id"]: run["snapshot_id"] for run in (first, second)}
+    values = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="all")
+    rates = dict(values.select("snapshot_id", "value").rows())
+    assert [rates[by_run[run["run_id"]]] for run in (first, second)] == [0.75, 1.0]
+
+
+def test_an_item_that_failed_is_asked_again_by_the_next_run_and_only_it(work: Workplace) -> None:
+    work.server.rule(contains="00007", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
+    first = work.run(work.dataset(20))
+    assert (first["state"], first["calls_made"], first["calls_failed"]) == ("incomplete", 19, 1)
+    second = work.run(work.dataset(20))
+    assert (second["state"], second["calls_made"], second["calls_from_ledger"]) == ("completed", 1, 19)
+    assert work.asked() == 19 + 2 + 1
+
+
+def test_malformed_lines_are_quarantined_and_the_run_says_so(work: Workplace) -> None:
+    source = work.dataset(5)
+    with open(source, "a") as file:
+        file.write('{"sample_id": "broken", "command": \n{"sample_id": "no-label", "command": "ls"}\n')
+    run = work.run(source)
+    assert (run["state"], run["samples"], run["rows_quarantined"]) == ("completed", 5, 2)
+    assert "2 rows are in quarantine" in run["message"]
+    assert work.rows(QUARANTINE)["table_name"].to_list() == ["samples", "samples"]
+
+
+def test_rule_results_are_kept(work: Workplace) -> None:
+    work.run(work.dataset(5))
+    checks = work.rows(CONTRACT_CHECKS)
+    assert {"samples", "command_guard_results"} <= set(checks["table_name"])
+    assert checks["passed"].all()
+
+
+def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
+    from tasks.context import RunContext
+    from contracts.configuration import Configuration
+    from tasks.measure import measure
+
+    run = work.run(work.dataset(8))
+    before = work.rows(METRIC_SNAPSHOTS)
+    context = RunContext(run["run_id"], "command_guard", work.lake, Configuration())
+    assert measure(context) == run["snapshot_id"]
+    assert work.rows(METRIC_SNAPSHOTS).sort(pl.all()).equals(before.sort(pl.all()))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "named"),
+    [
+        ({"models": ["nowhere/model"]}, "ProviderError", "nowhere/model"),
+        ({"models": ["openai/gpt-4o-mini"]}, "ProviderError", "OPENAI_API_KEY"),
+        ({"models": ["baseline/none"]}, "ProviderError", "baseline/none"),
+        ({"prompt_types": ["sung"]}, "UsageError", "sung"),
+        ({"judges": ["a/b"]}, "UsageError", "--judges"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_written(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch, parameters: dict[str, list[str]], error: str, named: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(Exception, match=named) as refusal:
+        work.run(work.dataset(2), **parameters)
+    assert type(refusal.value).__name__ == error
+    assert work.rows(RUNS).is_empty()
+    assert work.asked() == 0
+
+
+def test_an_empty_or_missing_source_is_named(work: Workplace) -> None:
+    empty = work.folder / "empty.jsonl"
+    empty.write_text("")
+    for source in (str(empty), str(work.folder / "missing.jsonl")):
+        with pytest.raises(SourceError, match=source.rsplit("/", 1)[1].split(".")[0]):
+            work.run(source)
+
+
+def test_an_unknown_suite_is_named(work: Workplace) -> None:
+    from flows.evaluate import evaluate
+
+    with pytest.raises(UsageError, match="poetry"):
+        evaluate(suite="poetry", lake=work.lake.uri)
