@@ -19,6 +19,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -98,20 +99,23 @@ class Client:
 
         The first exception of one cancels the others and is raised; so does a KeyboardInterrupt of this thread.
         """
-        return self._running().run(coroutines)
+        try:
+            return self._running().run(coroutines)
+        except CancelledError as error:
+            raise ProviderError("the client was closed while calls were on their way") from error
 
     async def call(self, request: Request, replicate: int = 0) -> Outcome:
         """One call, from any event loop. Identical ones (prompt hash and replicate) on their way are one call.
 
         Raises ProviderError for a model that cannot be called; everything else that goes wrong is a Failure.
         """
-        loop = self._running().loop
-        if asyncio.get_running_loop() is not loop:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.call(request, replicate), loop))
+        thread = self._running()
+        if asyncio.get_running_loop() is not thread.loop:
+            return await asyncio.wrap_future(thread.submit(self.call(request, replicate)))
         key = (request.prompt_hash, replicate)
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(loop.create_task(self._complete(request)))
+            flight = self._flights[key] = _Flight(asyncio.create_task(self._complete(request)))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)

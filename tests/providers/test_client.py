@@ -1,0 +1,258 @@
+"""The client as a whole: limits are kept, identical calls are one, threads share it, and nothing hangs."""
+
+import asyncio
+import itertools
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from contracts.errors import ProviderError
+from providers.client import Client, Outcome
+from providers.request import Failure, Reply, Request
+from tests.providers.support import QUICK, answer, answers, configuration, request
+from tests.servers.model_server import ModelServer
+
+
+def kinds(outcomes: dict[str, Outcome]) -> Counter[str]:
+    return Counter(outcome.kind if isinstance(outcome, Failure) else "reply" for outcome in outcomes.values())
+
+
+@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
+def test_concurrency_is_used_and_never_exceeded(model_server: ModelServer, provider: str) -> None:
+    model_server.rule(latency=0.02)
+    with Client(configuration(model_server, concurrency=5)) as client:
+        outcomes = answers(client, [request(f"{number}", f"{provider}/m") for number in range(60)])
+    assert kinds(outcomes) == {"reply": 60}
+    assert model_server.max_in_flight == 5
+
+
+def test_providers_do_not_share_slots(model_server: ModelServer) -> None:
+    model_server.rule(model="stuck", faults=[{"kind": "hang", "times": 0}])
+    limits = configuration(model_server, "openai/stuck", "hosted_vllm/m", concurrency=1, attempts=1, timeout_seconds=2)
+    with Client(limits, backoff_seconds=QUICK) as client:
+        outcomes = answers(client, [request("stuck", "openai/stuck"), request("free", "hosted_vllm/m")])
+    stuck = outcomes["stuck"]
+    assert isinstance(stuck, Failure)
+    assert stuck.kind == "timeout"
+    assert list(outcomes) == ["free", "stuck"]
+
+
+def test_a_call_that_backs_off_holds_no_slot(model_server: ModelServer) -> None:
+    model_server.rule(contains="later", faults=[{"kind": "rate_limit", "retry_after": "0.5"}])
+    with Client(configuration(model_server, concurrency=1), backoff_seconds=QUICK) as client:
+        outcomes = answers(client, [request("later"), *(request(f"{number}") for number in range(5))])
+    assert kinds(outcomes) == {"reply": 6}
+    assert list(outcomes)[-1] == "later"
+
+
+def test_requests_per_minute_are_spread(model_server: ModelServer) -> None:
+    with Client(configuration(model_server, requests_per_minute=600)) as client:
+        before = time.monotonic()
+        answers(client, [request(f"{number}") for number in range(13)])
+    # 600 a minute are ten a second: ten may start at once, and the last of three more not before 0.3 s have gone by.
+    assert model_server.seen[-1].started - before >= 0.3
+
+
+def test_a_rate_below_one_a_minute_is_no_error(model_server: ModelServer) -> None:
+    with Client(configuration(model_server, requests_per_minute=0.5)) as client:
+        assert isinstance(answer(client, request("one")), Reply)
+
+
+def test_the_circuit_opens_when_a_provider_only_fails(model_server: ModelServer) -> None:
+    model_server.rule(model="m", faults=[{"kind": "server_error", "times": 0}])
+    limits = configuration(model_server, attempts=3, concurrency=4, breaker_failures=5, breaker_seconds=600)
+    with Client(limits, backoff_seconds=QUICK) as client:
+        outcomes = answers(client, [request(f"{number}") for number in range(100)])
+        after = answer(client, request("after"))
+    assert kinds(outcomes)["circuit_open"] > 50
+    assert isinstance(after, Failure)
+    assert (after.kind, after.attempts) == ("circuit_open", 0)
+    assert "hosted_vllm" in after.message
+    assert "The server had an error" in after.message
+    assert len(model_server.seen) < 250
+
+
+def test_timeouts_open_the_circuit_without_waiting_for_retries(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "hang", "times": 0}])
+    limits = configuration(
+        model_server, attempts=5, concurrency=4, timeout_seconds=0.2, breaker_failures=4, breaker_seconds=600
+    )
+    with Client(limits, backoff_seconds=QUICK) as client:
+        outcomes = answers(client, [request(f"{number}") for number in range(40)])
+    assert kinds(outcomes) == {"circuit_open": 40}
+    assert len(model_server.seen) <= 8
+
+
+def test_a_hiccup_that_hits_every_call_once_opens_nothing(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "server_error"}])
+    limits = configuration(model_server, breaker_failures=2, concurrency=16, breaker_seconds=600)
+    with Client(limits, backoff_seconds=QUICK) as client:
+        assert kinds(answers(client, [request(f"{number}") for number in range(50)])) == {"reply": 50}
+
+
+def test_the_circuit_closes_when_the_provider_recovers(model_server: ModelServer) -> None:
+    model_server.rule(contains="down", faults=[{"kind": "server_error", "times": 0}])
+    limits = configuration(model_server, attempts=1, breaker_failures=3, breaker_seconds=0.2)
+    with Client(limits, backoff_seconds=QUICK) as client:
+        down = [answer(client, request(f"down {number}")) for number in range(4)]
+        assert [outcome.kind for outcome in down if isinstance(outcome, Failure)] == ["server"] * 3 + ["circuit_open"]
+        while isinstance(answer(client, request("up")), Failure):
+            assert not model_server.requests("up")
+        assert isinstance(answer(client, request("up again")), Reply)
+
+
+def test_one_provider_down_leaves_the_other_alone(model_server: ModelServer) -> None:
+    model_server.rule(model="sick", faults=[{"kind": "drop", "times": 0}])
+    limits = configuration(
+        model_server, "openai/sick", "hosted_vllm/well", attempts=1, breaker_failures=1, breaker_seconds=600
+    )
+    with Client(limits, backoff_seconds=QUICK) as client:
+        sick = answers(client, [request(f"{number}", "openai/sick") for number in range(30)])
+        well = answers(client, [request(f"{number}", "hosted_vllm/well") for number in range(30)])
+    assert kinds(sick)["circuit_open"] > 0
+    assert kinds(well) == {"reply": 30}
+
+
+def test_identical_calls_on_their_way_are_one(model_server: ModelServer) -> None:
+    model_server.rule(latency=0.05)
+    told: list[tuple[int, Outcome]] = []
+    with Client(configuration(model_server)) as client:
+        client.answer(
+            [(request("same"), 0)] * 3 + [(request("same"), 1)], lambda _, n, outcome: told.append((n, outcome))
+        )
+    assert len(model_server.seen) == 2
+    assert Counter(number for number, _ in told) == {0: 3, 1: 1}
+    assert len({id(outcome) for number, outcome in told if number == 0}) == 1
+
+
+def test_an_identical_call_outlives_the_one_that_started_it(model_server: ModelServer) -> None:
+    model_server.rule(latency=0.1)
+
+    async def first_gives_up(client: Client) -> Outcome:
+        first = asyncio.ensure_future(client.call(request("same")))
+        second = asyncio.ensure_future(client.call(request("same")))
+        while not model_server.seen:
+            await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    with Client(configuration(model_server)) as client:
+        (outcome,) = client.run([first_gives_up(client)])
+    assert isinstance(outcome, Reply)
+    assert len(model_server.seen) == 1
+
+
+def test_threads_share_one_client(model_server: ModelServer) -> None:
+    model_server.rule(latency=0.005)
+    with Client(configuration(model_server, concurrency=8)) as client, ThreadPoolExecutor(6) as threads:
+        batches = [[request(f"{batch}/{number}") for number in range(20)] for batch in range(6)]
+        outcomes = list(threads.map(lambda batch: answers(client, batch), batches))
+    assert [kinds(outcome) for outcome in outcomes] == [{"reply": 20}] * 6
+    assert len(model_server.seen) == 120
+    assert model_server.max_in_flight <= 8
+
+
+def test_conversations_walk_side_by_side(model_server: ModelServer) -> None:
+    model_server.rule(reply=lambda messages: f"turn {len(messages)}", latency=0.02)
+
+    async def walk(client: Client, name: str) -> list[str | None]:
+        messages, texts = [{"role": "user", "content": name}], []
+        for _ in range(3):
+            outcome = await client.call(Request("hosted_vllm/m", tuple(messages), {}))
+            assert isinstance(outcome, Reply)
+            texts.append(outcome.text)
+            messages += [{"role": "assistant", "content": outcome.text or ""}, {"role": "user", "content": "go on"}]
+        return texts
+
+    with Client(configuration(model_server, concurrency=10)) as client:
+        talks = client.run(walk(client, f"talk {number}") for number in range(10))
+    assert talks == [["turn 1", "turn 3", "turn 5"]] * 10
+    assert model_server.max_in_flight > 1
+
+
+def test_it_can_be_awaited_from_another_event_loop(model_server: ModelServer) -> None:
+    with Client(configuration(model_server)) as client:
+        outcome = asyncio.run(client.call(request("from elsewhere")))
+    assert isinstance(outcome, Reply)
+
+
+def test_what_on_outcome_raises_comes_back_and_stops_the_rest(model_server: ModelServer) -> None:
+    model_server.rule(contains="slow", faults=[{"kind": "hang", "times": 0}])
+
+    def refuse(*_: object) -> None:
+        raise ZeroDivisionError("the ledger is on fire")
+
+    with Client(configuration(model_server)) as client:
+        with pytest.raises(ZeroDivisionError, match="on fire"):
+            client.answer([(request("quick"), 0), (request("slow"), 0)], refuse)
+        assert isinstance(answer(client, request("still alive")), Reply)
+
+
+def test_an_interrupt_cancels_the_calls_of_its_thread(model_server: ModelServer) -> None:
+    model_server.rule(contains="slow", faults=[{"kind": "hang", "times": 0}])
+    with Client(configuration(model_server)) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.answer(
+                [(request("quick"), 0), *((request(f"slow {number}"), 0) for number in range(5))],
+                lambda *_: os.kill(os.getpid(), signal.SIGINT),
+            )
+        assert isinstance(answer(client, request("still alive")), Reply)
+
+
+def test_closing_ends_what_is_on_its_way(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "hang", "times": 0}])
+    client = Client(configuration(model_server))
+    ended: list[str] = []
+
+    def wait() -> None:
+        with pytest.raises(ProviderError) as refusal:
+            answer(client, request("hang"))
+        ended.append(str(refusal.value))
+
+    caller = threading.Thread(target=wait)
+    caller.start()
+    while not model_server.seen:
+        pass
+    client.close()
+    caller.join()
+    assert ended == ["the client was closed while calls were on their way"]
+    with pytest.raises(ProviderError, match="closed"):
+        answer(client, request("too late"))
+    client.close()
+
+
+def test_interrupts_at_any_moment_leave_nothing_behind(model_server: ModelServer) -> None:
+    with Client(configuration(model_server, concurrency=32)) as client:
+        for after in range(1, 30):
+            told = itertools.count(1)
+
+            def interrupt(*_: object, after: int = after, told: Iterator[int] = told) -> None:
+                if next(told) == after:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            with pytest.raises(KeyboardInterrupt):
+                client.answer([(request(f"{after}/{number}"), 0) for number in range(60)], interrupt)
+        assert isinstance(answer(client, request("still alive")), Reply)
+    assert model_server.in_flight == 0
+
+
+def test_a_model_that_cannot_be_called_is_refused_before_any_call(
+    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    needs = pytest.raises(ProviderError, match="openai/gpt-4o-mini needs a key: set OPENAI_API_KEY")
+    with Client(configuration(model_server, "hosted_vllm/m")) as client, needs:
+        answers(client, [request("one"), request("two", "openai/gpt-4o-mini")])
+    assert not model_server.seen
+
+
+def test_a_request_cannot_take_over_what_the_client_decides(model_server: ModelServer) -> None:
+    with Client(configuration(model_server)) as client, pytest.raises(ProviderError, match="api_base"):
+        answer(client, request("x", api_base="http://elsewhere.invalid"))
+    assert not model_server.seen
