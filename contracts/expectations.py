@@ -11,8 +11,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import polars as pl
@@ -187,10 +185,10 @@ def _said_of(rule: Rule | TableRule) -> dict[str, Any]:
 
 
 def _holds(parameters: Mapping[str, Any]) -> Any:
-    from great_expectations.expectations.row_conditions import Column
+    from great_expectations.expectations.row_conditions import Column, OrCondition
 
-    # One comparison for each value: the condition `is_in` takes no booleans.
-    return reduce(or_, (Column(parameters["other"]) == value for value in parameters["values"]))
+    # One comparison for each value, because the condition `is_in` takes no booleans.
+    return OrCondition(conditions=[Column(parameters["other"]) == value for value in parameters["values"]])
 
 
 def _failing_rows(result: Any) -> frozenset[int]:

@@ -108,5 +108,7 @@ def _require_parameters(rule: Rule | TableRule) -> None:
     if set(rule.parameters) != needed:
         names = ", ".join(sorted(needed)) or "none"
         raise ContractError(f"the rule {rule.id} of kind {rule.kind} takes exactly these parameters: {names}")
+    if not rule.parameters.get("values", True):
+        raise ContractError(f"the rule {rule.id} names no values")
     if needed == {"minimum", "maximum"} and all(bound is None for bound in rule.parameters.values()):
         raise ContractError(f"the rule {rule.id} has no bound: give minimum, maximum or both")

@@ -36,7 +36,7 @@ class ExampleRow(Row):
     begun: datetime | None = Field(description="Not after ended.")
     ended: datetime | None = Field(description="Not before begun.")
     flag: bool | None = Field(description="Says whether a reason and an error are needed.")
-    reason: str | None = Field(description="Needed where state is failed or it's.")
+    reason: str | None = Field(description="Needed in some states.")
     error: str | None = Field(description="Forbidden where flag is true.")
     items: list[str] | None = Field(description="Empty, or null.")
 
@@ -58,7 +58,9 @@ EXAMPLE = Contract(
         Rule("low_not_above", "low", Kind.NOT_ABOVE, {"other": "high"}),
         Rule("part_not_above", "part", Kind.NOT_ABOVE, {"other": "total"}, Severity.WARNING),
         Rule("begun_not_above", "begun", Kind.NOT_ABOVE, {"other": "ended"}),
-        Rule("reason_present", "reason", Kind.PRESENT_WHEN, {"other": "state", "values": ("failed", "it's")}),
+        Rule(
+            "reason_present", "reason", Kind.PRESENT_WHEN, {"other": "state", "values": ("failed", "it's", 'say "x"')}
+        ),
         Rule("error_absent", "error", Kind.ABSENT_WHEN, {"other": "flag", "values": (True,)}),
         Rule("error_absent_twice", "error", Kind.ABSENT_WHEN, {"other": "count", "values": (3, 4)}, Severity.WARNING),
         Rule("items_empty", "items", Kind.EMPTY),
@@ -164,7 +166,7 @@ EDGES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     ),
     "reason_present": (
         [{"state": "failed", "reason": ""}, {"state": "done", "reason": None}, {"state": None, "reason": None}],
-        [{"state": "failed", "reason": None}, {"state": "it's", "reason": None}],
+        [{"state": "failed", "reason": None}, {"state": "it's", "reason": None}, {"state": 'say "x"', "reason": None}],
     ),
     "error_absent": (
         [{"flag": True, "error": None}, {"flag": False, "error": "e"}, {"flag": None, "error": "e"}],

@@ -14,11 +14,11 @@ from polars.testing import assert_frame_equal
 from contracts.arrow import arrow_schema, conform, polars_schema
 from contracts.contract import Contract
 from contracts.errors import ContractError, SchemaMismatchError
-from contracts.tables import CORE_CONTRACTS
+from suites.registry import all_contracts
 from tests.contracts.examples import EXAMPLE, NOON, edge_frame, edges, row
 from tests.contracts.strategies import frames
 
-ALL = (EXAMPLE, *CORE_CONTRACTS)
+ALL = (EXAMPLE, *all_contracts())
 
 
 def test_arrow_schema_says_types_nulls_and_descriptions() -> None:

@@ -15,7 +15,8 @@ from contracts.audit import audit, keeps
 from contracts.contract import Contract
 from contracts.delta import check_constraints
 from contracts.rules import Kind, Severity
-from contracts.tables import CORE_CONTRACTS
+from contracts.tables import SAMPLES
+from suites.registry import all_contracts
 from tests.contracts.examples import EDGES, EXAMPLE, edge_frame, row
 from tests.contracts.strategies import frames
 
@@ -61,7 +62,7 @@ def test_a_real_table_refuses_each_broken_edge_and_takes_each_kept_one(table: Pa
     write(table, good.to_dicts())
 
 
-@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
 def test_every_table_can_be_created_with_its_constraints(tmp_path: Path, contract: Contract) -> None:
     table = create(tmp_path / contract.table, contract)
     configured = table.metadata().configuration
@@ -72,8 +73,8 @@ def test_every_table_can_be_created_with_its_constraints(tmp_path: Path, contrac
 
 def test_a_null_where_none_may_be_is_refused_by_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "samples"
-    table = create(path, CORE_CONTRACTS[0])
-    nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(CORE_CONTRACTS[0])])
+    table = create(path, SAMPLES)
+    nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(SAMPLES)])
     nulls = pa.Table.from_pylist([dict.fromkeys(nullable.names)], schema=nullable)
     with pytest.raises(DeltaError, match="validation"):
         write_deltalake(table, nulls, mode="append")

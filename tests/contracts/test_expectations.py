@@ -16,7 +16,7 @@ from contracts.contract import Contract
 from contracts.errors import ContractError, SchemaMismatchError
 from contracts.expectations import ExpectationReport, expectations, run_suite, validate
 from contracts.rules import Kind, Severity, TableKind, TableRule
-from contracts.tables import CORE_CONTRACTS
+from suites.registry import all_contracts
 from tests.contracts.examples import EXAMPLE, ExampleRow, edge_frame, edges, row
 from tests.contracts.strategies import frames
 
@@ -32,11 +32,11 @@ def failing_by_masks(frame: pl.DataFrame, contract: Contract) -> dict[str, froze
 
 
 def test_no_kind_of_rule_is_left_out() -> None:
-    of_rows = {rule.kind for contract in (EXAMPLE, *CORE_CONTRACTS) for rule in contract.rules}
-    of_tables = {rule.kind for contract in (EXAMPLE, *CORE_CONTRACTS) for rule in contract.table_rules}
+    of_rows = {rule.kind for contract in (EXAMPLE, *all_contracts()) for rule in contract.rules}
+    of_tables = {rule.kind for contract in (EXAMPLE, *all_contracts()) for rule in contract.table_rules}
     assert of_rows == set(Kind)
     assert of_tables == set(TableKind)
-    for contract in (EXAMPLE, *CORE_CONTRACTS):
+    for contract in (EXAMPLE, *all_contracts()):
         named = [expectation.meta["rule_id"] for expectation in expectations(contract).expectations]
         assert named == [rule.id for rule in (*contract.rules, *contract.table_rules)]
 

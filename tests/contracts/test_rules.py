@@ -33,6 +33,7 @@ def small(**changes: Any) -> Contract:
         (Kind.BETWEEN, {"minimum": None, "maximum": None}, "has no bound"),
         (Kind.ONE_OF, {}, "takes exactly these parameters: values"),
         (Kind.PRESENT_WHEN, {"other": "name"}, "takes exactly these parameters: other, values"),
+        (Kind.PRESENT_WHEN, {"other": "note", "values": ()}, "names no values"),
         (Kind.MATCHES, {"pattern": "^a$"}, "engines read differently"),
     ],
 )
@@ -102,7 +103,7 @@ def test_every_rule_can_be_said_in_words() -> None:
     assert words["ceiling_between"] == "ceiling is at most 3"
     assert words["code_matches"] == "code is of the form [0-9a-f]{2}(?:-.+)?"
     assert words["low_not_above"] == "low is not above high"
-    assert words["reason_present"] == "reason is not null where state is failed or it's"
+    assert words["reason_present"] == 'reason is not null where state is failed or it\'s or say "x"'
     assert words["error_absent"] == "error is null where flag is true"
     assert words["items_empty"] == "items is an empty list"
     assert words["key_unique"] == "no two rows agree in name"

@@ -1,4 +1,4 @@
-"""The tables that every suite shares say what they are, completely and without contradiction."""
+"""The tables say what they are, completely and without contradiction."""
 
 from typing import get_args
 
@@ -6,10 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.contract import Contract
-from contracts.tables import CORE_CONTRACTS, SAMPLES, SampleRow
+from contracts.tables import SAMPLES, SampleRow
+from suites.registry import all_contracts
 
 
-@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
 def test_every_table_and_column_is_described(contract: Contract) -> None:
     assert contract.description.endswith(".")
     assert contract.row.__doc__
@@ -17,7 +18,7 @@ def test_every_table_and_column_is_described(contract: Contract) -> None:
         assert len(column.description) > 4, column.name
 
 
-@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
 def test_keys_and_partitions_are_columns(contract: Contract) -> None:
     assert contract.key
     for name in contract.key:
@@ -26,7 +27,7 @@ def test_keys_and_partitions_are_columns(contract: Contract) -> None:
     assert set(contract.partition_by) <= contract.column.keys()
 
 
-@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
 def test_columns_hold_only_what_every_engine_can_read(contract: Contract) -> None:
     for column in contract.columns:
         elements = get_args(column.type) if column.base is list else (column.base,)
@@ -34,15 +35,15 @@ def test_columns_hold_only_what_every_engine_can_read(contract: Contract) -> Non
 
 
 def test_tables_have_names_of_their_own() -> None:
-    names = [contract.table for contract in CORE_CONTRACTS]
+    names = [contract.table for contract in all_contracts()]
     assert len(set(names)) == len(names)
     assert {"samples", "calls", "call_failures", "run_items", "runs"} <= set(names)
     assert {"metric_snapshots", "snapshots", "contract_checks", "quarantine"} <= set(names)
 
 
 def test_only_the_ledger_may_repeat_a_key() -> None:
-    assert [contract.table for contract in CORE_CONTRACTS if contract.append_only] == ["calls"]
-    for contract in CORE_CONTRACTS:
+    assert [contract.table for contract in all_contracts() if contract.append_only] == ["calls"]
+    for contract in all_contracts():
         unique = [rule.parameters["columns"] for rule in contract.table_rules if rule.id == "key_unique"]
         assert unique == ([] if contract.append_only else [contract.key])
 
