@@ -1,0 +1,126 @@
+"""Agreement against scikit-learn, statsmodels, krippendorff, SciPy, and the published example of ICC."""
+
+import krippendorff
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
+
+from metrics.agreement import cohen_kappa, fleiss_kappa, icc_2_1, krippendorff_alpha, pearson, percent_agreement, votes
+from tests.metrics.frames import estimate, one_group
+
+BANDS = ("red", "yellow", "green")
+a, b, c = (pl.col(name) for name in "abc")
+answer = st.sampled_from(BANDS) | st.none()
+panels = st.lists(st.tuples(answer, answer, answer), min_size=1, max_size=40)
+Panel = list[tuple[str | None, str | None, str | None]]
+
+
+def frame_of(panel: Panel) -> pl.DataFrame:
+    return one_group(**{name: pl.Series([row[i] for row in panel], dtype=pl.String) for i, name in enumerate("abc")})
+
+
+@given(panels)
+@settings(max_examples=100)
+def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
+    frame = frame_of(panel)
+    both = [(x, y) for x, y, _ in panel if x is not None and y is not None]
+    share = estimate(frame, percent_agreement(a, b))
+    kappa = estimate(frame, cohen_kappa(a, b, BANDS), draws=50)
+    assert share["n"] == kappa["n"] == len(both)
+    assert share["value"] == (pytest.approx(np.mean([x == y for x, y in both])) if both else None)
+    if len({answer for pair in both for answer in pair}) < 2:
+        assert kappa["value"] is None
+    else:
+        assert kappa["value"] == pytest.approx(cohen_kappa_score(*zip(*both, strict=True)), abs=1e-9)
+
+
+@given(panels)
+@settings(max_examples=100)
+def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panel: Panel) -> None:
+    frame, counts = frame_of(panel), votes([a, b, c], BANDS)
+    fleiss = estimate(frame, fleiss_kappa(counts, 3), draws=50)
+    alpha = estimate(frame, krippendorff_alpha(counts), draws=50)
+    complete = [row for row in panel if None not in row]
+    paired = [row for row in panel if row.count(None) < 2]
+    assert (fleiss["n"], alpha["n"]) == (len(complete), len(paired))
+
+    if len({x for row in complete for x in row}) < 2:
+        assert fleiss["value"] is None
+    else:
+        table = [[row.count(band) for band in BANDS] for row in complete]
+        assert fleiss["value"] == pytest.approx(statsmodels_fleiss(np.array(table)), abs=1e-9)
+
+    if len({x for row in paired for x in row if x is not None}) < 2:
+        assert alpha["value"] is None
+    else:
+        codes = [[BANDS.index(row[i]) if row[i] is not None else np.nan for row in paired] for i in range(3)]
+        expected = krippendorff.alpha(np.array(codes), level_of_measurement="nominal", value_domain=[0, 1, 2])
+        assert alpha["value"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_conditions_are_categories_too() -> None:
+    frame = one_group(a=[True, True, False, None], b=[True, False, False, True])
+    expected = cohen_kappa_score([True, True, False], [True, False, False])
+    assert estimate(frame, cohen_kappa(a, b, (True, False)))["value"] == pytest.approx(expected)
+
+
+def test_agreement_has_an_interval_that_holds_it() -> None:
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 3, 200)
+    second = np.where(rng.random(200) < 0.7, first, rng.integers(0, 3, 200))
+    frame = one_group(a=first, b=second)
+    got = estimate(frame, cohen_kappa(a, b, (0, 1, 2)))
+    assert got["ci_low"] < got["value"] < got["ci_high"]
+    assert 0.02 < got["se"] < 0.08
+
+
+def test_icc_is_that_of_the_published_example() -> None:
+    # six targets and four judges of Shrout and Fleiss (1979), table 2: ICC(2,1) = .29
+    ratings = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
+    frame = one_group(**{f"j{i}": ratings[:, i] for i in range(4)})
+    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(4)]))
+    assert got["value"] == pytest.approx(0.2898, abs=5e-5)
+    assert got["n"] == 6
+
+
+@given(st.integers(0, 10**6), st.integers(3, 30), st.integers(2, 5))
+@settings(max_examples=50)
+def test_icc_is_that_of_an_analysis_of_variance(seed: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    ratings = np.round(rng.random((n, 1)) * 2 + rng.random((n, k)) + rng.random(k), 2)
+    grand, rows, columns = ratings.mean(), ratings.mean(axis=1), ratings.mean(axis=0)
+    ms_rows = k * ((rows - grand) ** 2).sum() / (n - 1)
+    ms_columns = n * ((columns - grand) ** 2).sum() / (k - 1)
+    residual = ratings - rows[:, None] - columns + grand
+    ms_error = (residual**2).sum() / ((n - 1) * (k - 1))
+    expected = (ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + k * (ms_columns - ms_error) / n)
+    frame = one_group(**{f"j{i}": ratings[:, i] for i in range(k)})
+    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(k)]), draws=50)
+    assert got["value"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_correlation_without_variation_is_undefined_and_keeps_its_samples() -> None:
+    frame = one_group(a=[0.9] * 5, b=[0.1, 0.2, 0.3, 0.4, None])
+    for estimator in (pearson(a, b), icc_2_1([a, a])):
+        got = estimate(frame, estimator)
+        assert got["value"] is None
+        assert got["n"] in (4, 5)
+        assert got["ci_low"] is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 100) | st.none(), st.integers(0, 100) | st.none()), min_size=1, max_size=50))
+@settings(max_examples=100)
+def test_correlation_is_that_of_scipy(scores: list[tuple[int | None, int | None]]) -> None:
+    frame = one_group(**{name: pl.Series([s[i] for s in scores], dtype=pl.Int64) for i, name in enumerate("ab")})
+    got = estimate(frame, pearson(a, b), draws=50)
+    both = np.array([s for s in scores if None not in s], dtype=float).reshape(-1, 2)
+    assert got["n"] == len(both)
+    if len(both) < 2 or np.ptp(both[:, 0]) == 0 or np.ptp(both[:, 1]) == 0:
+        assert got["value"] is None
+    else:
+        assert got["value"] == pytest.approx(stats.pearsonr(both[:, 0], both[:, 1]).statistic, abs=1e-9)

@@ -1,0 +1,94 @@
+"""Calibration error against loops over the bins as they are defined, and scikit-learn."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss
+
+from metrics import Mean
+from metrics.calibration import ece, ece_adaptive, equal_mass_bins, equal_width_bin, mce
+from tests.metrics.frames import estimate, one_group
+
+confidence, correct = pl.col("confidence"), pl.col("correct")
+stated = st.integers(0, 100).map(lambda i: i / 100)
+samples = st.lists(st.tuples(stated | st.none(), st.booleans()), min_size=1, max_size=60)
+
+
+def gaps(rows: list[tuple[float, bool]]) -> list[tuple[float, int]]:
+    """(gap, rows) of each bin (lo, hi] that has rows; exactly 0 is in the first."""
+    found = []
+    for k in range(10):
+        own = [(c, ok) for c, ok in rows if k / 10 < c <= (k + 1) / 10 or (k == 0 and c == 0)]
+        if own:
+            found.append((abs(np.mean([ok for _, ok in own]) - np.mean([c for c, _ in own])), len(own)))
+    return found
+
+
+@given(samples)
+@settings(max_examples=100)
+def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(rows: list[tuple[float | None, bool]]) -> None:
+    frame = one_group(confidence=pl.Series([c for c, _ in rows], dtype=pl.Float64), correct=[ok for _, ok in rows])
+    expected, largest = (estimate(frame, metric(confidence, correct), draws=50) for metric in (ece, mce))
+    known = [(c, ok) for c, ok in rows if c is not None]
+    if not known:
+        assert (expected["value"], expected["n"], largest["value"]) == (None, 0, None)
+        return
+    bins = gaps(known)
+    assert expected["n"] == largest["n"] == len(known)
+    assert expected["value"] == pytest.approx(sum(gap * n for gap, n in bins) / len(known), abs=1e-9)
+    assert largest["value"] == pytest.approx(max(gap for gap, _ in bins), abs=1e-9)
+
+
+def test_the_edges_of_bins_belong_to_the_bin_below() -> None:
+    edges = pl.DataFrame({"confidence": [0.0, 0.1, 0.10001, 0.3, 0.6, 0.7, 0.99, 1.0, None]})
+    assert edges.select(equal_width_bin(confidence)).to_series().to_list() == [0, 0, 1, 2, 5, 6, 9, 9, None]
+
+
+@given(st.lists(stated, min_size=1, max_size=200))
+def test_bins_of_equal_mass_never_split_equal_confidences(values: list[float]) -> None:
+    distinct, rows = np.unique(values, return_counts=True)
+    bins = equal_mass_bins(distinct, rows.astype(float))
+    assert len(bins) == len(distinct)
+    assert (np.diff(bins) >= 0).all()
+    assert bins[0] == 0
+    assert bins[-1] <= 9
+
+
+def test_bins_of_equal_mass_are_equal_where_confidences_allow() -> None:
+    bins = equal_mass_bins(np.arange(200) / 200, np.ones(200))
+    assert np.bincount(bins).tolist() == [20] * 10
+
+
+def test_adaptive_error_tells_clustered_confidences_apart() -> None:
+    # ten equal bins put .91 and .99 together, where over- and underconfidence cancel out
+    frame = one_group(confidence=[0.91] * 50 + [0.99] * 50, correct=[True] * 50 + [True] * 40 + [False] * 10)
+    adaptive = estimate(frame, ece_adaptive(confidence, correct))
+    assert estimate(frame, ece(confidence, correct))["value"] == pytest.approx(abs(0.90 - 0.95))
+    assert adaptive["value"] == pytest.approx((0.09 + 0.19) / 2)
+    assert adaptive["n"] == 100
+    assert adaptive["ci_low"] < adaptive["value"] < adaptive["ci_high"]
+
+
+def test_adaptive_error_leaves_out_what_has_no_confidence() -> None:
+    frame = one_group(confidence=[0.2, None, 0.8], correct=[False, True, True])
+    got = estimate(frame, ece_adaptive(confidence, correct))
+    assert (got["value"], got["n"]) == (pytest.approx(0.2), 2)
+
+
+def test_bins_are_of_each_slice_s_own_data() -> None:
+    from metrics import Metric, measure
+
+    frame = one_group(confidence=[0.5, 0.6] * 20, correct=[True, False] * 20, part=["a"] * 20 + ["b"] * 20)
+    metric = Metric("it", ece_adaptive(confidence, correct), slices=("all", "part"))
+    assert measure(frame, [metric], seed=1)["value"].to_list() == pytest.approx([0.55] * 3)
+
+
+@given(st.lists(st.tuples(stated, st.booleans()), min_size=1, max_size=40))
+@settings(max_examples=30)
+def test_the_mean_square_gap_is_the_brier_score_of_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+    frame = one_group(confidence=[c for c, _ in rows], correct=[ok for _, ok in rows])
+    got = estimate(frame, Mean((confidence - correct.cast(pl.Float64)) ** 2))
+    expected = brier_score_loss([ok for _, ok in rows], [c for c, _ in rows], labels=[False, True])
+    assert got["value"] == pytest.approx(expected)
