@@ -1,0 +1,54 @@
+"""Finds the named patterns of failure in a judge's analysis, and does not take a denial for a finding."""
+
+import re
+
+FAILURE_TAGS = (
+    "premature_conclusion",
+    "missed_available_tool",
+    "unsupported_confidence",
+    "incomplete_evidence",
+    "hallucinated_evidence",
+    "ignored_evidence",
+    "repeated_failure",
+    "wrong_conclusion",
+)
+
+_TAG = re.compile("|".join(f"(?P<{tag}>{tag.replace('_', '[ _-]')}s?)" for tag in FAILURE_TAGS), re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.;!?\n]|\b(?:but|however|although|though|yet|while|whereas)\b", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z']+")
+_BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
+
+_NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "none", "cannot", "avoided", "avoids", "avoiding"}
+# What may stand between a denial and what it denies: "there is no sign of a premature or wrong conclusion"
+_FILLERS = set(  # noqa: SIM905 (a list of sixty words is read as a sentence, not as sixty lines)
+    "a an any the of or and nor either sign signs instance instances case cases evidence trace example examples clear "
+    "real actual obvious serious single such drawn draw draws reach reached reaching show shows showed find found see "
+    "seen saw i there is was were be been being to it this that exhibit exhibited commit committed contain contains "
+    "conclusion conclusions failure failures confidence tool tools pattern patterns applicable here in as tag tags "
+    "premature missed available unsupported incomplete hallucinated ignored repeated wrong".split()
+)
+_DENIED_AFTER = re.compile(
+    r"\W{0,6}(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
+    r"(?:no|none|not|absent|avoided|ruled out|n/a|false|never)\b(?!\W{1,3}only)",
+    re.IGNORECASE,
+)
+
+
+def read_failure_tags(analysis: str) -> list[str]:
+    """The tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
+    found = {match.lastgroup for match in _TAG.finditer(analysis) if not _is_denied(analysis, match)}
+    return [tag for tag in FAILURE_TAGS if tag in found]
+
+
+def _is_denied(text: str, match: re.Match[str]) -> bool:
+    after = text[match.end() : match.end() + _AFTER]
+    if _DENIED_AFTER.match(after):
+        return True
+    before = _TAG.sub(" ", text[max(0, match.start() - _BEFORE) : match.start()])
+    clause = _CLAUSE_END.split(before)[-1]
+    for word in reversed(_WORD.findall(clause.casefold())):
+        if word in _NEGATIONS or word.endswith("n't"):
+            return not re.search(rf"\b{re.escape(word)}\W+only\b", clause, re.IGNORECASE)
+        if word not in _FILLERS:
+            return False
+    return False
