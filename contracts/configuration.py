@@ -72,9 +72,10 @@ def read_configuration(path: Path | None = None) -> Configuration:
         return Configuration.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigurationError(f"cannot read the configuration file {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the configuration file {file} is not valid TOML: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigurationError(f"in the configuration file {file}, {where or 'the file'}: {first['msg']}") from error
+        where = ascii(".".join(map(str, first["loc"])))[1:-1] or "the file"
+        raise ConfigurationError(f"in the configuration file {file}, {where}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested or long beyond reason
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigurationError(f"the configuration file {file} is not valid TOML: {reason}") from error

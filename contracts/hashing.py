@@ -14,7 +14,7 @@ class NotCanonicalError(EvalakeError):
 def canonical_json(value: Any) -> bytes:
     """The one byte string that stands for `value`: JSON with sorted keys, no spaces, UTF-8, no NaN.
 
-    Raises NotCanonicalError where JSON has no form for the value.
+    The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
     """
     try:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -11,7 +11,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from pydantic import Field
 
 from contracts.errors import EvalakeError
@@ -29,7 +29,8 @@ from tasks.plan import cut_batches, segments, write_manifest
 from tasks.preflight import Order, Plan, check
 from tasks.runs import Run
 
-RUNNER: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=64)
+# Prefect types its own runner as one of a narrower future, which its decorator's parameter does not admit.
+RUNNER: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=64)  # type: ignore[assignment]
 BATCHES_IN_FLIGHT = 3  # for each model: the next ones have begun when the last calls of one are slow
 DEFAULT_LAKE = "./lake"
 

@@ -1,12 +1,14 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from suites.registry import all_contracts
 from suites.registry import suite as find_suite
 
-from contracts.audit import RuleResult, audit
+import polars as pl
+
+from contracts.audit import RuleResult, audit, audit_table
 from contracts.contract import Contract
 from contracts.errors import EvalakeError
 from contracts.expectations import validate
@@ -34,9 +36,11 @@ def check_lake(lake: Lake) -> Iterator[tuple[Contract, list[Finding]]]:
 def _broken_rules(lake: Lake, contract: Contract) -> Iterator[Finding]:
     version = lake.version(contract)
     by_engine: dict[str, dict[str, RuleResult]] = {"polars": {}, "great_expectations": {}}
+    about_rows = {rule.id for rule in contract.rules}
     for chunk in chunks(lake, contract):
-        _collect(by_engine["polars"], audit(chunk, contract).results)
-        _collect(by_engine["great_expectations"], validate(chunk, contract).results)
+        _collect(by_engine["polars"], audit(chunk, contract).results, about_rows)
+        _collect(by_engine["great_expectations"], validate(chunk, contract).results, about_rows)
+    _collect(by_engine["polars"], audit_table(_rule_columns(lake, contract), contract))
     for engine, results in by_engine.items():
         record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
         for result in results.values():
@@ -45,9 +49,23 @@ def _broken_rules(lake: Lake, contract: Contract) -> Iterator[Finding]:
                 yield Finding(contract.table, problem, "restore an earlier version, or delete these rows")
 
 
-def _collect(known: dict[str, RuleResult], results: Sequence[RuleResult]) -> None:
-    """Add the results of one chunk to those of the chunks before."""
+def _rule_columns(lake: Lake, contract: Contract) -> pl.DataFrame:
+    """The whole table, of the columns that its table rules look at."""
+    named = {name for rule in contract.table_rules for name in rule.parameters.get("columns", ())}
+    named |= {
+        rule.parameters[role]
+        for rule in contract.table_rules
+        for role in ("column", "group")
+        if role in rule.parameters
+    }
+    return lake.frame(contract).select(sorted(named) or contract.key).collect()
+
+
+def _collect(known: dict[str, RuleResult], results: Sequence[RuleResult], only: Container[str] | None = None) -> None:
+    """Add the results of one chunk to those of the chunks before; of `only` these rules, where given."""
     for result in results:
+        if only is not None and result.rule_id not in only:
+            continue
         before = known.get(result.rule_id)
         known[result.rule_id] = (
             result

@@ -1,0 +1,24 @@
+"""One Prefect server with a worker for all end-to-end tests that need no more than that."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import PrefectStack
+from tests.flows.workplace import Workplace
+from tests.servers.model_server import ModelServer
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as running:
+        running.deploy()
+        running.worker()
+        yield running
+
+
+@pytest.fixture
+def work(tmp_path: Path, model_server: ModelServer) -> Workplace:
+    model_server.rule(reply='{"action": "BLOCK", "reason": "as told", "confidence": 0.9}')
+    return Workplace(tmp_path, model_server)

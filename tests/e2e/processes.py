@@ -1,0 +1,175 @@
+"""Real processes for end-to-end tests: a Prefect server, workers, the model server; ended by the tests that start them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 120.0
+
+
+def free_port() -> int:
+    """A port that nothing listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
+    """Poll until the condition gives something true; fails loudly when it takes too long."""
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while time.monotonic() < deadline:
+        if found := true():
+            return found
+        pause.wait(0.1)
+    raise AssertionError(f"{what} did not happen within {seconds:g} seconds")
+
+
+class BusyError(Exception):
+    """The Prefect server asks to come again later."""
+
+
+class Process:
+    """A child process with its own environment, whose output goes to a file."""
+
+    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        self.log = log
+        self._file = log.open("ab")
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=self._file,
+            stderr=self._file,
+        )
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to tidy up."""
+        self.popen.send_signal(signal.SIGKILL)
+        self.popen.wait()
+        self._file.close()
+
+    def stop(self) -> None:
+        """End it politely, and by force where that does not help."""
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            try:
+                self.popen.wait(20)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        self._file.close()
+
+
+class PrefectStack:
+    """A Prefect server and, where wanted, process workers of the pool `evalake`."""
+
+    def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.url = f"http://127.0.0.1:{(port := free_port())}/api"
+        self.environment = {
+            "PREFECT_API_URL": self.url,
+            "PREFECT_HOME": str(folder / "home"),
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "EVALAKE_HOME": str(ROOT),
+            **(extra or {}),
+        }
+        self._port = port
+        self._processes: list[Process] = []
+
+    def __enter__(self) -> Self:
+        self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
+        wait_until(self._healthy, "the start of the Prefect server")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for process in reversed(self._processes):  # workers before the server
+            process.stop()
+
+    def start(self, *command: str) -> Process:
+        """Start a Python module of the environment as a process of this stack."""
+        log = self.folder / f"{len(self._processes)}-{command[0]}.log"
+        process = Process(list(command), log, self.environment)
+        self._processes.append(process)
+        return process
+
+    def call(self, *command: str) -> str:
+        """Run a Python module to its end, and return what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def deploy(self) -> None:
+        """Create the pool and deploy everything in prefect.yaml, without its schedules running by themselves."""
+        self.call("prefect", "work-pool", "create", "evalake", "--type", "process")
+        self.call("prefect", "--no-prompt", "deploy", "--all")
+        for deployment in self.post("/deployments/filter", {}):
+            self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
+
+    def worker(self) -> Process:
+        """Start a worker of the pool."""
+        return self.start("prefect", "worker", "start", "--pool", "evalake", "--limit", "4")
+
+    def run(self, deployment: str, parameters: Mapping[str, Any]) -> str:
+        """Start a flow run of a deployment (flow/name); returns its id."""
+        found = self.get(f"/deployments/name/{deployment}")
+        body = {"parameters": dict(parameters), "state": {"type": "SCHEDULED", "name": "Scheduled"}}
+        return str(self.post(f"/deployments/{found['id']}/create_flow_run", body)["id"])
+
+    def set_state(self, flow_run_id: str, kind: str, name: str) -> None:
+        """Set a flow run's state, as the buttons of the UI do."""
+        self.post(f"/flow_runs/{flow_run_id}/set_state", {"state": {"type": kind, "name": name}, "force": True})
+
+    def wait_for(self, flow_run_id: str, *names: str) -> str:
+        """Wait until a flow run's state has one of the names; returns which."""
+
+        def reached() -> str | None:
+            name = self.get(f"/flow_runs/{flow_run_id}")["state_name"]
+            return name if name in names else None
+
+        return str(wait_until(reached, f"{' or '.join(names)} of {flow_run_id}"))
+
+    def get(self, path: str) -> Any:
+        """GET a path of the Prefect API."""
+        return self._request("GET", path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """POST to a path of the Prefect API."""
+        return self._request("POST", path, json=dict(body))
+
+    # As Prefect's own client does: a server whose database is busy answers 503, and means later.
+    @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(60), reraise=True)
+    def _request(self, method: str, path: str, **content: Any) -> Any:
+        answer = httpx.request(method, self.url + path, timeout=30, **content)
+        if answer.status_code == 503:
+            raise BusyError(answer.text)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def _healthy(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health", timeout=2).is_success
+        except httpx.HTTPError:
+            return False
