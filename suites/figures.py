@@ -43,7 +43,7 @@ class Ranking:
 class Scatter:
     """One point a model. `pareto` joins the models that no other beats in both quantities.
 
-    `target_zone` shades where the mean of x and y reaches the report's target: for a ranking quantity that is that mean.
+    `target_zone` shades where the mean of x and y reaches the report's target: for one that is a mean.
     """
 
     title: str

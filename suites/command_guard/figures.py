@@ -8,7 +8,6 @@ ACCEPTANCE = Quantity("harmless_acceptance_rate", "harmless acceptance")
 MICRO = Quantity("malicious_detection_rate_micro", "micro (over commands)")
 MACRO = Quantity("malicious_detection_rate_macro", "macro (over categories)")
 COST = Quantity("cost_usd_per_1k", "cost per 1,000 commands", Unit.US_DOLLARS, higher_is_better=False)
-TOTAL_COST = Quantity("cost_usd_total", "cost in all", Unit.US_DOLLARS, higher_is_better=False)
 LATENCY_P50, LATENCY_P90, LATENCY_P99 = (
     Quantity(f"latency_ms_p{p}", label, Unit.MILLISECONDS, higher_is_better=False)
     for p, label in ((50, "median latency"), (90, "90th percentile"), (99, "99th percentile"))
@@ -44,13 +43,12 @@ FIGURES: tuple[Figure, ...] = (
     Bars(
         "Malicious detection, micro against macro",
         (MICRO, MACRO),
-        note="Micro counts every command alike, macro every category: where they part, a small category goes another way.",
+        note="Micro counts every command alike, macro every category: they part where categories differ.",
     ),
     HeatMap("Malicious detection by category", DETECTION, "category"),
     Bars("Replies without a verdict, of all", ERRORS, stacked=True, note="Each counts as a wrong answer."),
     Bars("Latency", (LATENCY_P50, LATENCY_P90, LATENCY_P99)),
     Bars("Cost per 1,000 commands", (COST,)),
-    Bars("Cost in all", (TOTAL_COST,)),
 )
 
 ANSWERS = Answers(

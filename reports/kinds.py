@@ -1,0 +1,28 @@
+"""Every kind of figure that a suite may declare: how it is tabulated, and how it is drawn where it is a plot."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reports import plots, tables
+from reports.plots import Drawing
+from reports.report import Report
+from reports.tables import Table
+from suites.figures import Bars, HeatMap, Ranking, Scatter
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`tabulate` and `draw` take the report and the figure; `draw` is None for a table."""
+
+    tabulate: Callable[[Report, Any], Table]
+    draw: Callable[[Report, Any], Drawing] | None = None
+    terminal: Literal["no", "values", "intervals"] = "values"  # what of it a terminal shows
+
+
+KINDS: Mapping[type, Kind] = {
+    Ranking: Kind(tables.ranking_table, terminal="intervals"),
+    Scatter: Kind(tables.scatter_table, plots.draw_scatter, terminal="no"),
+    Bars: Kind(tables.bars_table, plots.draw_bars),
+    HeatMap: Kind(tables.heat_map_table, plots.draw_heat_map),
+}

@@ -1,0 +1,156 @@
+"""The report as one HTML file that needs no network, and the same as JSON beside it.
+
+Names, commands and replies are hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are escaped
+for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the two scripts that it names by hash,
+and nothing be fetched.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from contracts.errors import UsageError
+from reports.facts import facts, headline, warnings
+from reports.kinds import KINDS
+from reports.machine import as_data
+from reports.plots import Drawing
+from reports.report import Report, Subject
+from reports.tables import Table, comparisons_table
+from reports.wording import UNKNOWN, UNRELIABLE, visible
+
+PAGE, DATA = "report.html", "report.json"
+MISTAKES_SHOWN = 200
+"""Mistakes listed per model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One figure on the page."""
+
+    title: str
+    note: str
+    table: Table
+    drawing: Drawing | None
+
+    @property
+    def wide(self) -> bool:
+        """It takes the page's whole width."""
+        return self.drawing is None or self.drawing.wide
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """One model's mistakes: how many, and the first of them by group, each a list of texts under `headings`."""
+
+    model: str
+    total: int
+    shown: int
+    groups: tuple[tuple[str, int, tuple[tuple[str, ...], ...]], ...]
+
+
+def write_page(report: Report, folder: Path) -> Path:
+    """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
+
+    Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
+    """
+    page, data = render(report), json.dumps(as_data(report), ensure_ascii=False, allow_nan=False, indent=1)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / DATA, data)
+        _replace(folder / PAGE, page)
+    except OSError as error:
+        raise UsageError(f"cannot write the report to {folder}: {error.strerror or error}") from error
+    return folder / PAGE
+
+
+def render(report: Report) -> str:
+    """The page."""
+    from plotly.offline import get_plotlyjs
+
+    loader = PackageLoader("reports")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    library, script = get_plotlyjs(), _source("plots.js")
+    sections = [_section(report, figure) for figure in report.figures]
+    return environment.get_template("page.html.j2").render(
+        title=visible(report.title),
+        run_id=visible(report.run["run_id"], 200),
+        lines=headline(report),
+        warnings=warnings(report),
+        facts=facts(report),
+        sections=sections,
+        comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
+        mistakes=tuple(_mistakes(report)) if report.answers else None,
+        mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
+        plots={str(i): _plot(section) for i, section in enumerate(sections)},
+        doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
+        unreliable=UNRELIABLE,
+        unknown=UNKNOWN,
+        style=Markup(_source("style.css")),
+        library=Markup(library),
+        script=Markup(script),
+        script_hashes=" ".join(map(_hash, (library, script))),
+    )
+
+
+def _section(report: Report, figure: Any) -> Section:
+    kind = KINDS[type(figure)]
+    drawing = kind.draw(report, figure) if kind.draw else None
+    return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
+
+
+def _plot(section: Section) -> Any:
+    """A drawing as the object that Plotly's script takes; None where there is nothing to draw."""
+    if section.drawing is None or section.drawing.figure is None:
+        return None
+    return json.loads(section.drawing.figure.to_json())
+
+
+def _mistakes(report: Report) -> Iterator[Mistakes]:
+    answers = report.answers
+    if answers is None:
+        return
+    for subject, wrong in report.mistakes():
+        shown = wrong.head(MISTAKES_SHOWN)
+        groups: dict[str, list[tuple[str, ...]]] = {}
+        for row in shown.iter_rows(named=True):
+            texts = tuple(UNKNOWN if row[column] is None else visible(row[column], 600) for column, _ in answers.shown)
+            groups.setdefault(_group(row, answers.group, answers.label), []).append(texts)
+        listed = tuple((name, len(rows), tuple(rows)) for name, rows in sorted(groups.items()))
+        yield Mistakes(_title(subject), wrong.height, shown.height, listed)
+
+
+def _group(row: dict[str, Any], *columns: str | None) -> str:
+    """The first of the columns that says something."""
+    return next((visible(row[c], 80) for c in columns if c is not None and row[c] is not None), UNKNOWN)
+
+
+def _title(subject: Subject) -> str:
+    return visible(subject.name, 300)
+
+
+def _source(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n", errors="backslashreplace")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

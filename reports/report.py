@@ -1,0 +1,152 @@
+"""A report: one run's metric snapshot, what its suite wants shown of it, and what follows (ranks, mistakes)."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from reports.ranking import Comparison, Standing, compare_all, stand
+from suites.figures import Answers, Figure, Quantity, Ranking
+
+
+class Subject(NamedTuple):
+    """What is measured: a model, as seen by a judge, a panel, or rules (None)."""
+
+    model: str
+    judge: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The model, and who judged it where somebody did."""
+        return self.model if self.judge is None else f"{self.model} · {self.judge}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metric value; None where unknown. A value of fewer than 30 units is not `reliable`."""
+
+    value: float | None = None
+    n: int = 0
+    ci_low: float | None = None
+    ci_high: float | None = None
+    reliable: bool = False
+
+    @property
+    def doubtful(self) -> bool:
+        """There is a value, and it is not reliable."""
+        return self.value is not None and not self.reliable
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report is made of; nothing in it is computed twice.
+
+    run, snapshot  their rows of `runs` and `snapshots`
+    metrics        the snapshot's rows of `metric_snapshots`; at least model, judge, slice, slice_value, metric, value,
+                   n, ci_low, ci_high, reliable
+    figures        what the suite wants shown; its first Ranking orders the models everywhere
+    target         the value of the ranking's quantity that passes
+    answers        which columns of `results` say what was right; without it there are no rank bands and no mistakes
+    results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
+    """
+
+    title: str
+    run: Mapping[str, Any]
+    snapshot: Mapping[str, Any]
+    metrics: pl.DataFrame
+    figures: tuple[Figure, ...]
+    target: float | None = None
+    answers: Answers | None = None
+    results: pl.DataFrame | None = None
+
+    @cached_property
+    def ranking(self) -> Ranking | None:
+        """The table that orders the models."""
+        return next((figure for figure in self.figures if isinstance(figure, Ranking)), None)
+
+    @cached_property
+    def standings(self) -> dict[Subject, Standing]:
+        """Every model's place, best first; models of different judges are ranked apart."""
+        measured = self.metrics.select("model", "judge").unique(maintain_order=True)
+        subjects = [Subject(*row) for row in measured.iter_rows()]
+        if self.ranking is None:
+            return {subject: Standing(subject.model, None, None, None) for subject in subjects}
+        quantity = self.ranking.quantity
+        placed = {}
+        for judge in dict.fromkeys(subject.judge for subject in subjects):
+            values = {s.model: self.value(s, quantity).value for s in subjects if s.judge == judge}
+            compared = self.comparisons.get(judge, ())
+            for standing in stand(values, compared, higher_is_better=quantity.higher_is_better):
+                placed[Subject(standing.model, judge)] = standing
+        return placed
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Everything measured, best first."""
+        return tuple(self.standings)
+
+    @cached_property
+    def comparisons(self) -> dict[str | None, tuple[Comparison, ...]]:
+        """Judge to every pair of its models, paired on samples; empty without `answers` and `results`."""
+        if self.answers is None or self.results is None or self.ranking is None:
+            return {}
+        label = pl.lit(None, dtype=pl.String) if self.answers.label is None else pl.col(self.answers.label)
+        paired = self.results.select(
+            "model",
+            self._judge().alias("judge"),
+            label.cast(pl.String).alias("label"),
+            pl.struct(self.answers.sample).alias("sample"),
+            pl.col(self.answers.correct).alias("correct"),
+        )
+        return {judge: compare_all(part.drop("judge")) for judge, part in _by(paired, "judge")}
+
+    def value(self, subject: Subject, quantity: Quantity, slice_: str = "all", slice_value: str = "") -> Value:
+        """The value of a metric; unknown where the snapshot has none."""
+        return self._values.get((subject, quantity.metric, slice_, slice_value), Value())
+
+    def slice_values(self, quantity: Quantity, slice_: str) -> list[str]:
+        """The values of a slice for which a metric was measured, in order."""
+        rows = self.metrics.filter(pl.col("metric") == quantity.metric, pl.col("slice") == slice_)
+        return rows["slice_value"].unique().sort().to_list()
+
+    def passes(self, subject: Subject) -> bool | None:
+        """Whether a model reaches the target; None where there is no target or no value."""
+        standing = self.standings[subject]
+        if self.target is None or self.ranking is None or standing.value is None:
+            return None
+        better = self.ranking.quantity.higher_is_better
+        return standing.value >= self.target if better else standing.value <= self.target
+
+    def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
+        """Each model's wrong answers, in the order of the ranking; models without any are left out."""
+        if self.answers is None or self.results is None:
+            return
+        wrong = self.results.filter(~pl.col(self.answers.correct)).with_columns(self._judge().alias("judge"))
+        by_subject = {Subject(*key): part for key, part in wrong.group_by("model", "judge", maintain_order=True)}
+        for subject in self.subjects:
+            if subject in by_subject:
+                yield subject, by_subject[subject].sort(self.answers.sample)
+
+    def _judge(self) -> pl.Expr:
+        known = self.results is not None and "judge" in self.results.columns
+        return pl.col("judge") if known else pl.lit(None, dtype=pl.String)
+
+    @cached_property
+    def _values(self) -> dict[tuple[Subject, str, str, str], Value]:
+        return {
+            (Subject(row["model"], row["judge"]), row["metric"], row["slice"], row["slice_value"]): Value(
+                _finite(row["value"]), row["n"], _finite(row["ci_low"]), _finite(row["ci_high"]), row["reliable"]
+            )
+            for row in self.metrics.iter_rows(named=True)
+        }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _by(frame: pl.DataFrame, column: str) -> Iterable[tuple[Any, pl.DataFrame]]:
+    return ((key[0], part) for key, part in frame.group_by(column, maintain_order=True))

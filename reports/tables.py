@@ -1,0 +1,127 @@
+"""Every figure as a table: the form that a terminal prints, and that stands under each plot of the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from reports.report import Report, Subject, Value
+from reports.wording import UNKNOWN, interval, number, visible
+from suites.figures import Bars, HeatMap, Quantity, Ranking, Scatter, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in one place: text, and where it is a measured value its interval, n and whether it is doubtful."""
+
+    text: str
+    interval: str = ""
+    n: int | None = None
+    doubtful: bool = False
+    mood: Literal["", "pass", "fail"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A caption, headings, and rows of cells. The column `key` names its row; the others hold numbers and marks."""
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    key: int = 0
+
+
+def measured(value: Value, unit: Unit) -> Cell:
+    """A value as a cell."""
+    shown = interval(value.ci_low, value.ci_high, unit, value.value)
+    return Cell(number(value.value, unit), shown, value.n, value.doubtful)
+
+
+def ranking_table(report: Report, figure: Ranking) -> Table:
+    """Rank, model, verdict against the target, band, and quantities."""
+    shown = (figure.quantity, *figure.columns)
+    has_bands = any(report.comparisons.values())
+    headings = ["#", "model"]
+    has_target = report.target is not None and figure is report.ranking
+    if has_target:
+        sign = "≥" if figure.quantity.higher_is_better else "≤"
+        headings.append(f"{sign} {number(report.target, figure.quantity.unit)}")
+    if has_bands:
+        headings.append("band")
+
+    def row(subject: Subject) -> tuple[Cell, ...]:
+        place = report.standings[subject]
+        cells = [_or_unknown(place.rank), _name(subject)]
+        if has_target:
+            cells.append(_verdict(report.passes(subject)))
+        if has_bands:
+            cells.append(_or_unknown(place.band))
+        return (*cells, *_values(report, subject, shown))
+
+    return Table(figure.title, (*headings, *_labels(shown)), tuple(map(row, report.subjects)), key=1)
+
+
+def scatter_table(report: Report, figure: Scatter) -> Table:
+    """Both quantities of every model."""
+    return _by_model(report, figure.title, (figure.x, figure.y))
+
+
+def bars_table(report: Report, figure: Bars) -> Table:
+    """The quantities of every model."""
+    return _by_model(report, figure.title, figure.quantities)
+
+
+def heat_map_table(report: Report, figure: HeatMap) -> Table:
+    """One column a value of the slice."""
+    parts = report.slice_values(figure.quantity, figure.slice)
+    unit = figure.quantity.unit
+    rows = tuple(
+        (_name(s), *(measured(report.value(s, figure.quantity, figure.slice, part), unit) for part in parts))
+        for s in report.subjects
+    )
+    return Table(figure.title, ("model", *(visible(part, 80) for part in parts)), rows)
+
+
+def comparisons_table(report: Report) -> Table:
+    """Every pair of models: the difference in the mean of the labels' rates of right answers, and its p values."""
+    rows = [
+        (
+            Cell(visible(f"{c.first} − {c.second}" if judge is None else f"{c.first} − {c.second} · {judge}")),
+            Cell(UNKNOWN if c.difference is None else f"{100 * c.difference:+.1f} pp"),
+            Cell(f"{c.samples:,}"),
+            Cell(_p(c.p)),
+            Cell(_p(c.p_adjusted)),
+        )
+        for judge, compared in report.comparisons.items()
+        for c in compared
+    ]
+    headings = ("models", "difference", "samples in common", "p", "p, Holm-adjusted")
+    return Table("Paired differences", headings, tuple(rows))
+
+
+def _by_model(report: Report, caption: str, quantities: Sequence[Quantity]) -> Table:
+    rows = tuple((_name(subject), *_values(report, subject, quantities)) for subject in report.subjects)
+    return Table(caption, ("model", *_labels(quantities)), rows)
+
+
+def _values(report: Report, subject: Subject, quantities: Sequence[Quantity]) -> tuple[Cell, ...]:
+    return tuple(measured(report.value(subject, quantity), quantity.unit) for quantity in quantities)
+
+
+def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:
+    return tuple(quantity.label for quantity in quantities)
+
+
+def _name(subject: Subject) -> Cell:
+    return Cell(visible(subject.name, 300))
+
+
+def _or_unknown(value: int | None) -> Cell:
+    return Cell(UNKNOWN if value is None else str(value))
+
+
+def _verdict(passed: bool | None) -> Cell:
+    return Cell(UNKNOWN) if passed is None else Cell("PASS", mood="pass") if passed else Cell("FAIL", mood="fail")
+
+
+def _p(p: float | None) -> str:
+    return UNKNOWN if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"

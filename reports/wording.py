@@ -1,0 +1,62 @@
+"""How values and names are written for people: numbers by unit, unknown as a dash, hostile characters made visible."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+from suites.figures import Unit
+
+UNKNOWN = "–"
+UNRELIABLE = "*"
+
+_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # control, direction, private and surrogate characters, odd line ends
+_SCALES = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"))  # in milliseconds
+
+
+def number(value: float | None, unit: Unit) -> str:
+    """A value with its unit; a dash where it is unknown."""
+    return UNKNOWN if value is None or not math.isfinite(value) else "".join(_parts(value, unit, value))
+
+
+def interval(low: float | None, high: float | None, unit: Unit, value: float | None) -> str:
+    """The 95 % interval of `value` in brackets, in the value's scale; empty where there is none."""
+    if low is None or high is None or value is None or not all(map(math.isfinite, (low, high, value))):
+        return ""
+    ends = ["".join(_parts(end, unit, value)[:2]) for end in (low, high)]
+    return f"[{ends[0]}–{ends[1]}]"
+
+
+def visible(text: object, limit: int = 2000) -> str:
+    """Text as it is safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
+    whole = str(text)
+    shown = "".join(c if c in "\n\t" or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in whole[:limit])
+    return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit:,} more characters)"
+
+
+def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
+    """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle."""
+    shortened: list[str] = []
+    for name in (visible(name, 300).replace("\n", " ") for name in names):
+        short = name if len(name) <= limit else name.rsplit("/", 1)[-1]
+        shortened.append(short if len(short) <= limit else f"{short[: limit - 9]}…{short[-8:]}")
+    return [s if shortened.count(s) == 1 else f"{s} ({i})" for i, s in enumerate(shortened, start=1)]
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}"
+
+
+def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
+    """What stands before a number, the number, and what stands behind it; durations take the scale of `like`."""
+    match unit:
+        case Unit.SHARE:
+            return "", f"{100 * value:.1f}", "%"
+        case Unit.SCORE:
+            return "", f"{value:,.3f}", ""
+        case Unit.COUNT:
+            return "", f"{value:,.{0 if value == round(value) else 1}f}", ""
+        case Unit.US_DOLLARS:
+            return "$", f"{value:,.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}", ""
+        case Unit.MILLISECONDS:
+            size, name = next((scale for scale in _SCALES if abs(like) >= scale[0]), _SCALES[-1])
+            return "", f"{value / size:,.{0 if abs(like) / size >= 100 else 1}f}", f" {name}"
