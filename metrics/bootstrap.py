@@ -106,7 +106,7 @@ def cells(cell: Integers, count: Integers, label: Integers, of: Contributions) -
     merged = _pair(label, of.kind[cell])
     order = np.argsort(merged.astype(np.uint16) if merged.max() < 2**16 else merged, kind="stable")
     cell, count, label, merged = cell[order], count[order], label[order], merged[order]
-    starts = np.flatnonzero(np.diff(merged, prepend=-1))
+    starts = np.concatenate([[0], np.flatnonzero(merged[1:] != merged[:-1]) + 1])
     size = np.add.reduceat(count, starts)
     part = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cell)))
     vector = of.vector[cell[starts]]

@@ -86,11 +86,10 @@ def find_cells(frame: pl.DataFrame, ranks: pl.DataFrame, composite: Composite, c
 
 def _numbered(*keys: Integers) -> Integers:
     """Numbers from 0, in order, for the distinct tuples of keys; fast where equal ones mostly follow one another."""
-    begins = np.arange(len(keys[0])) == 0
-    for key in keys:
-        begins[1:] |= key[1:] != key[:-1]
+    changes = [np.flatnonzero(key[1:] != key[:-1]) + 1 for key in keys]
+    begins = np.unique(np.concatenate([[0], *changes]))
     number = np.unique(np.stack([key[begins] for key in keys]), axis=1, return_inverse=True)[1].ravel()
-    return np.asarray(number[np.cumsum(begins) - 1])
+    return np.repeat(number, np.diff(begins, append=len(keys[0])))
 
 
 def _digits(key: NDArray[Any]) -> list[NDArray[np.uint16]]:
@@ -121,7 +120,8 @@ class GroupCells:
         """The bin of each cell, from 1; 0 for cells without a value to bin."""
         assert composite.bins is not None
         index = _numbered(level)
-        occurring = np.unique(level)
+        occurring = np.zeros(int(index.max()) + 1, dtype=np.int64)
+        occurring[index] = level
         rows = np.bincount(index, weights=self.count).astype(np.float64)
         labelled = occurring > 0
         bins = np.zeros(len(occurring), dtype=np.int64)
@@ -142,9 +142,9 @@ def group_cells(groups: pl.Series, cells: Cells, cluster: Integers | None) -> It
     for group in range(last + 1):
         rows = slice(int(ends[group]), int(ends[group + 1]))
         if clusters is None:
-            starts = np.flatnonzero(np.diff(ordered[rows], prepend=-1))
-            count = np.diff(starts, append=rows.stop - rows.start)
-            yield group, GroupCells(ordered[rows][starts], count, None)
+            own = ordered[rows]
+            starts = np.concatenate([[0], np.flatnonzero(own[1:] != own[:-1]) + 1])
+            yield group, GroupCells(own[starts], np.diff(starts, append=len(own)), None)
         else:
             pairs, count = np.unique(np.stack([ordered[rows], clusters[rows]], axis=1), axis=0, return_counts=True)
             yield group, GroupCells(pairs[:, 0], count, pairs[:, 1])

@@ -3,7 +3,9 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,9 @@ from metrics.intervals import Integers
 
 RELIABLE_FROM = 30
 """Denominators from here on make a metric `reliable`."""
+
+MOST_THREADS = 2
+"""Families of composites measured at once; each holds a few copies of its columns."""
 
 MEASURES: Mapping[str, pl.DataType] = {
     "slice": pl.String(),
@@ -62,8 +67,9 @@ def measure(
             results += _summaries(inputs, slicing, metrics)
         families = _families(inputs, metrics)
         ranks = rank_inputs(inputs.frame, [inputs.columns[i] for family in families for i in family])
-        for family in families:
-            results += _composites(inputs, ranks, slicings, metrics, family, seed, draws)
+        task = partial(_composites, inputs, ranks, slicings, metrics, seed, draws)
+        with ThreadPoolExecutor(MOST_THREADS) as threads:  # families are independent, and NumPy lets go of the lock
+            results += [rows for found in threads.map(task, families) for rows in found]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
 
@@ -237,9 +243,9 @@ def _composites(
     ranks: pl.DataFrame,
     slicings: Mapping[str, _Slicing],
     metrics: Sequence[Metric],
-    family: Mapping[int, Composite],
     seed: int,
     draws: int,
+    family: Mapping[int, Composite],
 ) -> list[pl.DataFrame]:
     """A family of composite metrics in all their slices: the samples are read once, then counts are."""
     first = next(iter(family))

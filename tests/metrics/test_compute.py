@@ -22,7 +22,7 @@ EVERYTHING = (*GUARD_METRICS, *CALIBRATION)
 
 
 @given(st.integers(1, 400), st.integers(0, 10**6), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_order_of_rows_changes_no_bit(n: int, seed: int, clustered: bool) -> None:
     frame = guard_samples(n, seed)
     options = {"cluster": "cluster"} if clustered else {}
