@@ -175,9 +175,7 @@ class Client:
         async def attempt() -> Reply:
             nonlocal attempts
             async with lane.slots:
-                self._refuse_if_stopped(route.model)
-                lane.refuse_if_open()
-                await lane.turn()
+                await lane.turn(lambda: self._refuse(route.model, lane))
                 attempts += 1
                 return await self._attempt(request, route, lane, attempts)
 
@@ -206,10 +204,12 @@ class Client:
         lane.succeeded()
         return reply
 
-    def _refuse_if_stopped(self, model: str) -> None:
+    def _refuse(self, model: str, lane: Lane) -> None:
+        """Raise AttemptFailed where the model was stopped or the provider counts as down."""
         cause = self._stopped.get(model)
         if cause is not None:
             raise AttemptFailed("model_stopped", f"{model} is not called any more: {cause}")
+        lane.refuse_if_open()
 
     def _pause(self, state: RetryCallState) -> float:
         """Seconds before the next attempt: what the provider asked for, or exponential backoff; with jitter."""

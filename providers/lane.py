@@ -1,6 +1,7 @@
 """What all calls to one provider share: slots, rate and circuit breaker."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from aiolimiter import AsyncLimiter
@@ -22,6 +23,7 @@ class Lane:
         self.limits = limits
         self.slots = asyncio.Semaphore(limits.concurrency)
         self._limiter = _limiter(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._queue = asyncio.Lock()
         self._breaker = CircuitBreaker(
             failure_threshold=limits.breaker_failures,
             recovery_timeout=limits.breaker_seconds,
@@ -29,10 +31,15 @@ class Lane:
             name=provider,
         )
 
-    async def turn(self) -> None:
-        """Wait until the rate allows one more request."""
-        if self._limiter is not None:
+    async def turn(self, refuse: Callable[[], None]) -> None:
+        """Wait until the rate allows one more request. `refuse` raises where none is wanted, now or by then."""
+        refuse()
+        if self._limiter is None:
+            return
+        async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
+            refuse()
             await self._limiter.acquire()
+            refuse()
 
     def refuse_if_open(self) -> None:
         """Raise AttemptFailed (circuit_open) while the provider counts as down."""

@@ -8,7 +8,7 @@ import pytest
 from providers.client import Client
 from providers.failures import retry_after_seconds
 from providers.request import Failure, Reply
-from tests.providers.support import PROVIDERS, QUICK, answer, configuration, request
+from tests.providers.support import PROVIDERS, QUICK, answer, answers, configuration, request
 from tests.servers.model_server import ModelServer
 
 RETRIED = {
@@ -153,6 +153,15 @@ def test_a_refused_key_stops_that_model_and_no_other(model_server: ModelServer) 
     assert "Incorrect API key provided" in later.message
     assert isinstance(other, Reply)
     assert len(model_server.requests(model="locked")) == 1
+
+
+def test_calls_that_wait_for_their_turn_see_that_the_model_was_stopped(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "unauthorized", "times": 0}])
+    with Client(configuration(model_server, requests_per_minute=60), backoff_seconds=QUICK) as client:
+        outcomes = answers(client, [request(f"{number}") for number in range(40)])
+    kinds = [outcome.kind for outcome in outcomes.values() if isinstance(outcome, Failure)]
+    assert len(kinds) == 40
+    assert len(model_server.seen) == kinds.count("authentication") <= 3
 
 
 def test_a_model_that_does_not_exist_is_stopped_too(model_server: ModelServer) -> None:
