@@ -99,7 +99,7 @@ _STEPS = (
 
 
 def _shortened(body: str, keep: int) -> tuple[str, int]:
-    """The text without its middle, of which `keep` characters are left, and how many are gone; 0 where none is saved."""
+    """The text without its middle, and how many characters are gone of all but `keep`; whole where that saves none."""
     tail = keep * TAIL // (HEAD + TAIL)
     head = keep - tail
     removed = len(body) - keep
@@ -168,7 +168,7 @@ def _tools(session: Session) -> Iterator[str]:
             holders.setdefault((tool.full_name, tool.description), []).append(worker.agent)
     for (name, description), agents in holders.items():
         only = "" if len(agents) == len(workers) else f" (only {', '.join(map(_name, dict.fromkeys(agents)))})"
-        yield f"- {_name(name)}{only}: {description or 'no description'}"
+        yield f"- {_name(name)}{only}: {' '.join((description or 'no description').split())}"
 
 
 def _stage_heading(title: str, stage: Stage) -> Block:

@@ -20,13 +20,14 @@ _BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
 
 _NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "none", "cannot", "avoided", "avoids", "avoiding"}
 # What may stand between a denial and what it denies: "there is no sign of a premature or wrong conclusion"
-_FILLERS = set(  # noqa: SIM905 (a list of sixty words is read as a sentence, not as sixty lines)
+_FILLER_TEXT = (
     "a an any the of or and nor either sign signs instance instances case cases evidence trace example examples clear "
     "real actual obvious serious single such drawn draw draws reach reached reaching show shows showed find found see "
     "seen saw i there is was were be been being to it this that exhibit exhibited commit committed contain contains "
     "conclusion conclusions failure failures confidence tool tools pattern patterns applicable here in as tag tags "
-    "premature missed available unsupported incomplete hallucinated ignored repeated wrong".split()
+    "premature missed available unsupported incomplete hallucinated ignored repeated wrong"
 )
+_FILLERS = frozenset(_FILLER_TEXT.split())
 _DENIED_AFTER = re.compile(
     r"\W{0,6}(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
     r"(?:no|none|not|absent|avoided|ruled out|n/a|false|never)\b(?!\W{1,3}only)",

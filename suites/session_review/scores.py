@@ -54,8 +54,8 @@ def read_total(answer: str | None) -> int | None:
 def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
     """What the attempts of the first turn gave together.
 
-    The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The category
-    scores are those of the answer with the total, or of the analysis where that answer lacks any.
+    The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The
+    category scores are those of the answer with the total, or of the analysis where that answer lacks any.
     """
     analysis = max((_without_total(answer or "") for answer in answers), key=len, default="")
     decisive = next((answer for answer in answers if read_total(answer) is not None), None)

@@ -1,0 +1,67 @@
+"""The judge's conversation as a pure function: the review, reminders until it ends in a total, the missing tools."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.errors import ConfigurationError, UsageError
+from providers.request import Reply, Request
+from suites.base import Answered, Item, Sample
+from suites.session_review.conversation import FittedConversation, fit
+from suites.session_review.model import Session, load
+from suites.session_review.prompts import request_text, templates
+from suites.session_review.scores import ATTEMPTS, read_total
+
+OPTIONS: Mapping[str, Any] = {"context_tokens": 100_000}
+"""context_tokens: how long a conversation with the judge may get, its answers included; sessions are fitted to it."""
+
+CHARACTERS_PER_TOKEN = 3  # low on purpose: logs and JSON take more tokens than prose does
+ANSWER_TOKENS = 12_000  # kept free for the judge's answers and what follows them
+NO_ANSWER = "(no answer)"
+
+
+def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any]) -> Request | None:
+    """The next request to the item's judge; None where the conversation is over.
+
+    It is over when a call was given up on, when three attempts gave no total, and after the second turn.
+    Raises UsageError for an item without a judge, ConfigurationError for a context in which nothing fits.
+    """
+    if item.judge is None:
+        raise UsageError("session_review needs a judge: name one with --judges")
+    if not all(isinstance(answer.outcome, Reply) for answer in answered):
+        return None
+    answers = [answer.outcome.text for answer in answered if isinstance(answer.outcome, Reply)]
+    turns = first_turn(answers)
+    is_scored = bool(turns) and read_total(turns[-1]) is not None
+    if len(answers) > len(turns) or (len(turns) == ATTEMPTS and not is_scored):
+        return None
+    messages = [{"role": "system", "content": templates()["system"]}]
+    asked = opening(item.sample, options)
+    for answer in turns:
+        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer or NO_ANSWER}]
+        asked = templates()["reminder"]
+    if is_scored:
+        asked = templates()["missing_tools"]
+    return Request(item.judge, (*messages, {"role": "user", "content": asked}), {})
+
+
+def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
+    """The attempts at the first turn: up to the first with a total, three at most. What follows is the second turn."""
+    for number, answer in enumerate(answers[:ATTEMPTS], start=1):
+        if read_total(answer) is not None:
+            return answers[:number]
+    return answers[:ATTEMPTS]
+
+
+def opening(sample: Sample, options: Mapping[str, Any]) -> str:
+    """The first user message: criteria, alert, and the session fitted to the context."""
+    session = load(sample.input)
+    return request_text(session.mark, session.alert, fitted(session, options).text)
+
+
+def fitted(session: Session, options: Mapping[str, Any]) -> FittedConversation:
+    """The session as its judge sees it, with what was cut."""
+    tokens = options.get("context_tokens", OPTIONS["context_tokens"])
+    if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
+        raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")
+    around = sum(map(len, templates().values())) + len(session.alert)
+    return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around)

@@ -1,0 +1,96 @@
+"""The metrics of session_review, declared: names, formulas and slices are those of docs/metrics."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from metrics.composite import population_std
+from metrics.definition import Metric
+from metrics.estimators import Count, Mean, Quantile, Rate, Total
+from suites.session_review.prompts import criteria_hash
+from suites.session_review.scores import CATEGORIES
+
+SLICES = ("all", "alert_type", "agent", "criteria_hash")
+BANDS = {"red": (0, 49), "yellow": (50, 74), "green": (75, 100)}
+"""The score bands, both ends included, from bad to good."""
+
+_score = pl.col("total_score")
+_completed = pl.col("status") == "completed"
+_over = _completed | (pl.col("status") == "failed")
+
+# One value for each session that was scored completely more than once: the spread of its totals, on its first row
+_SESSION = ("model", "judge", "dataset", "sample_id", "sample_hash")
+_spread = _score.std(ddof=1).over(*_SESSION)
+_first = _completed & (pl.col("replicate") == pl.col("replicate").filter(_completed).min().over(*_SESSION))
+
+
+def _bands() -> Iterator[Metric]:
+    for band, (lowest, highest) in BANDS.items():
+        yield Metric(
+            f"score_band_{band}_rate",
+            Rate(_score.is_between(lowest, highest), _completed),
+            slices=SLICES,
+            description=f"Scores from {lowest} to {highest}.",
+        )
+
+
+def _categories() -> Iterator[Metric]:
+    for category in CATEGORIES:
+        about = f"Mean points for {category.replace('_', ' ')}, of 25."
+        yield Metric(f"category_mean_{category}", Mean(pl.col(category)), description=about)
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("score_mean", Mean(_score), slices=SLICES, description="Mean of completed scores."),
+    Metric("score_median", Quantile(_score, 0.5), slices=SLICES),
+    Metric(
+        "score_std",
+        population_std(_score.cast(pl.Float64)),
+        slices=SLICES,
+        description="Standard deviation of completed scores (of the population, as all of evalake's).",
+    ),
+    Metric("score_p10", Quantile(_score, 0.1), slices=SLICES),
+    Metric("score_p90", Quantile(_score, 0.9), slices=SLICES),
+    *_bands(),
+    Metric(
+        "scoring_failure_rate",
+        Rate(pl.col("status") == "failed", _over),
+        slices=SLICES,
+        description="Scorings that gave no score, of those that are over.",
+    ),
+    Metric(
+        "obsolete_criteria_rate",
+        Rate(pl.col("criteria_hash") != pl.lit(criteria_hash()), _completed),
+        description="Scores made under criteria that are not the current ones.",
+    ),
+    *_categories(),
+    Metric(
+        "breakdown_consistent_rate",
+        Rate(pl.col("breakdown_consistent"), _completed),
+        description="Of the scores with a whole breakdown, those whose categories add up to the total.",
+    ),
+    Metric(
+        "retest_std",
+        Mean(_spread, _first),
+        description="Mean over sessions of the standard deviation (ddof 1) of one session's repeated scores.",
+    ),
+    Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
+    Metric("input_tokens", Total(pl.col("input_tokens")), description="Null if any count is unknown."),
+    Metric("output_tokens", Total(pl.col("output_tokens")), description="Null if any count is unknown."),
+)
+
+TOOL_METRICS: tuple[Metric, ...] = (
+    Metric(
+        "missing_tool_count",
+        Count(pl.col("tool_name").is_not_null()),
+        slices=("tool_name",),
+        description="Sessions in which a judge missed the tool.",
+    ),
+)
+"""The metrics of `tools_named`, one row of which is a session and a tool."""
+
+
+def tools_named(scores: pl.LazyFrame) -> pl.LazyFrame:
+    """From rows of `session_scores` to one row for every session and tool that was missed in it, however often."""
+    named = scores.filter(_completed).explode("missing_tools").rename({"missing_tools": "tool_name"})
+    return named.filter(pl.col("tool_name").is_not_null()).unique([*_SESSION, "tool_name"], maintain_order=True)

@@ -1,0 +1,129 @@
+"""A session and what its judge answered -> its row of `session_scores`, and one row for every missing tool."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.hashing import content_hash
+from providers.request import Failure, Reply
+from suites.base import Answered, Item
+from suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
+from suites.session_review.dialogue import OPTIONS, first_turn, fitted
+from suites.session_review.failure_tags import read_failure_tags
+from suites.session_review.material import text as storable
+from suites.session_review.missing_tools import MissingTool, read_missing_tools
+from suites.session_review.model import load
+from suites.session_review.prompts import criteria_hash
+from suites.session_review.scores import ATTEMPTS, FirstTurn, read_first_turn
+
+SCORER_VERSION = "1"
+NO_TOTAL = "no_total"
+
+Row = Mapping[str, Any]
+
+
+def score_id(sample_hash: str, prompt_hash: str, replicate: int) -> str:
+    """The identity of one scoring: of this session, by this judge with these parameters, under the current criteria."""
+    return content_hash([sample_hash, prompt_hash, replicate, criteria_hash(), SCORER_VERSION])
+
+
+def score(
+    item: Item, answered: Sequence[Answered], options: Mapping[str, Any] = OPTIONS
+) -> Mapping[str, Sequence[Row]]:
+    """The item's rows by table, without `run_id` and `origin`, which are the landing's to say.
+
+    A call of the first turn that was given up on gives a failed row where that says something about judge and session
+    (it took too long, was refused, or the session was too long), and none where it does not (no key, no connection, …).
+    A second turn that failed leaves the score as it is.
+    """
+    outcomes = [answer.outcome for answer in answered]
+    replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
+    attempts = first_turn([reply.text for reply in replies])
+    turn = read_first_turn(attempts)
+    failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
+    if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:
+        return {}
+    if turn.total is None and failure is None and len(attempts) < ATTEMPTS:
+        return {}  # the conversation is not over
+    second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
+    missing = read_missing_tools(second)
+    row = {
+        **_of_item(item, answered),
+        **_of_turn(turn, failure, len(attempts)),
+        **_of_cut(item, options),
+        **_of_calls(replies),
+        "missing_tools": None if missing is None else [tool.name for tool in missing],
+        "missing_tools_analysis": second,
+        "score_triggered_by": None,
+        "started_at": None,
+        "completed_at": None,
+    }
+    return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
+
+
+def _of_item(item: Item, answered: Sequence[Answered]) -> dict[str, Any]:
+    sample = item.sample
+    prompt_hash = answered[0].prompt_hash
+    session = load(sample.input)
+    return {
+        "score_id": score_id(sample.sample_hash, prompt_hash, item.replicate),
+        "dataset": sample.dataset,
+        "sample_id": sample.sample_id,
+        "sample_hash": sample.sample_hash,
+        "session_id": session.session_id,
+        "session_status": session.status,
+        "alert_type": session.alert_type,
+        "agent": session.agent,
+        "model": item.model,
+        "judge": item.judge,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": prompt_hash,
+        "prompt_hashes": [answer.prompt_hash for answer in answered],
+        "criteria_hash": criteria_hash(),
+        "scorer_version": SCORER_VERSION,
+    }
+
+
+def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[str, Any]:
+    is_scored = turn.total is not None
+    kind, message = (None, None) if is_scored else _why_not(failure, attempts)
+    return {
+        "status": "completed" if is_scored else "failed",
+        "total_score": turn.total,
+        **turn.categories,
+        "breakdown_consistent": turn.breakdown_consistent,
+        "failure_tags": None if turn.analysis is None else read_failure_tags(turn.analysis),
+        "score_analysis": storable(turn.analysis),
+        "attempts": attempts,
+        "error_kind": kind,
+        "error_message": message,
+    }
+
+
+def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
+    if failure is None:
+        return NO_TOTAL, f"the judge's answer ended in no total, {attempts} times"
+    return failure.kind, f"the judge gave no answer: {failure.message}"
+
+
+def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
+    cut = fitted(load(item.sample.input), options)
+    return {"cut_chars": cut.total_removed, "cut_interactions": len(cut.cut)}
+
+
+def _of_calls(replies: Sequence[Reply]) -> dict[str, Any]:
+    """Sums over the judge's replies; null where one of them is unknown."""
+    names = ("latency_ms", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
+    return {name: _sum([getattr(reply, name) for reply in replies]) for name in names}
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return None if not values or None in values else sum(values)
+
+
+def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:
+    shared = {name: row[name] for name in ("score_id", "session_id", "model", "judge")}
+    return [
+        {**shared, "position": position, "tool_name": tool.name, "rationale": tool.rationale or None}
+        for position, tool in enumerate(missing, start=1)
+    ]
