@@ -39,7 +39,9 @@ def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
     for name in (visible(name, 300).replace("\n", " ") for name in names):
         short = name if len(name) <= limit else name.rsplit("/", 1)[-1]
         shortened.append(short if len(short) <= limit else f"{short[: limit - 9]}…{short[-8:]}")
-    return [s if shortened.count(s) == 1 else f"{s} ({i})" for i, s in enumerate(shortened, start=1)]
+    numbered = [f"{short} ({i})" for i, short in enumerate(shortened, start=1)]
+    told_apart = [s if shortened.count(s) == 1 else n for s, n in zip(shortened, numbered, strict=True)]
+    return told_apart if len(set(told_apart)) == len(names) else numbered
 
 
 def _escape(character: str) -> str:

@@ -1,0 +1,96 @@
+"""The summary in a terminal."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from reports.console import Summary
+from reports.report import Report
+from tests.reports.samples import SCORE, guard_metrics, report, two_models
+
+
+def printed(built: Report, width: int = 100) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(Summary(built))
+    return out.getvalue()
+
+
+def line(text: str, start: str) -> str:
+    return next(found for found in text.splitlines() if start in found)
+
+
+def test_models_pass_or_fail_the_target_best_first() -> None:
+    text = printed(two_models())
+    assert "1 of 2 reach the target of at least 85.0% score" in text
+    assert "PASS" in line(text, "a/good")
+    assert "92.5% [87.5–97.5]" in line(text, "a/good")
+    assert "FAIL" in line(text, "b/bad")
+    assert text.index("a/good") < text.index("b/bad")
+
+
+def test_what_rests_on_few_samples_is_marked_and_the_mark_explained() -> None:
+    text = printed(two_models())
+    assert "25.0%*" in text
+    assert "75.0%*" not in text
+    assert "* fewer than 30 samples: unreliable" in text
+    assert "unreliable" not in printed(report(guard_metrics("a", 0.9, 0.9)))
+
+
+def test_latency_and_cost_have_units_and_the_unknown_is_a_dash() -> None:
+    text = printed(report(guard_metrics("a", 0.9, 0.9, latency=1500.0)))
+    assert "1.5 s" in text
+    assert "cost unknown" in text
+    assert "– unknown or undefined" in printed(report(guard_metrics("a", 0.9, None)))
+
+
+def test_a_model_without_a_score_neither_passes_nor_fails() -> None:
+    text = printed(report(guard_metrics("a", 0.9, None)))
+    assert "0 of 1 reach the target of at least 85.0% score; 1 unknown" in text
+    assert "PASS" not in text
+    assert "FAIL" not in text
+
+
+def test_without_a_target_nobody_is_judged() -> None:
+    text = printed(report(guard_metrics("a", 0.9, 0.9), target=None))
+    assert "90.0%" in text
+    assert "PASS" not in text
+
+
+def test_a_target_may_be_an_upper_bound() -> None:
+    from suites.figures import Quantity, Ranking
+
+    errors = Quantity(SCORE.metric, "errors", higher_is_better=False)
+    text = printed(report(guard_metrics("a", 0.1, 0.1), target=0.2, figures=(Ranking("Ranking", errors),)))
+    assert "at most 20.0% errors" in text
+    assert "PASS" in text
+
+
+@pytest.mark.parametrize("models", [1, 5, 30])
+@pytest.mark.parametrize("width", [60, 100])
+def test_it_fits_the_width_with_every_value_readable(models: int, width: int) -> None:
+    categories = {f"some-category-{i}": i / 12 for i in range(12)}
+    rows = [
+        row
+        for i in range(models)
+        for row in guard_metrics(f"provider/some-model-{i:02}", 0.9, 0.8, latency=10.0, categories=categories)
+    ]
+    text = printed(report(rows), width)
+    assert all(len(found) <= width for found in text.splitlines())
+    assert "…" not in text
+    assert text.count(f"{3 / 12:.1%}") == models
+    assert text.count(f"{11 / 12:.1%}") == models
+
+
+def test_warnings_come_before_the_numbers() -> None:
+    built = report(
+        guard_metrics("a", 0.9, 0.9), run={"rows_quarantined": 3}, snapshot={"warnings": ["half of it is missing"]}
+    )
+    text = printed(built)
+    assert text.index("3 rows broke the contract") < text.index("half of it is missing") < text.index("Ranking")
+
+
+def test_names_cannot_command_the_terminal_or_bring_markup() -> None:
+    text = printed(report(guard_metrics("a\x1b[2J[bold]x[/bold]", 0.9, 0.9)))
+    assert "\x1b" not in text
+    assert "a\\u001b[2J[bold]x[/bold]" in text
