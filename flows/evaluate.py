@@ -26,7 +26,9 @@ from tasks.context import RunContext
 from tasks.converse import Dialogue, settle
 from tasks.measure import measure
 from tasks.plan import cut_batches, segments, write_manifest
+from tasks.logs import redact_logs
 from tasks.preflight import Order, Plan, check
+from tasks.resources import release_client
 from tasks.runs import Run
 
 # Prefect types its own runner as one of a narrower future, which its decorator's parameter does not admit.
@@ -75,6 +77,7 @@ def run_id_of(flow_run_id: str) -> str:
 
 
 def _evaluate(plan: Plan) -> str:
+    redact_logs()
     flow_run_id = str(flow_run.id)
     context = RunContext(run_id_of(flow_run_id), plan.suite.name, plan.lake, plan.configuration)
     run = Run(
@@ -101,6 +104,8 @@ def _evaluate(plan: Plan) -> str:
     except BaseException as error:
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))
         raise
+    finally:
+        release_client(context.run_id)
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)

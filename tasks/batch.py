@@ -18,6 +18,7 @@ from suites.base import Answered
 from tasks import progress
 from tasks.context import RunContext
 from tasks.converse import Dialogue, call
+from tasks.logs import redact_logs
 
 Answers = list[list[dict[str, Any]]]
 
@@ -81,6 +82,7 @@ def _machine_failed(task: Any, run: Any, state: Any) -> bool:
 )
 def call_batch(batch: Batch) -> Answers:
     """Make the calls of a batch. Raises BatchIncompleteError where some were given up on."""
+    redact_logs()
     dialogues = [Dialogue(d.item, d.first_hash, list(d.answered)) for d in batch.dialogues]
     call(batch.context, dialogues, _index(batch), lambda: progress.advance(batch.context.run_id))
     answers = [[_as_json(answer) for answer in dialogue.answered] for dialogue in dialogues]

@@ -9,7 +9,7 @@ from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex, Row
 from suites.base import Answered, Item
 from tasks.context import RunContext
-from tasks.resources import ledger_writer, shared_client
+from tasks.resources import client_of, ledger_writer
 
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name != "text")
 
@@ -55,7 +55,7 @@ def call(
 
     A dialogue ends early at a call that is given up on. `on_answer` is told of each outcome.
     """
-    writer, client = ledger_writer(context.lake), shared_client(context.configuration)
+    writer, client = ledger_writer(context.lake), client_of(context.run_id, context.configuration)
     asked: dict[Key, asyncio.Future[Answered]] = {}
 
     async def answer(request: Request, replicate: int) -> Answered:

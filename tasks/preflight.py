@@ -10,10 +10,10 @@ from suites.registry import suite as find_suite
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import UsageError
 from contracts.tables import RUNS
+from providers.routes import find_route
 from storage.lake import Lake
 from suites.base import Dataset, Suite
 from tasks.extract import read_datasets
-from tasks.resources import shared_client
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,8 @@ def check(order: Order) -> Plan:
     datasets = read_datasets(suite, order.datasets or (), order.limit)
     lake = Lake(order.lake)
     lake.ensure(RUNS)
-    client = shared_client(configuration)
     for model in (*models, *judges):
-        client.check_model(model)
+        find_route(model, configuration)
     return Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
 
 

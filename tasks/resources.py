@@ -1,30 +1,32 @@
-"""What all batches of a process share: one model client, and one ledger writer for each lake."""
+"""What all batches of a process share: one model client for each run, and one ledger writer for each lake."""
 
 import threading
-from typing import TYPE_CHECKING
 
 from contracts.configuration import Configuration
 from contracts.hashing import content_hash
+from providers.client import Client
 from storage.lake import Lake
 from storage.ledger_writer import LedgerWriter
 
-if TYPE_CHECKING:
-    from providers.client import Client
-
 _lock = threading.Lock()
-_clients: dict[str, "Client"] = {}
+_clients: dict[str, Client] = {}
 _writers: dict[str, LedgerWriter] = {}
 
 
-def shared_client(configuration: Configuration) -> "Client":
-    """The process's client for a configuration: its limits hold across all batches."""
-    from providers.client import Client
-
-    key = content_hash(configuration.model_dump())
+def client_of(run_id: str, configuration: Configuration) -> Client:
+    """The process's client for a run: its limits hold across all batches, and a model it stopped stays stopped."""
     with _lock:
-        if key not in _clients:
-            _clients[key] = Client(configuration)
-        return _clients[key]
+        if run_id not in _clients:
+            _clients[run_id] = Client(configuration)
+        return _clients[run_id]
+
+
+def release_client(run_id: str) -> None:
+    """Close the run's client, where this process has one: the next run asks a stopped model again."""
+    with _lock:
+        client = _clients.pop(run_id, None)
+    if client is not None:
+        client.close()
 
 
 def ledger_writer(lake: Lake) -> LedgerWriter:

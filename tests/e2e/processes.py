@@ -129,8 +129,8 @@ class PrefectStack:
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 
     def worker(self) -> Process:
-        """Start a worker of the pool."""
-        return self.start("prefect", "worker", "start", "--pool", "evalake", "--limit", "4")
+        """Start a worker of the pool. Without a limit: with one, Prefect 3.8's worker ends when a run is retried at once."""
+        return self.start("prefect", "worker", "start", "--pool", "evalake")
 
     def run(self, deployment: str, parameters: Mapping[str, Any]) -> str:
         """Start a flow run of a deployment (flow/name); returns its id."""

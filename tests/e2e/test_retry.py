@@ -29,6 +29,7 @@ def test_a_retry_of_a_failed_run_calls_only_what_is_missing(stack: PrefectStack,
     assert work.asked() == 50 + 10 * 2
 
     work.server.reset()
+    work.server.rule(contains="# 0000", reply='{"action": "BLOCK"}')  # the provider is well again
     stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
     assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
     (again,) = work.rows(RUNS).iter_rows(named=True)
