@@ -11,6 +11,9 @@ give bins of negative size.
 
 Clusters are resampled whole. Above `MOST_UNITS` clusters they are first dealt at random into that many blocks, which
 keeps the variance in expectation (the random-groups method, Wolter 2007).
+
+What still has more than `MOST_PARTS` parts, as by a label that differs in nearly every row, is given no interval: that
+bounds the time that data can cost.
 """
 
 from collections.abc import Iterator
@@ -23,6 +26,7 @@ from metrics.intervals import Array, Integers
 
 MOST_CELLS = 64
 MOST_UNITS = 500
+MOST_PARTS = 5000
 ENTRIES_AT_ONCE = 4_000_000
 
 

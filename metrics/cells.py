@@ -166,7 +166,7 @@ def estimate_group(
         0.0 if np.isnan(value) and not composite.explains_variation else total
         for composite, value in zip(family, values, strict=True)
     ]
-    if total < 2 or np.isnan(values).all():
+    if total < 2 or np.isnan(values).all() or len(units.count) > bootstrap.MOST_PARTS:
         return [(value, size, np.nan, np.nan, np.nan) for value, size in zip(values, n, strict=True)]
     drawn: list[list[Array]] = [[] for _ in family]
     for sums in bootstrap.drawn_sums(units, draws, rng):

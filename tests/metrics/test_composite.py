@@ -80,6 +80,12 @@ def test_a_macro_average_is_the_plain_mean_of_the_labels_rates(rows: list[tuple[
     assert got["n"] == sum(label is not None for _, label in rows)
 
 
+def test_labels_without_number_get_a_value_but_no_interval() -> None:
+    frame = one_group(hit=[True, False] * 20_000).with_row_index("label")
+    got = estimate(frame, macro_average(pl.col("hit"), pl.lit(True), pl.col("label")))
+    assert (got["value"], got["n"], got["se"], got["ci_low"]) == (0.5, 40_000, None, None)
+
+
 @given(st.lists(st.none() | st.integers(0, 100).map(lambda i: i / 100), min_size=1, max_size=50))
 @settings(max_examples=50)
 def test_the_population_deviation_is_that_of_numpy(values: list[float | None]) -> None:
