@@ -227,7 +227,7 @@ def _add_target(plot: "go.Figure", report: Report, figure: Scatter) -> str:
     if figure.target_zone:
         corner = 2 * report.target - 1  # where the mean of x and y is the target, and one of them is 1
         path = f"M {corner},1 L 1,{corner} L 1,1 Z"
-        plot.add_shape(type="path", path=path, fillcolor=TARGET, opacity=0.18, line=line, layer="below")
+        plot.add_shape(type="path", path=path, fillcolor=TARGET, opacity=0.22, line=line, layer="below")
         return f"Shaded: {wanted}."
     if figure.y == report.ranking.quantity:
         plot.add_hline(y=report.target, line=line)
