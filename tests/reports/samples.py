@@ -139,7 +139,11 @@ def answers(model: str, right: int, of: int = 40, label: str = "malicious", **co
 def report(rows: list[dict[str, Any]], results: pl.DataFrame | None = None, **fields: Any) -> Report:
     """A report of metric rows, with a target of 0.85 unless told otherwise."""
     run = {**RUN, "models": sorted({row["model"] for row in rows}), **fields.pop("run", {})}
-    given = {"target": 0.85, "figures": FIGURES, "answers": None if results is None else ANSWERS} | fields
+    given: dict[str, Any] = {
+        "target": 0.85,
+        "figures": FIGURES,
+        "answers": None if results is None else ANSWERS,
+    } | fields
     snapshot = {**SNAPSHOT, **given.pop("snapshot", {})}
     frame = pl.DataFrame(rows, schema=_METRICS)
     return Report(title="Guard", run=run, snapshot=snapshot, metrics=frame, results=results, **given)
