@@ -1,11 +1,14 @@
 """`evalake run`: evaluate models on a suite."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.options import LAKE, JsonOption, LakeOption, names
+
+if TYPE_CHECKING:
+    from tasks.preflight import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +29,7 @@ def run(
     replicates: Annotated[int, typer.Option(min=1, help="How often each request is asked.")] = 1,
     prompt_types: Annotated[str | None, typer.Option(help="The suite's prompt types, by comma.")] = None,
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
-    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("reports"),
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
@@ -66,3 +69,17 @@ def run(
     }
     state = evaluate(**parameters, return_state=True)
     finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, as_json=json)
+
+
+def _announce(plan: "Plan") -> None:
+    """Say what will be evaluated: the datasets with their counts by category, and what was left out of each."""
+    from suites.sources import summary
+
+    for dataset in plan.datasets:
+        counts = summary(dataset)
+        parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
+        left_out = ", ".join(f"{count} {reason}" for reason, count in counts.left_out.items())
+        typer.echo(f"{dataset.name}: {len(dataset.samples)} samples ({parts})", err=True)
+        if left_out:
+            typer.echo(f"  left out: {left_out}", err=True)
+    typer.echo(f"{plan.items} items, {', '.join(plan.models)}; starting Prefect …", err=True)

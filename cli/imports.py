@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 def import_(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines, one recorded result a line.", metavar="FILE…")],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.")],
-    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("reports"),
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

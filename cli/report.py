@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 def report(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
-    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("reports"),
+    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""

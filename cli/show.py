@@ -62,7 +62,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return "\n".join(map(str, value))
     return str(value)
 
 

@@ -1,0 +1,66 @@
+"""A user's mistake is one clear line that names the thing, with the exit code promised, and nothing half-written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import evalake
+
+MISTAKES = [
+    (("run", "poetry"), 2, "poetry"),
+    (("run", "command_guard", "--dataset", "missing.csv"), 1, "missing.csv"),
+    (("run", "command_guard", "--models", "nowhere/x"), 1, "nowhere/x"),
+    (("run", "command_guard", "--models", "openai/gpt-4o-mini"), 1, "OPENAI_API_KEY"),
+    (("run", "command_guard", "--prompt-types", "sung"), 2, "sung"),
+    (("run", "command_guard", "--config", "missing.toml"), 1, "missing.toml"),
+    (("run", "command_guard", "--limit", "0"), 2, "--limit"),
+    (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
+    (("import", "missing.jsonl", "--suite", "command_guard"), 1, "missing.jsonl"),
+    (("import", "missing.jsonl", "--suite", "poetry"), 2, "poetry"),
+    (("metrics",), 2, "no snapshot"),
+    (("metrics", "--run", "nothing"), 2, "nothing"),
+    (("metrics", "--run", "a", "--snapshot", "b"), 2, "not both"),
+    (("report", "nothing"), 2, "nothing"),
+    (("sql", "select * from nowhere"), 1, "nowhere"),
+    (("sql", "select 1", "--at", "samples"), 2, "TABLE=VERSION"),
+    (("sql", "select 1", "--at", "nowhere=1"), 1, "nowhere"),
+    (("sql", "select 1", "--format", "xml"), 2, "xml"),
+    (("sql", "select 1", "--format", "parquet"), 2, "--out"),
+    (("export", "everything"), 2, "everything"),
+    (("sing",), 2, "sing"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else None)
+def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int, named: str) -> None:
+    done = evalake(*arguments, folder=tmp_path, OPENAI_API_KEY="")
+    assert done.returncode == code, done.stderr
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+    if done.stderr.startswith("evalake: "):
+        assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("lake/*/*.parquet"))
+
+
+def test_debug_shows_where(tmp_path: Path) -> None:
+    assert "Traceback" in evalake("metrics", "--debug", folder=tmp_path).stderr
+
+
+def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
+    code = (
+        "import sys; from cli import main; sys.argv = ['evalake', '--help']\n"
+        "try: main.main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('prefect', 'litellm', 'great_expectations', 'pandas') if m in sys.modules])"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_empty_lakes_list_nothing(tmp_path: Path) -> None:
+    for listing in ("runs", "snapshots", "tables"):
+        assert evalake(listing, folder=tmp_path).returncode == 0
+    assert "no tables" in evalake("check", folder=tmp_path).stdout
