@@ -20,7 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $(STAMP)
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .
