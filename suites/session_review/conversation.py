@@ -7,8 +7,8 @@ A session that is too long is shortened by this rule, until it fits:
 1. results of tools, the oldest first (in the order in which they are shown), to their first 600 and last 200
    characters;
 2. what agents thought and said, the oldest first, likewise; what they said last is their conclusion and stays;
-3. results of tools, then what agents thought and said, the oldest first, are left out whole;
-4. the runbook and the descriptions of tools, likewise: shortened, then left out.
+3. the runbook and the list of tools, likewise;
+4. in the same order, they are left out whole.
 Alert, conclusions, calls with their arguments, errors and events are never cut, so that a session can stay too long.
 """
 
@@ -91,9 +91,9 @@ def fit(session: Session, budget: int) -> FittedConversation:
 _STEPS = (
     ((Kind.RESULT,), HEAD + TAIL),
     ((Kind.SPEECH,), HEAD + TAIL),
+    ((Kind.BACKGROUND,), HEAD + TAIL),
     ((Kind.RESULT,), 0),
     ((Kind.SPEECH,), 0),
-    ((Kind.BACKGROUND,), HEAD + TAIL),
     ((Kind.BACKGROUND,), 0),
 )
 
@@ -201,7 +201,7 @@ def _said_blocks(said: Said, number: int, concludes: bool) -> Iterator[Block]:
     if said.text:
         heading = {
             FORCED_CONCLUSION: "AGENT IS MADE TO CONCLUDE AT ITS LIMIT",
-            SUMMARIZATION: "SUMMARY THAT THE AGENT SAW IN PLACE OF THE RESULT",
+            SUMMARIZATION: "SUMMARY SHOWN TO THE AGENT INSTEAD",
         }.get(said.purpose, "AGENT SAYS")
         yield Block(f"## {number} {heading}", said.text, Kind.KEPT if concludes else Kind.SPEECH, number)
     if said.error:

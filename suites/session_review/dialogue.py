@@ -7,6 +7,7 @@ from contracts.errors import ConfigurationError, UsageError
 from providers.request import Reply, Request
 from suites.base import Answered, Item, Sample
 from suites.session_review.conversation import FittedConversation, fit
+from suites.session_review.material import text as storable
 from suites.session_review.model import Session, load
 from suites.session_review.prompts import request_text, templates
 from suites.session_review.scores import ATTEMPTS, read_total
@@ -37,7 +38,10 @@ def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any
     messages = [{"role": "system", "content": templates()["system"]}]
     asked = opening(item.sample, options)
     for answer in turns:
-        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer or NO_ANSWER}]
+        messages += [
+            {"role": "user", "content": asked},
+            {"role": "assistant", "content": storable(answer) or NO_ANSWER},
+        ]
         asked = templates()["reminder"]
     if is_scored:
         asked = templates()["missing_tools"]

@@ -73,9 +73,9 @@ def _opening(record: Record) -> str:
     return (
         "This review was made by rules. They count and compare what the record shows, and understand nothing of it. "
         f"The session ended as {record.status}. Its agents made {len(record.calls)} calls of tools; {failed} of them "
-        f"failed, {len(record.useful)} brought something. There were {len(set(record.tools))} tools to choose from. The "
-        f"final analysis has {len(record.final_analysis.split())} words. Each category starts from {BEST} of 25 points, "
-        "for rules cannot see what would deserve more, and loses what is listed under it."
+        f"failed, {len(record.useful)} brought something. There were {len(set(record.tools))} tools to choose from. "
+        f"The final analysis has {len(record.final_analysis.split())} words. Each category starts from {BEST} of 25 "
+        "points, for rules cannot see what would deserve more, and loses what is listed under it."
     )
 
 

@@ -1,0 +1,200 @@
+"""TARSy databases are read like its API's bodies, and are left exactly as they were."""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import SourceError
+from suites.session_review.database import hide_password, open_sqlite, open_url, read_sessions
+from suites.session_review.model import Event, Session, load
+from suites.session_review.sources import read_dataset
+
+SCHEMA = """
+CREATE TABLE alert_sessions (session_id VARCHAR PRIMARY KEY, alert_data JSON, agent_type VARCHAR, alert_type VARCHAR,
+  status VARCHAR, started_at_us BIGINT, completed_at_us BIGINT, error_message VARCHAR, final_analysis VARCHAR,
+  final_analysis_summary VARCHAR, runbook_url VARCHAR, chain_id VARCHAR);
+CREATE TABLE stage_executions (execution_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_index INTEGER,
+  stage_name VARCHAR, agent VARCHAR, status VARCHAR, started_at_us BIGINT, paused_at_us BIGINT, completed_at_us BIGINT,
+  error_message VARCHAR, chat_id VARCHAR, parent_stage_execution_id VARCHAR, parallel_index INTEGER,
+  parallel_type VARCHAR);
+CREATE TABLE llm_interactions (interaction_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_execution_id VARCHAR,
+  timestamp_us BIGINT, success BOOLEAN, error_message VARCHAR, interaction_type VARCHAR, conversation JSON,
+  thinking_content VARCHAR);
+CREATE TABLE mcp_communications (communication_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_execution_id VARCHAR,
+  timestamp_us BIGINT, success BOOLEAN, error_message VARCHAR, server_name VARCHAR, communication_type VARCHAR,
+  tool_name VARCHAR, tool_arguments JSON, tool_result JSON, available_tools JSON);
+"""
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    """Two sessions: one that is over, with a parallel stage, a pause, a chat and a judge; one that is running."""
+    add = connection.execute
+    for name, status in (("over", "completed"), ("running", "in_progress")):
+        add(
+            "INSERT INTO alert_sessions VALUES (?, ?, 'chain:c', 'Disk', ?, 1, 9, NULL, 'the disk', NULL, NULL, 'c')",
+            (name, json.dumps({"title": "disk full"}), status),
+        )
+    stage = "INSERT INTO stage_executions VALUES (?, 'over', 0, ?, ?, 'completed', ?, ?, 8, NULL, ?, ?, ?, 'single')"
+    add(stage, ("parent", "both", "parallel", 2, None, None, None, 0))
+    add(stage, ("one", "both - a", "a", 2, None, None, "parent", 1))
+    add(stage, ("two", "both - b", "b", 2, 5, None, "parent", 2))
+    add(stage, ("chat", "Chat", "ChatAgent", 20, None, "chat-1", None, 0))
+    conversation = json.dumps(
+        {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "said"}]}
+    )
+    spoken = "INSERT INTO llm_interactions VALUES (?, 'over', ?, ?, 1, NULL, 'investigation', ?, 'thought')"
+    add(spoken, ("i1", "one", 3, conversation))
+    add(spoken, ("i2", "chat", 21, conversation))
+    add(spoken, ("judge", None, 30, conversation))
+    called = (
+        "INSERT INTO mcp_communications VALUES (?, 'over', ?, ?, ?, ?, 'logs', 'tool_call', 'search', ?, ?, 'null')"
+    )
+    add(called, ("m1", "two", 4, 1, None, '{"q": 1}', '{"result": "found"}'))
+    add(called, ("m2", "two", 6, 0, "denied", "{}", "null"))
+    add(called, ("m3", "chat", 22, 1, None, "{}", '{"result": "chatted"}'))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "tarsy.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA)
+    fill(connection)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def the_session(path: Path) -> Session:
+    (sample,) = read_dataset(str(path)).samples
+    return load(sample.input)
+
+
+def test_a_database_gives_the_sessions_that_are_over(database: Path) -> None:
+    dataset = read_dataset(str(database))
+    assert dataset.name == "tarsy"
+    assert [(sample.sample_id, sample.category) for sample in dataset.samples] == [("over", "Disk")]
+    assert [(left.where, left.reason, left.payload) for left in dataset.left_out] == [
+        ("tarsy.db: running", "session is not over", None)
+    ]
+
+
+def test_children_pauses_and_errors_are_read_and_chats_and_judges_are_not(database: Path) -> None:
+    session = the_session(database)
+    (parent,) = session.stages
+    assert [child.agent for child in parent.children] == ["a", "b"]
+    assert [(each.kind, each.at_us) for each in session.interactions] == [
+        ("said", 3),
+        ("tool", 4),
+        ("event", 5),
+        ("tool", 6),
+    ]
+    assert [(call.arguments, call.result, call.error) for call in session.tool_calls] == [
+        ('{"q": 1}', "found", None),
+        ("{}", None, "denied"),
+    ]
+    assert isinstance(list(session.interactions)[2], Event)
+
+
+def test_reading_leaves_a_database_and_its_folder_as_they_were(database: Path) -> None:
+    def state() -> dict[str, tuple[str, int]]:
+        return {
+            file.name: (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns)
+            for file in database.parent.iterdir()
+        }
+
+    before = state()
+    read_dataset(str(database))
+    assert state() == before
+
+
+def test_a_writer_is_never_held_up_by_a_reader(database: Path) -> None:
+    """The writer waits for no lock at all, and still commits while sessions are being read."""
+    with open_sqlite(database) as rows:
+        found = read_sessions(rows)
+        next(found)
+        writer = sqlite3.connect(database, timeout=0)
+        writer.execute("UPDATE alert_sessions SET status = 'completed' WHERE session_id = 'running'")
+        writer.commit()
+        writer.close()
+        assert len(list(found)) == 1
+
+
+def test_what_a_write_ahead_log_holds_is_read_without_touching_it(database: Path) -> None:
+    writer = sqlite3.connect(database)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    writer.execute("UPDATE alert_sessions SET final_analysis = 'from the log' WHERE session_id = 'over'")
+    writer.commit()
+    log = database.with_name("tarsy.db-wal")
+    before = log.read_bytes()
+    assert the_session(database).final_analysis == "from the log"
+    assert log.read_bytes() == before
+    writer.close()
+
+
+def test_a_database_that_is_written_to_all_the_time_is_refused(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = shutil.copyfile
+
+    def copy_while_somebody_writes(source: Path, target: Path) -> Path:
+        done = copy(source, target)
+        with source.open("ab") as file:
+            file.write(b"\0")
+        return done
+
+    monkeypatch.setattr(shutil, "copyfile", copy_while_somebody_writes)
+    with pytest.raises(SourceError, match="being written to"):
+        read_dataset(str(database))
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to look like one" * 10])
+def test_what_is_no_tarsy_database_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="cannot be read as a TARSy database") as refused:
+        read_dataset(str(path))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_same_queries_go_through_sqlalchemy_which_postgres_is_read_with(database: Path) -> None:
+    with open_url(f"sqlite:///{database}") as rows:
+        found = dict(read_sessions(rows))
+    assert found["over"] == the_session(database)
+
+
+def test_a_database_url_that_cannot_be_reached_is_refused_without_its_password() -> None:
+    with pytest.raises(SourceError) as refused:
+        read_dataset("postgresql://reader:s3cret@127.0.0.1:9/tarsy")
+    assert "s3cret" not in str(refused.value)
+    assert "reader" in str(refused.value)
+    assert hide_password("postgresql://reader:s3cret@h/tarsy") == "postgresql://reader:***@h/tarsy"
+
+
+@pytest.mark.parametrize("source", ["mysql://h/tarsy", "sqlite:////tmp/x.db", "://", "postgresql://h:port/x"])
+def test_other_urls_are_no_source(source: str) -> None:
+    with pytest.raises(SourceError):
+        read_dataset(source)
+
+
+def test_reading_twice_at_once_gives_the_same(database: Path) -> None:
+    found: list[Session] = []
+    threads = [threading.Thread(target=lambda: found.append(the_session(database))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len({session.mark for session in found}) == 1
+
+
+@pytest.mark.real_data
+def test_a_real_database_gives_the_same_sessions_as_the_bodies_of_its_api(real_data: Path) -> None:
+    databases = read_dataset(str(real_data / "tarsy" / "py_e2e_db")).samples
+    bodies = read_dataset(str(real_data / "tarsy" / "py_sessions")).samples
+    assert len(databases) == 5
+    assert {sample.sample_id: sample.input for sample in databases} == {s.sample_id: s.input for s in bodies}

@@ -1,0 +1,95 @@
+"""What else is read from a judge's words: patterns of failure, and missing tools."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.session_review.failure_tags import FAILURE_TAGS, read_failure_tags
+from suites.session_review.missing_tools import MissingTool, read_missing_tools, tool_name
+
+
+@pytest.mark.parametrize(
+    ("analysis", "tags"),
+    [
+        ("This is a premature_conclusion.", ["premature_conclusion"]),
+        ("A Premature Conclusion, and missed available tools.", ["premature_conclusion", "missed_available_tool"]),
+        ("**wrong-conclusion**", ["wrong_conclusion"]),
+        ("Wrong conclusion after incomplete evidence", ["incomplete_evidence", "wrong_conclusion"]),
+        ("The agent did not verify it: a premature conclusion.", ["premature_conclusion"]),
+        ("It never read the log, incomplete evidence.", ["incomplete_evidence"]),
+        ("Not only a premature conclusion but a wrong conclusion.", ["premature_conclusion", "wrong_conclusion"]),
+        ("There is no log. Unsupported confidence follows.", ["unsupported_confidence"]),
+        ("No wrong conclusion, but incomplete evidence.", ["incomplete_evidence"]),
+        ("No wrong conclusion here. Later: wrong conclusion at 7.", ["wrong_conclusion"]),
+        ("no wrong conclusion", []),
+        ("No wrong_conclusion or hallucinated_evidence.", []),
+        ("There is no sign of a premature or wrong conclusion.", []),
+        ("The agent didn't reach a wrong conclusion.", []),
+        ("without any hallucinated evidence", []),
+        ("wrong_conclusion: no", []),
+        ("wrong_conclusion: none; repeated_failure: not found", []),
+        ("A wrong conclusion was avoided.", []),
+        ("Hallucinated evidence is not present.", []),
+        ("Failure tags: none", []),
+        ("", []),
+        ("premature\nconclusion", []),
+    ],
+)
+def test_a_denied_pattern_is_no_finding(analysis: str, tags: list[str]) -> None:
+    assert read_failure_tags(analysis) == tags
+
+
+@given(st.lists(st.sampled_from([*FAILURE_TAGS, "no", "not", ",", ".", "but", "\n", "the"]), max_size=60))
+def test_tags_come_in_the_order_of_the_vocabulary_each_once(words: list[str]) -> None:
+    found = read_failure_tags(" ".join(words))
+    assert found == [tag for tag in FAILURE_TAGS if tag in found]
+    assert set(found) <= set(words)
+
+
+def test_a_huge_analysis_is_read() -> None:
+    assert read_failure_tags("no wrong conclusion, " * 20_000) == []
+    assert read_failure_tags("x" * 2_000_000 + " wrong_conclusion") == ["wrong_conclusion"]
+
+
+TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "tools"),
+    [
+        ("1. **heap-dump**: shows the leak", [("heap-dump", "shows the leak")]),
+        ("1. **Heap Dump** — shows\n   the leak\n2. `disk_usage`: sizes", TWO),
+        ("- Heap dump: shows the leak\n* disk-usage - sizes", TWO),
+        ("1. **Tool name**: heap-dump\n   **Rationale**: shows\n   - more", [("heap-dump", "shows more")]),
+        ("### 1. heap-dump\nRationale: shows the leak\n\n### 2. disk-usage\nsizes", TWO),
+        ("I miss one:\n\n1) **heap-dump**: yes", [("heap-dump", "yes")]),
+        ("1. **heap-dump**: a\n2. **Heap_Dump**: b", [("heap-dump", "a b")]),
+        ("No critical tools were missing.", []),
+        ("No critical missing tools identified.", []),
+        ("None.", []),
+        ("A better search would have been good.", None),
+        ("None of the tools showed the heap.", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_missing_tools_are_read_from_lists_of_many_forms(
+    answer: str | None, tools: list[tuple[str, str]] | None
+) -> None:
+    found = read_missing_tools(answer)
+    assert found == (None if tools is None else tuple(MissingTool(*tool) for tool in tools))
+
+
+@given(st.text(alphabet=st.sampled_from("1.-*`_:# \nabAB—") | st.characters(), max_size=200))
+def test_any_answer_is_read(answer: str) -> None:
+    found = read_missing_tools(answer) or ()
+    assert len({tool.name for tool in found}) == len(found)
+    assert all(tool.name == tool_name(tool.name) != "" for tool in found)
+
+
+def test_a_huge_answer_is_read_and_bounded() -> None:
+    many = read_missing_tools("\n".join(f"{n}. **tool-{n}**: x" for n in range(50_000)))
+    assert many is not None
+    assert len(many) == 50
+    assert read_missing_tools("-" * 1_000_000) is None
+    assert read_missing_tools("* " * 500_000) is None
