@@ -88,8 +88,14 @@ def open_url(url: str) -> Iterator[Rows]:
             yield rows
             connection.rollback()
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise SourceError(f"{shown} cannot be read as a TARSy database: {reason}") from error
+        raise SourceError(f"{shown} cannot be read as a TARSy database: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What the database said, on one line; pg8000 hands Postgres's answer over as fields, of which M is the message."""
+    said = getattr(error, "orig", None) or error
+    fields = said.args[0] if said.args and isinstance(said.args[0], Mapping) else {}
+    return " ".join(str(fields.get("M") or said).split())
 
 
 def hide_password(url: str) -> str:

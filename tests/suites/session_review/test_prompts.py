@@ -39,8 +39,9 @@ def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder
 
 
 REQUESTED = (
-    "25 points;Evaluate:;Deduct for:;Typical range:;# Checklist;Quality of evidence;Completeness of tools;Rigour of logic;"
-    "Calibration of confidence;# Language;between 55 and 75;Above 70;at most 60;at most 55;5 to 10 points"
+    "25 points;Evaluate:;Deduct for:;Typical range:;# Checklist;Quality of evidence;Completeness of tools;"
+    "Rigour of logic;Calibration of confidence;# Language;between 55 and 75;Above 70;at most 60;at most 55;"
+    "5 to 10 points"
 )
 
 
