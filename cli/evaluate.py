@@ -49,9 +49,7 @@ def run(
     )
     plan = check(order)
     if not json:
-        typer.echo(
-            f"{plan.suite.name}: {plan.samples} samples x {len(plan.models)} models; starting Prefect …", err=True
-        )
+        _announce(plan)
 
     from cli.results import finish
     from flows.evaluate import evaluate, run_id_of

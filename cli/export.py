@@ -16,10 +16,9 @@ def export(
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),
 ) -> None:
     """Write the data contracts of all tables as Open Data Contract Standard documents."""
-    from suites.registry import all_contracts
-
     from contracts.errors import LakeError, UsageError
     from contracts.odcs import odcs_yaml
+    from suites.registry import all_contracts
 
     if format_ != "contracts":
         raise UsageError(f"there is no export format {format_}; there is: contracts")

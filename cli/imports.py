@@ -21,10 +21,9 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import recorded results: scored, audited and measured like a run, without any call."""
-    from suites.registry import suite as find_suite
-
     from cli.results import find_run, finish_import
     from storage.lake import Lake
+    from suites.registry import suite as find_suite
     from tasks.recorded import import_recorded
 
     where = Lake(lake)

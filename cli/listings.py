@@ -49,10 +49,9 @@ def snapshots(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> Non
 
 def tables(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
     """List the tables, most recently changed first."""
-    from suites.registry import all_contracts
-
     from cli import show
     from storage.inventory import inventory
     from storage.lake import Lake
+    from suites.registry import all_contracts
 
     show.rows(inventory(Lake(lake), all_contracts()), style)

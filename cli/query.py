@@ -8,7 +8,8 @@ import typer
 from cli.options import LAKE, Format, LakeOption
 
 METRIC_FIELDS = (
-    "suite", "model", "judge", "slice", "slice_value", "metric", "tier", "value", "n", "se", "ci_low", "ci_high", "reliable",
+    "suite", "model", "judge", "slice", "slice_value", "metric", "tier", "value", "n", "se", "ci_low", "ci_high",
+    "reliable",
 )  # fmt: skip
 
 
@@ -28,12 +29,11 @@ def sql(
     out: Annotated[Path | None, typer.Option("--out", help="The file for parquet.")] = None,
 ) -> None:
     """Ask the tables a question in SQL (DuckDB's)."""
-    from suites.registry import all_contracts
-
     from cli import show
     from contracts.errors import UsageError
     from storage.lake import Lake
     from storage.sql import query as run_query
+    from suites.registry import all_contracts
 
     if style not in ("table", "json", "csv", "parquet"):
         raise UsageError(f"--format is table, json, csv or parquet, not {style}")

@@ -19,12 +19,11 @@ def report(
     lake: LakeOption = LAKE,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
+    from cli import show
     from reports.console import Summary
     from reports.page import write_page
-    from tasks.report import build_report
-
-    from cli import show
     from storage.lake import Lake
+    from tasks.report import build_report
 
     built = build_report(Lake(lake), run)
     show.console().print(Summary(built))

@@ -1,5 +1,7 @@
 """What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import polars as pl
 import typer
 
 from cli import show
+from cli.options import LAKE
 from contracts.errors import EvalakeError
 from contracts.tables import RUNS
 from storage.lake import Lake
@@ -72,26 +75,23 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
 
 
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
-    lake = "" if lake_uri == "./lake" else f" --lake {lake_uri}"
-    table = f"{run['suite']}_results"
-    typer.echo(
-        f"""
-{_counts(run)}
-report:   {page}
-try:
-  evalake sql{lake} "select model, category, count(*) as missed from {table} where not correct group by all order by missed desc"
-  evalake sql{lake} "select model, metric, value, ci_low, ci_high from metric_snapshots where slice = 'all' order by metric, value desc"
-""".rstrip()
-    )
+    # The command as it was typed, where it is not on the path: what is printed can be copied.
+    sql = f"{'evalake' if shutil.which('evalake') else sys.argv[0]} sql"
+    if lake_uri != LAKE:
+        sql += f" --lake {lake_uri}"
+    missed = f"select model, category, count(*) as missed from {run['suite']}_results where not correct"
+    values = "select model, metric, value, ci_low, ci_high from metric_snapshots where slice = 'all'"
+    typer.echo(f"\n{_counts(run)}\nreport: {page}\ntry:")
+    typer.echo(f'  {sql} "{missed} group by all order by missed desc"')
+    typer.echo(f'  {sql} "{values} order by metric, value desc"')
 
 
 def _counts(run: dict[str, Any]) -> str:
     cost = "unknown" if run["cost_usd"] is None else f"{run['cost_usd']:.4f} USD"
-    return (
-        f"run {run['run_id']} {run['state']}: {run['calls_made']} calls made, {run['calls_from_ledger']} from the ledger, "
-        f"{run['calls_failed']} failed; {run['rows_landed']} rows landed, {run['rows_already_present']} already present, "
-        f"{run['rows_quarantined']} in quarantine; cost {cost}"
-    )
+    calls = f"{run['calls_made']} calls made, {run['calls_from_ledger']} from the ledger, {run['calls_failed']} failed"
+    rows = f"{run['rows_landed']} rows landed, {run['rows_already_present']} already present"
+    refused = f"{run['rows_quarantined']} in quarantine"
+    return f"run {run['run_id']} {run['state']}: {calls}; {rows}, {refused}; cost {cost}"
 
 
 def _failure_of(state: Any) -> EvalakeError:

@@ -19,11 +19,11 @@ def maintain(
 ) -> None:
     """Compact small files, write checkpoints, remove files that no snapshot needs."""
     import polars as pl
-    from suites.registry import all_contracts
 
     from cli import show
     from storage.lake import Lake
     from storage.upkeep import maintain as maintain_lake
+    from suites.registry import all_contracts
 
     done = maintain_lake(Lake(lake), all_contracts(), dry_run=dry_run)
     if not done:

@@ -19,14 +19,15 @@ from contracts.tables import CALLS
 from storage.ledger import LedgerIndex, shared_index
 from suites.base import Item
 from tasks import progress, runs
+from tasks.arguments import as_it_is
 from tasks.artifacts import leave_artifacts
 from tasks.batch import Answers, Batch, BatchIncompleteError, call_batch, with_answers
 from tasks.collect import Collector
 from tasks.context import RunContext
 from tasks.converse import Dialogue, settle
+from tasks.logs import redact_logs
 from tasks.measure import measure
 from tasks.plan import cut_batches, segments, write_manifest
-from tasks.logs import redact_logs
 from tasks.preflight import Order, Plan, check
 from tasks.resources import release_client
 from tasks.runs import Run
@@ -144,7 +145,7 @@ def _pipeline(context: RunContext, streams: dict[str, Iterator[Batch]], collecto
         batch = next(streams[stream], None)
         if batch is None:
             return 0
-        future = call_batch.with_options(task_run_name=batch.name).submit(batch)
+        future = call_batch.with_options(task_run_name=batch.name).submit(as_it_is(batch))
         submitted = _Submitted(batch, stream, future)
         future.add_done_callback(lambda _: ended.put(submitted))
         return 1

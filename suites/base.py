@@ -117,7 +117,7 @@ class Derived:
     """Rows that follow from the rows of a whole run, such as a panel's from its judges'."""
 
     rows: Mapping[str, Sequence[Mapping[str, Any]]]  # by table, as `Score` gives them
-    items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample_hash, model, judge, replicate and hashes
+    items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample, model, judge, replicate, hashes
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def _summary(run: Run) -> str:
 | models | {", ".join(run.models)} |
 | samples, items | {run.samples}, {run.items} |
 | calls made, from the ledger, failed | {tally.calls_made}, {tally.calls_from_ledger}, {tally.calls_failed} |
-| rows landed, already present, quarantined | {tally.rows_landed}, {tally.rows_already_present}, {tally.rows_quarantined} |
+| rows landed, already present | {tally.rows_landed}, {tally.rows_already_present} |
+| rows in quarantine | {tally.rows_quarantined} |
 | cost in USD | {cost} |
 
 {run.message or ""}

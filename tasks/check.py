@@ -3,9 +3,6 @@
 import json
 from collections.abc import Container, Iterator, Sequence
 
-from suites.registry import all_contracts
-from suites.registry import suite as find_suite
-
 import polars as pl
 
 from contracts.audit import RuleResult, audit, audit_table
@@ -17,6 +14,8 @@ from contracts.tables import SNAPSHOTS
 from storage.integrity import Finding, chunks, find_damage
 from storage.lake import Lake
 from storage.snapshots import metric_rows, read_metrics
+from suites.registry import all_contracts
+from suites.registry import suite as find_suite
 from tasks.measure import compute, run_frame
 from tasks.publish import record_checks
 

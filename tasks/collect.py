@@ -14,6 +14,7 @@ from providers.request import Failure, Reply
 from storage.landing import land
 from suites.base import Answered, Dataset, Item
 from tasks import progress
+from tasks.arguments import as_it_is
 from tasks.context import RunContext
 from tasks.converse import Dialogue
 from tasks.extract import extract
@@ -74,7 +75,7 @@ class Collector:
         """Publish the rows collected since the last time."""
         if not any(self._rows.values()):
             return
-        published = publish_rows(self._context, self._rows)
+        published = publish_rows(self._context, as_it_is(self._rows))
         self._rows = defaultdict(list)
         self.has_rows = True
         landed = published.landed
@@ -85,7 +86,7 @@ class Collector:
         )
 
     def first_askers(self, dialogues: Iterable[Dialogue], late: list[Item]) -> list[Dialogue]:
-        """The dialogues whose next request no other sample of the run asks for already; the items of others go to `late`."""
+        """The dialogues whose request no other sample of the run asks for already; the items of others go to `late`."""
         first = []
         for dialogue in dialogues:
             key = (dialogue.first_hash, dialogue.item.replicate)

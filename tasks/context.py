@@ -6,11 +6,10 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from suites.registry import suite as find_suite
-
 from contracts.configuration import Configuration
 from storage.lake import Lake
 from suites.base import Suite
+from suites.registry import suite as find_suite
 
 CODE_VERSION = version("evalake")
 SEED = 20_260

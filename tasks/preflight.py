@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suites.registry import suite as find_suite
-
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import UsageError
 from contracts.tables import RUNS
 from providers.routes import find_route
 from storage.lake import Lake
 from suites.base import Dataset, Suite
+from suites.registry import suite as find_suite
 from tasks.extract import read_datasets
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ class Refused:
 class Published:
     """What a publication did."""
 
-    landed: Landed = Landed()
+    landed: Landed = field(default_factory=Landed)
     quarantined: int = 0
 
     def __add__(self, other: "Published") -> "Published":

@@ -48,7 +48,21 @@ def test_importing_again_is_the_same_run_and_adds_nothing(folder: Path, imported
 
 def test_metrics_have_exactly_the_promised_fields(folder: Path, imported: dict[str, Any]) -> None:
     rows = json.loads(evalake("metrics", "--run", imported["run_id"], "--format", "json", folder=folder).stdout)
-    fields = "suite model judge slice slice_value metric tier value n se ci_low ci_high reliable".split()
+    fields = [
+        "suite",
+        "model",
+        "judge",
+        "slice",
+        "slice_value",
+        "metric",
+        "tier",
+        "value",
+        "n",
+        "se",
+        "ci_low",
+        "ci_high",
+        "reliable",
+    ]
     assert all(list(row) == fields for row in rows)
     by_name = {(row["metric"], row["slice"], row["slice_value"]): row for row in rows}
     detection = by_name["malicious_detection_rate", "all", ""]
@@ -77,7 +91,8 @@ def test_sql_answers_questions_about_verdicts(folder: Path) -> None:
 
 
 def test_sql_reads_a_table_as_it_was(folder: Path) -> None:
-    assert query(folder, "select count(*) as n from command_guard_results", "--at", "command_guard_results=0") == [{"n": 0}]
+    at = ("--at", "command_guard_results=0")
+    assert query(folder, "select count(*) as n from command_guard_results", *at) == [{"n": 0}]
 
 
 def test_sql_writes_parquet(folder: Path) -> None:
@@ -123,7 +138,8 @@ def test_contracts_are_exported(folder: Path) -> None:
 
 
 def test_bad_lines_are_named_quarantined_and_do_not_stop_the_rest(tmp_path: Path) -> None:
-    lines = [LINES[0], "{not json", recorded(1, colour="red"), recorded(2, label="wicked"), LINES[3], "[]", '{"suite": "x"}']
+    bad = ["{not json", recorded(1, colour="red"), recorded(2, label="wicked")]
+    lines = [LINES[0], *bad, LINES[3], "[]", '{"suite": "x"}']
     (tmp_path / "mixed.jsonl").write_text("\n".join(lines))
     done = evalake("import", "mixed.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
     assert done.returncode == 1

@@ -1,5 +1,6 @@
 """A user's mistake is one clear line that names the thing, with the exit code promised, and nothing half-written."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,7 +33,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else None)
+@pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
 def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int, named: str) -> None:
     done = evalake(*arguments, folder=tmp_path, OPENAI_API_KEY="")
     assert done.returncode == code, done.stderr
@@ -54,8 +55,6 @@ def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
         "except SystemExit: pass\n"
         "print([m for m in ('prefect', 'litellm', 'great_expectations', 'pandas') if m in sys.modules])"
     )
-    import subprocess
-
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.stdout.splitlines()[-1] == "[]"
 

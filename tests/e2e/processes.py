@@ -1,4 +1,4 @@
-"""Real processes for end-to-end tests: a Prefect server, workers, the model server; ended by the tests that start them."""
+"""Real processes for end-to-end tests: a Prefect server and workers, ended by the tests that start them."""
 
 import os
 import signal
@@ -129,7 +129,7 @@ class PrefectStack:
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 
     def worker(self) -> Process:
-        """Start a worker of the pool. Without a limit: with one, Prefect 3.8's worker ends when a run is retried at once."""
+        """Start a worker of the pool. Without --limit: with it, the worker dies when a run is retried at once."""
         return self.start("prefect", "worker", "start", "--pool", "evalake")
 
     def run(self, deployment: str, parameters: Mapping[str, Any]) -> str:

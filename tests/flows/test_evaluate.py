@@ -1,5 +1,7 @@
 """The evaluate flow, with real HTTP to a real model server: what is paid for, what lands, what a rerun asks."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -139,7 +141,7 @@ def test_an_item_that_failed_is_asked_again_by_the_next_run_and_only_it(work: Wo
 
 def test_malformed_lines_are_quarantined_and_the_run_says_so(work: Workplace) -> None:
     source = work.dataset(5)
-    with open(source, "a") as file:
+    with Path(source).open("a") as file:
         file.write('{"sample_id": "broken", "command": \n{"sample_id": "no-label", "command": "ls"}\n')
     run = work.run(source)
     assert (run["state"], run["samples"], run["rows_quarantined"]) == ("completed", 5, 2)
@@ -155,8 +157,8 @@ def test_rule_results_are_kept(work: Workplace) -> None:
 
 
 def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
-    from tasks.context import RunContext
     from contracts.configuration import Configuration
+    from tasks.context import RunContext
     from tasks.measure import measure
 
     run = work.run(work.dataset(8))

@@ -5,12 +5,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from suites.registry import all_contracts
 
 from contracts.contract import Contract
 from contracts.errors import LakeError, SchemaMismatchError
 from contracts.tables import CORE_CONTRACTS
 from storage.lake import Lake, constraints
+from suites.registry import all_contracts
 from tests.storage.rows import TOYS
 
 
@@ -41,13 +41,13 @@ def test_a_table_that_does_not_exist_reads_as_empty_and_opens_as_an_error(lake: 
 
 def test_a_foreign_table_of_the_same_name_is_refused(lake: Lake) -> None:
     pl.DataFrame({"key": ["a"], "colour": ["red"]}).write_delta(lake.location(TOYS))
-    with pytest.raises(SchemaMismatchError, match="toys.*colour"):
+    with pytest.raises(SchemaMismatchError, match=r"toys.*colour"):
         lake.ensure(TOYS)
 
 
 def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LakeError, match="not writable.*--lake"):
+    with pytest.raises(LakeError, match=r"not writable.*--lake"):
         Lake(str(tmp_path / "file")).ensure(TOYS)
 
 

@@ -44,7 +44,8 @@ def test_rows_carry_the_version_that_brought_them_also_when_writers_race(lake: L
     with ThreadPoolExecutor(4) as pool:
         versions = list(pool.map(lambda number: ledger.append(lake, [call(number)]), range(24)))
     rows = lake.frame(CALLS).collect()
-    assert sorted(versions) == sorted(rows["ledger_version"]) and len(set(versions)) == 24
+    assert sorted(versions) == sorted(rows["ledger_version"])
+    assert len(set(versions)) == 24
 
 
 def test_compaction_keeps_every_row_and_its_order(lake: Lake) -> None:
