@@ -238,7 +238,7 @@ class SnapshotRow(Row):
     snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, options, seed.")
     run_id: str = Field(description="The run that was measured.")
     suite: str = Field(description="The suite.")
-    pinned_versions: str = Field(description="Table name to the version read, as JSON; null where there was no such table.")
+    pinned_versions: str = Field(description="Table name to the version read, as JSON; null: no such table yet.")
     definition_hash: str = Field(description="SHA-256 over the metric definitions.")
     scorer_version: str = Field(description="The version of the rules that turned replies into rows.")
     code_version: str = Field(description="The version of evalake.")
