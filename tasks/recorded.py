@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.configuration import Configuration
-from contracts.errors import SourceError
+from contracts.errors import SourceError, UsageError
 from contracts.hashing import canonical_json, content_hash
 from providers.cost import Tokens, cost_usd
 from providers.request import Reply
@@ -19,6 +19,7 @@ from suites.base import Answered, Dataset, Recorded, Suite
 from tasks import runs
 from tasks.context import RunContext
 from tasks.converse import REPLY_COLUMNS, Dialogue, reply_of
+from tasks.derive import derive
 from tasks.extract import extract
 from tasks.measure import measure
 from tasks.plan import write_manifest
@@ -45,12 +46,8 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path]) -> str:
     started = datetime.now(UTC)
     read = _read(suite, files)
     datasets = _datasets(read.recorded)
-    run_id = (
-        "import-"
-        + content_hash([suite.name, [_identity(line) for line in read.recorded], [r.payload for r in read.refused]])[
-            :12
-        ]
-    )
+    content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]
+    run_id = f"import-{content_hash([suite.name, *content])[:12]}"
     context = RunContext(run_id, suite.name, lake, Configuration())
     run = Run(
         run_id=run_id,
@@ -69,7 +66,7 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path]) -> str:
     refused += extract(lake, run_id, datasets).quarantined
     dialogues = _keep_replies(context, read.recorded)
     write_manifest(context, dialogues, run.dataset_versions)
-    published = _publish(context, dialogues)
+    published = _publish(context, dialogues) + derive(context, "import")
     tally = Tally(
         calls_from_ledger=sum(len(dialogue.answered) for dialogue in dialogues),
         rows_landed=published.landed.inserted + published.landed.replaced,
@@ -91,15 +88,8 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
                 read.recorded.append(_parse(suite, line))
             except SourceError as error:
                 where = f"{file.name}:{number}"
-                read.refused.append(
-                    Refused(
-                        suite.results.table,
-                        _storable(line[:LONGEST_LINE]),
-                        ("recorded_line",),
-                        f"{where}: {error}",
-                        where,
-                    )
-                )
+                payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
+                read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
     if not read.recorded:
         first = f": {read.refused[0].reason}" if read.refused else ""
         raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{first}")
@@ -128,6 +118,8 @@ def _parse(suite: Suite, line: str) -> Recorded:
         raise SourceError("the line is not a JSON object")
     if value.get("suite", suite.name) != suite.name:
         raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
+    if suite.read_recorded is None:
+        raise UsageError(f"{suite.name} has no recorded results to import")
     return suite.read_recorded(value)
 
 
@@ -200,7 +192,7 @@ def _cost(model: str, reply: Reply) -> float | None:
 def _publish(context: RunContext, dialogues: Sequence[Dialogue]) -> Published:
     rows: dict[str, list[Mapping[str, Any]]] = {contract.table: [] for contract in context.suite.contracts}
     for dialogue in dialogues:
-        for table, of_table in context.suite.score(dialogue.item, dialogue.answered).items():
+        for table, of_table in context.suite.score(dialogue.item, dialogue.answered, context.options).items():
             rows[table].extend(of_table)
     return publish_results(context, rows, "import")
 

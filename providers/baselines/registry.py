@@ -37,8 +37,35 @@ def _shell_patterns(messages: Messages) -> str:
     return _verdict(decision.action, decision.reason, decision.confidence)
 
 
+def _rubric_judge(messages: Messages) -> str:
+    from providers.baselines.rubric_judge import judge
+
+    return judge(messages)
+
+
+def _solidity_patterns(messages: Messages) -> str:
+    from providers.baselines.solidity_patterns import answer
+
+    return _or_refuse(answer(messages), "the last user message holds no contract to audit")
+
+
+def _overlap_judge(messages: Messages) -> str:
+    from providers.baselines.overlap_judge import answer
+
+    return _or_refuse(answer(messages), "the user message holds no audit to judge")
+
+
+def _or_refuse(text: str | None, reason: str) -> str:
+    if text is None:
+        raise BaselineRefusedError(reason)
+    return text
+
+
 BASELINES: Mapping[str, Baseline] = {
     "shell-patterns": _shell_patterns,
+    "solidity-patterns": _solidity_patterns,
+    "overlap-judge": _overlap_judge,
     "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
+    "rubric-judge": _rubric_judge,
     "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
 }

@@ -1,0 +1,30 @@
+"""The conversation about an item: the subject audits, the judge judges, and may repair its judgement once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from providers.request import Reply, Request
+from suites.base import Answered, Item
+from suites.solidity_audit.judge_prompts import judge_request, repair_request
+from suites.solidity_audit.judgement import read_judgement
+from suites.solidity_audit.score import asked
+from suites.solidity_audit.subject_prompts import render
+from suites.solidity_audit.truth import truth_of
+
+
+def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any]) -> Request | None:
+    """The next request, or None when there is no more to ask. None of the suite's options changes it."""
+    if not answered:
+        return render(item.sample.input, item.model, item.prompt_type)
+    audit = answered[0].outcome
+    if item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
+        return None
+    wanted = asked(item.sample, item.prompt_type)
+    first = judge_request(item.judge, item.sample.input, truth_of(item.sample), audit.text, wanted, item.model)
+    if len(answered) == 1:
+        return first
+    judged = answered[1].outcome
+    if not isinstance(judged, Reply):
+        return None
+    complaints = read_judgement(judged.text, wanted).complaints
+    return repair_request(first, judged.text, complaints) if complaints else None

@@ -1,0 +1,91 @@
+"""What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from suites.base import Dataset, LeftOut, Sample
+from suites.solidity_audit.judgement import explain
+from suites.solidity_audit.taxonomy import SEVERITIES, normalised
+from suites.solidity_audit.truth import GroundTruth, as_sample
+from suites.sources import as_payload, is_storable
+
+LONGEST_CONTRACT = 1_000_000  # characters
+
+NO_CONTRACT = "no contract"
+NOT_TEXT = "not storable text (invalid Unicode or NUL)"
+TOO_LONG = "contract too long"
+BAD_TRUTH = "ground truth is not of the form"
+UNKNOWN_SEVERITY = "unknown severity"
+REPEATED_ID = "sample_id already taken"
+DUPLICATE = "duplicate"
+CONTRADICTION = "duplicate with another ground truth"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) hang together."""
+
+    contract: Any
+    truth: Mapping[str, Any]
+    sample_id: Any
+    cluster: Any = None
+    note: Any = None
+    raw: str = ""
+
+
+@dataclass
+class Harvest:
+    """Collects one dataset in the order in which its source is read."""
+
+    dataset: str
+    samples: list[Sample] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    _targets: dict[str, str | None] = field(default_factory=dict)
+    _ids: set[str] = field(default_factory=set)
+
+    def leave(self, where: str, reason: str, refused: str | None = None) -> None:
+        """Leave something out; `refused` is what is malformed, None where it is left out by design."""
+        self.left_out.append(LeftOut(where, reason, None if refused is None else as_payload(refused)))
+
+    def take(self, where: str, material: Material) -> None:
+        """Make a sample, unless there is a reason not to. Of equal contracts the first is kept."""
+        reason = self._flaw(material)
+        if reason is not None:
+            self.leave(where, reason, material.raw or str(material.sample_id))
+            return
+        try:
+            truth = GroundTruth.model_validate(dict(material.truth))
+        except (ValidationError, RecursionError) as error:
+            told = explain(error)[0] if isinstance(error, ValidationError) else "nested too deeply"
+            self.leave(f"{where} ({told})", BAD_TRUTH, material.raw or str(material.sample_id))
+            return
+        if truth.severity is not None and normalised(truth.severity) not in SEVERITIES:
+            self.leave(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, material.raw or str(material.sample_id))
+            return
+        cluster = material.cluster if isinstance(material.cluster, str) and material.cluster else material.sample_id
+        sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
+        if sample.input in self._targets:
+            same = self._targets[sample.input] == sample.target
+            self.leave(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw or sample.sample_id)
+            return
+        self._targets[sample.input] = sample.target
+        self._ids.add(sample.sample_id)
+        self.samples.append(sample)
+
+    def result(self) -> Dataset:
+        """The dataset as collected so far."""
+        return Dataset(self.dataset, tuple(self.samples), tuple(self.left_out))
+
+    def _flaw(self, material: Material) -> str | None:
+        contract = material.contract
+        if contract is None or (isinstance(contract, str) and not contract.strip()):
+            return NO_CONTRACT
+        texts = (contract, material.sample_id, material.cluster or "", material.note or "")
+        if not all(isinstance(text, str) and is_storable(text) for text in texts) or not material.sample_id.strip():
+            return NOT_TEXT
+        if len(contract) > LONGEST_CONTRACT:
+            return TOO_LONG
+        return REPEATED_ID if material.sample_id in self._ids else None

@@ -1,0 +1,62 @@
+"""The suite's section of the configuration: the weights of SUI, and the weight sets among which its ranking is held."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contracts.errors import ConfigurationError
+
+COMPONENTS = ("f2", "target_detection_rate", "finding_precision", "avg_reasoning", "calibration")
+FEWEST_SETS = 5
+
+Weights = Mapping[str, float]
+
+
+def _weights(*values: float) -> dict[str, float]:
+    return dict(zip(COMPONENTS, values, strict=True))
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "sui_weights": _weights(0.25, 0.25, 0.15, 0.25, 0.10),
+    "sui_weight_sets": {
+        "balanced": _weights(0.2, 0.2, 0.2, 0.2, 0.2),
+        "detection": _weights(0.50, 0.20, 0.10, 0.10, 0.10),
+        "target": _weights(0.10, 0.50, 0.10, 0.20, 0.10),
+        "precision": _weights(0.15, 0.20, 0.45, 0.10, 0.10),
+        "reasoning": _weights(0.10, 0.20, 0.10, 0.50, 0.10),
+        "calibration": _weights(0.15, 0.20, 0.10, 0.15, 0.40),
+    },
+    # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
+    "sui_calibration_unstated": 0.5,
+}
+
+
+def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
+    """The weights of SUI's components. Raises ConfigurationError where they are none."""
+    return _checked("sui_weights", options["sui_weights"])
+
+
+def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The weight sets of `sui_rank_stability`. Raises ConfigurationError where there are too few, or not weights."""
+    sets = options["sui_weight_sets"]
+    if not isinstance(sets, Mapping) or len(sets) < FEWEST_SETS:
+        raise ConfigurationError(f"solidity_audit.sui_weight_sets must name at least {FEWEST_SETS} sets of weights")
+    return {str(name): _checked(f"sui_weight_sets.{name}", given) for name, given in sets.items()}
+
+
+def calibration_unstated(options: Mapping[str, Any]) -> float | None:
+    """What calibration counts in SUI where no confidence was stated; None where it is left out."""
+    given = options["sui_calibration_unstated"]
+    if given == "left_out":
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ConfigurationError('solidity_audit.sui_calibration_unstated must be 0 to 1, or "left_out"')
+    return float(given)
+
+
+def _checked(where: str, given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping) or set(given) != set(COMPONENTS):
+        raise ConfigurationError(f"solidity_audit.{where} must give a weight to each of {', '.join(COMPONENTS)}")
+    numbers = all(not isinstance(w, bool) and isinstance(w, int | float) and 0 <= w < 1e6 for w in given.values())
+    if not numbers or sum(given.values()) <= 0:
+        raise ConfigurationError(f"solidity_audit.{where} must be weights of 0 or more, not all of them 0")
+    return {name: float(given[name]) for name in COMPONENTS}

@@ -1,0 +1,212 @@
+"""An audit and its judgement -> a row of `solidity_audit_results` and its findings: a pure function of the two."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.hashing import content_hash
+from providers.request import Reply
+from suites.base import Answered, Item, Options, Sample
+from suites.solidity_audit import location
+from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, RESULTS
+from suites.solidity_audit.judgement import (
+    Asked,
+    Finding,
+    Judgement,
+    Reading,
+    Score,
+    read_judgement,
+    repeated_ids,
+    unknown_ids,
+)
+from suites.solidity_audit.prediction import Claim, Prediction, read_prediction
+from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TARGET, VALID, count_column
+from suites.solidity_audit.truth import GroundTruth, truth_of
+from suites.sources import storable
+
+SCORER_VERSION = "1"
+LONGEST_ERROR = 500
+DIRECT = "direct"
+
+Row = dict[str, Any]
+
+UNJUDGED: Row = dict.fromkeys(
+    (
+        *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
+        *("type_match", "rcir", "ava", "fsv", "target_match_id", "total_findings", "valid_findings"),
+        *("invalid_findings", *map(count_column, CLASSIFICATIONS), "finding_precision", "target_credit"),
+        *("location_function_hit", "location_line_hit", "location_line_iou"),
+    )
+) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
+"""A row's columns about the judgement, where there is none."""
+
+SINGLE_JUDGE: Row = {"panel_judges": None, "panel_answers": None, "panel_undecided": None}
+
+
+def asked(sample: Sample, prompt_type: str) -> Asked:
+    """What a judge is asked for about an audit."""
+    truth = truth_of(sample)
+    if sample.input == NO_CONTRACT:
+        return asked_of(truth)
+    return Asked(target=truth.is_vulnerable, verdict=prompt_type != DIRECT)
+
+
+def score(item: Item, answered: Sequence[Answered], options: Options) -> Mapping[str, Sequence[Row]]:
+    """The item's rows, without `run_id` and `origin`, which are the landing's to say.
+
+    An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a judge error
+    where that says something about the judge (it took too long or refused), and none where it does not.
+    """
+    if len(answered) < 2 or item.judge is None:
+        return {}
+    audit, last = answered[0].outcome, answered[-1].outcome
+    if not isinstance(audit, Reply):
+        return {}
+    base = _base(item, answered, audit)
+    if not isinstance(last, Reply):
+        if last.kind not in PROVISIONAL_ERRORS:
+            return {}
+        return {RESULTS.table: [base | UNJUDGED | {"judge_error": last.kind, "judgement_hash": None}]}
+    reading = read_judgement(last.text, asked(item.sample, item.prompt_type))
+    if last.error_kind is not None or reading.judgement is None:
+        return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
+    prediction = read_prediction(audit.text) if _read_by_rule(item) else None
+    row = base | judged(truth_of(item.sample), reading.judgement, prediction)
+    if reading.judgement.contradictions:
+        return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
+    return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
+
+
+def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
+    """The columns about the judgement. `prediction` is the audit's own word where it was read by rule."""
+    said, confidence = _verdict(judgement, prediction)
+    target = judgement.target_assessment
+    found = None if target is None else target.found
+    correct = said == truth.is_vulnerable
+    counts = {name: sum(f.classification == name for f in judgement.findings) for name in CLASSIFICATIONS}
+    valid, total = sum(counts[name] for name in VALID), len(judgement.findings)
+    credit = 1.0 if counts[TARGET] else 0.5 if counts[PARTIAL] else 0.0
+    return {
+        "said_vulnerable": said,
+        "confidence": confidence,
+        "detection_correct": correct,
+        "calibration_error": None if confidence is None else abs(confidence - correct),
+        "target_found": found,
+        "lucky_guess": truth.is_vulnerable and said is True and found is False,
+        "type_match": None if target is None else target.type_match,
+        **_scores(judgement),
+        "target_match_id": next((f.finding_id for f in judgement.findings if f.classification == TARGET), None),
+        "unknown_finding_ids": unknown_ids(judgement),
+        "repeated_finding_ids": repeated_ids(judgement),
+        "total_findings": total,
+        "valid_findings": valid,
+        "invalid_findings": sum(counts[name] for name in INVALID),
+        **{count_column(name): count for name, count in counts.items()},
+        "finding_precision": valid / total if total else None,
+        "target_credit": credit if truth.is_vulnerable else None,
+        **_location(truth, judgement, prediction),
+    }
+
+
+def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool | None, float | None]:
+    if prediction is not None:
+        return prediction.said_vulnerable, prediction.confidence
+    stated = judgement.overall_verdict
+    return (None, None) if stated is None else (stated.said_vulnerable, stated.confidence_expressed)
+
+
+def _scores(judgement: Judgement) -> Row:
+    """The reasoning scores, where the target was found; one that is out of range is shown, and so refused, anyway."""
+    target = judgement.target_assessment
+    names = {"rcir": "root_cause_identification", "ava": "attack_vector_validity", "fsv": "fix_suggestion_validity"}
+    scores: Row = {}
+    for column, name in names.items():
+        given: Score | None = None if target is None else getattr(target, name)
+        found = target is not None and target.found
+        scores[column] = given.score if given is not None and (found or not 0 <= given.score <= 1) else None
+    return scores
+
+
+def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
+    target = judgement.target_assessment
+    hits = location.Hits()
+    if truth.is_vulnerable and target is not None and target.found:
+        about = [f for f in judgement.findings if f.finding_id == target.finding_id] or [
+            f for f in judgement.findings if f.classification in (TARGET, PARTIAL)
+        ]
+        claims = [claim for f in about if (claim := _claim(f, prediction)) is not None]
+        places = [f.location_claimed for f in about] + [claim.location for claim in claims]
+        lines = [line for claim in claims for line in claim.lines]
+        words = "; ".join(place for place in places if place)
+        hits = location.compare(words, lines, truth.vulnerable_functions, truth.vulnerable_lines)
+    return {
+        "location_function_hit": hits.function,
+        "location_line_hit": hits.line,
+        "location_line_iou": hits.line_iou,
+    }
+
+
+def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
+    """What the audit itself says of a finding: a judge numbers the findings of a structured audit as they stand."""
+    if prediction is None or not 1 <= finding.finding_id <= len(prediction.findings):
+        return None
+    return prediction.findings[finding.finding_id - 1]
+
+
+def _read_by_rule(item: Item) -> bool:
+    return item.prompt_type == DIRECT and item.sample.input != NO_CONTRACT
+
+
+def _judge_error(reply: Reply, reading: Reading) -> str:
+    if reply.error_kind is not None:
+        return reply.error_kind[:LONGEST_ERROR] if reply.error_kind.strip() else "unknown"
+    return storable(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR].replace("\x00", "?")
+
+
+def _base(item: Item, answered: Sequence[Answered], audit: Reply) -> Row:
+    sample, truth = item.sample, truth_of(item.sample)
+    judges = [a.outcome for a in answered[1:] if isinstance(a.outcome, Reply)]
+    costs = [reply.cost_usd for reply in judges]
+    last = answered[-1].outcome
+    return {
+        "dataset": sample.dataset,
+        "sample_id": sample.sample_id,
+        "sample_hash": sample.sample_hash,
+        "cluster": f"{sample.dataset}/{sample.cluster or sample.sample_id}",
+        "model": item.model,
+        "judge": item.judge,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": answered[0].prompt_hash,
+        "judge_hash": answered[1].prompt_hash,
+        "scorer_version": SCORER_VERSION,
+        "is_vulnerable": truth.is_vulnerable,
+        "vulnerability_type": truth.vulnerability_type,
+        "severity": truth.severity,
+        "difficulty_tier": truth.difficulty_tier,
+        "judge_error": None,
+        "repaired": None if sample.input == NO_CONTRACT else len(answered) > 2,
+        **SINGLE_JUDGE,
+        "latency_ms": audit.latency_ms,
+        "input_tokens": audit.input_tokens,
+        "output_tokens": audit.output_tokens,
+        "cost_usd": audit.cost_usd,
+        "judge_cost_usd": None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        "audit_hash": content_hash([None if audit.text is None else storable(audit.text)]),
+        "judgement_hash": _judgement_hash(last) if isinstance(last, Reply) else None,
+    }
+
+
+def _judgement_hash(reply: Reply) -> str:
+    return content_hash([None if reply.text is None else storable(reply.text), reply.error_kind])
+
+
+def _finding_row(base: Row, finding: Finding) -> Row:
+    key = ("sample_hash", "model", "judge", "replicate", "prompt_hash", "judge_hash", "scorer_version")
+    told = finding.model_dump()
+    texts = {name: _stored(value) if isinstance(value, str) else value for name, value in told.items()}
+    return {name: base[name] for name in key} | texts
+
+
+def _stored(text: str) -> str:
+    return storable(text).replace("\x00", "?")

@@ -1,0 +1,69 @@
+"""The ground truth of a contract, as a sample's target holds it."""
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from contracts.hashing import canonical_json
+from suites.base import Sample
+from suites.solidity_audit.taxonomy import normalised
+from suites.sources import is_storable
+
+SUITE = "solidity_audit"
+
+Text = Annotated[str, Field(min_length=1, max_length=100_000)]
+Line = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class GroundTruth(BaseModel):
+    """What is wrong with a contract, and where; a safe one has `is_vulnerable` false and perhaps a tier."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    is_vulnerable: bool
+    vulnerability_type: Text | None = None
+    severity: Text | None = None
+    vulnerable_functions: list[Text] = Field(default_factory=list)
+    vulnerable_lines: list[Line] = Field(default_factory=list)
+    difficulty_tier: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    root_cause: Text | None = None
+    attack_scenario: Text | None = None
+    fix: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.is_vulnerable and not normalised(self.vulnerability_type or ""):
+            raise ValueError("a vulnerable contract needs a vulnerability_type")
+        if not self.is_vulnerable and (self.vulnerability_type or self.vulnerable_functions or self.vulnerable_lines):
+            raise ValueError("a safe contract has no vulnerability_type, vulnerable_functions or vulnerable_lines")
+        texts = (self.vulnerability_type, self.severity, *self.vulnerable_functions)
+        if not all(is_storable(text) for text in (*texts, self.root_cause, self.attack_scenario, self.fix) if text):
+            raise ValueError("a text that cannot be stored (half a surrogate pair, or NUL)")
+        return self
+
+
+def as_sample(
+    dataset: str, sample_id: str, contract: str, truth: GroundTruth, cluster: str, note: str | None
+) -> Sample:
+    """The sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
+    kind = normalised(truth.vulnerability_type) if truth.vulnerability_type else None
+    severity = normalised(truth.severity) if truth.severity and truth.is_vulnerable else None
+    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity or None})
+    return Sample(
+        SUITE,
+        dataset,
+        sample_id,
+        contract,
+        target=canonical_json(known.model_dump()).decode(),
+        label="vulnerable" if truth.is_vulnerable else "safe",
+        category=kind,
+        severity=severity or None,
+        difficulty=None if truth.difficulty_tier is None else str(truth.difficulty_tier),
+        cluster=cluster,
+        note=note,
+    )
+
+
+def truth_of(sample: Sample) -> GroundTruth:
+    """The ground truth that a sample was made with."""
+    return GroundTruth.model_validate_json(sample.target or "")

@@ -1,0 +1,50 @@
+"""What a reader of the metrics must know: judges that judge themselves, panels of one, judgements that failed."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from suites.solidity_audit.panel import PREFIX
+
+
+def warnings(frame: pl.DataFrame) -> Sequence[str]:
+    """One sentence for each thing that makes the numbers weaker than they look."""
+    rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
+    return [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_undecided(frame), *_unstated(rows)]
+
+
+def _self_judging(rows: pl.DataFrame) -> list[str]:
+    own = rows.filter(pl.col("model") == pl.col("judge"))["model"].unique().sort()
+    return [f"self-judging: {model} judges its own audits, which favours it" for model in own]
+
+
+def _single_judge(rows: pl.DataFrame) -> list[str]:
+    judges = rows["judge"].unique().sort()
+    if len(judges) != 1:
+        return []
+    return [f"a panel of one judge: all judgements are {judges[0]}'s, and no agreement can be measured"]
+
+
+def _failed(rows: pl.DataFrame) -> list[str]:
+    failed = rows.group_by("judge").agg(rate=pl.col("judge_error").is_not_null().mean()).sort("judge")
+    return [
+        f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
+        for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()
+    ]
+
+
+def _undecided(frame: pl.DataFrame) -> list[str]:
+    panels = frame.group_by("judge").agg(rate=pl.col("panel_undecided").mean()).drop_nulls().sort("judge")
+    return [
+        f"{panel}: undecided on {rate:.1%} of the audits, which are in no rate"
+        for panel, rate in panels.filter(pl.col("rate") > 0).iter_rows()
+    ]
+
+
+def _unstated(rows: pl.DataFrame) -> list[str]:
+    judged = rows.filter(pl.col("detection_correct").is_not_null())
+    without = judged.group_by("model").agg(known=pl.col("confidence").count()).filter(pl.col("known") == 0)
+    return [
+        f"{model} stated no confidence: calibration in its sui is not measured but set by sui_calibration_unstated"
+        for model in without["model"].sort()
+    ]
