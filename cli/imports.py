@@ -14,7 +14,10 @@ def register(app: typer.Typer) -> None:
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="JSON Lines, one recorded result a line.", metavar="FILE…")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Recorded results, one JSON object a line; for session_review, sessions.", metavar="FILE…"),
+    ],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.")],
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
@@ -24,10 +27,15 @@ def import_(
     from cli.results import find_run, finish_import
     from storage.lake import Lake
     from suites.registry import suite as find_suite
+    from tasks.import_samples import import_samples
     from tasks.recorded import import_recorded
 
     where = Lake(lake)
-    run_id = import_recorded(where, find_suite(suite), files)
+    found = find_suite(suite)
+    if found.read_recorded is None:
+        run_id = import_samples(where, found, files)
+    else:
+        run_id = import_recorded(where, found, [Path(file) for file in files])
     run = find_run(where, run_id)
     assert run is not None
     finish_import(run, lake, out, as_json=json)

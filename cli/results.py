@@ -63,6 +63,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
         show.as_json(summary(run))
         return
     if run["snapshot_id"] is None:
+        typer.echo(f"{_counts(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
         return
     from reports.console import Summary
     from reports.page import write_page
@@ -75,15 +76,15 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
 
 
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
+    from suites.registry import suite
+
     # The command as it was typed, where it is not on the path: what is printed can be copied.
     sql = f"{'evalake' if shutil.which('evalake') else sys.argv[0]} sql"
     if lake_uri != LAKE:
         sql += f" --lake {lake_uri}"
-    missed = f"select model, category, count(*) as missed from {run['suite']}_results where not correct"
-    values = "select model, metric, value, ci_low, ci_high from metric_snapshots where slice = 'all'"
     typer.echo(f"\n{_counts(run)}\nreport: {page}\ntry:")
-    typer.echo(f'  {sql} "{missed} group by all order by missed desc"')
-    typer.echo(f'  {sql} "{values} order by metric, value desc"')
+    for query in suite(run["suite"]).queries:
+        typer.echo(f'  {sql} "{query}"')
 
 
 def _counts(run: dict[str, Any]) -> str:

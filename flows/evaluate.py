@@ -101,6 +101,7 @@ def _evaluate(plan: Plan) -> str:
         with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
             _walk(context, plan, collector)
         collector.publish()
+        collector.derive()
         snapshot_id = measure_task(context, collector.warnings) if collector.has_rows else None
     except BaseException as error:
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))

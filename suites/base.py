@@ -106,7 +106,7 @@ class Recorded:
 Conversation = Callable[[Item, Sequence[Answered], "Options"], Request | None]
 
 # An item whose conversation is done -> its rows by table, or no rows where a failure says nothing about the model.
-Score = Callable[[Item, Sequence[Answered]], Mapping[str, Sequence[Mapping[str, Any]]]]
+Score = Callable[[Item, Sequence[Answered], "Options"], Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
 Options = Mapping[str, Any]  # the suite's section of the configuration, over its defaults
@@ -134,12 +134,15 @@ class Suite:
     scorer_version: str  # changes whenever `score` can give another row for the same replies
     results: Contract
     metrics: Callable[[Options], tuple[Metric, ...]]
-    read_recorded: Callable[[Mapping[str, Any]], Recorded]  # one line of `evalake import`; SourceError where it is bad
+    # One line of `evalake import`, SourceError where it is bad; None: what is imported are sources of samples.
+    read_recorded: Callable[[Mapping[str, Any]], Recorded] | None
     headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
     details: tuple[Contract, ...] = ()  # further tables of its rows
     baseline_judges: tuple[str, ...] = ()
+    calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
     prompt_types: tuple[str, ...] = ("direct",)
     options: Options = field(default_factory=dict)  # defaults of its section in the configuration
+    queries: tuple[str, ...] = ()  # SQL to try after a run
     figures: tuple[Figure, ...] = ()  # what its report draws
     answers: Answers | None = None  # the columns by which models are compared sample by sample
     cluster: str | None = None  # the column by which the bootstrap resamples

@@ -17,6 +17,7 @@ from tasks import progress
 from tasks.arguments import as_it_is
 from tasks.context import RunContext
 from tasks.converse import Dialogue
+from tasks.derive import derive
 from tasks.extract import extract
 from tasks.publish import Published, publish_results
 from tasks.runs import Tally
@@ -63,7 +64,7 @@ class Collector:
         self.tally += _tally(dialogues)
         self._land_failures(dialogues)
         for dialogue in dialogues:
-            rows = self._context.suite.score(dialogue.item, dialogue.answered)
+            rows = self._context.suite.score(dialogue.item, dialogue.answered, self._context.options)
             if dialogue.failed and not rows.get(self._context.suite.results.table):
                 self._unanswered[_failure(dialogue).kind] += 1
             for table, of_table in rows.items():
@@ -78,12 +79,11 @@ class Collector:
         published = publish_rows(self._context, as_it_is(self._rows))
         self._rows = defaultdict(list)
         self.has_rows = True
-        landed = published.landed
-        self.tally += Tally(
-            rows_landed=landed.inserted + landed.replaced,
-            rows_already_present=landed.already_present,
-            rows_quarantined=published.quarantined,
-        )
+        self._count(published)
+
+    def derive(self) -> None:
+        """Publish what follows from the run's rows as a whole."""
+        self._count(derive(self._context, "call"))
 
     def first_askers(self, dialogues: Iterable[Dialogue], late: list[Item]) -> list[Dialogue]:
         """The dialogues whose request no other sample of the run asks for already; the items of others go to `late`."""
@@ -130,6 +130,14 @@ class Collector:
             f"{self._unanswered.total()} items are missing because their calls failed ({_counted(self._unanswered)})"
         ]
 
+    def _count(self, published: Published) -> None:
+        landed = published.landed
+        self.tally += Tally(
+            rows_landed=landed.inserted + landed.replaced,
+            rows_already_present=landed.already_present,
+            rows_quarantined=published.quarantined,
+        )
+
     def _land_failures(self, dialogues: Sequence[Dialogue]) -> None:
         rows = {
             (dialogue.answered[-1].prompt_hash, dialogue.item.replicate): self._failure_row(dialogue)
@@ -141,7 +149,7 @@ class Collector:
 
     def _failure_row(self, dialogue: Dialogue) -> dict[str, Any]:
         failure = _failure(dialogue)
-        judged = len(dialogue.answered) > 1 and dialogue.item.judge is not None
+        judged = len(dialogue.answered) > 1 or not self._context.suite.calls_subject
         return {
             "run_id": self._context.run_id,
             "prompt_hash": dialogue.answered[-1].prompt_hash,

@@ -58,7 +58,7 @@ def cut_batches(dialogues: Iterable[Dialogue], size: int) -> Iterator[list[Dialo
 
 def _manifest_row(context: RunContext, dialogue: Dialogue, versions: Mapping[str, str]) -> dict[str, Any]:
     item = dialogue.item
-    judged = item.judge is not None and len(dialogue.answered) > 1
+    judged = context.suite.calls_subject and item.judge is not None and len(dialogue.answered) > 1
     identity = [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
     return {
         "run_id": context.run_id,

@@ -8,6 +8,7 @@ from typing import Any
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import UsageError
 from contracts.tables import RUNS
+from providers.redaction import redact
 from providers.routes import find_route
 from storage.lake import Lake
 from suites.base import Dataset, Suite
@@ -61,7 +62,7 @@ class Plan:
             "models": self.models,
             "judges": self.judges,
             "prompt_types": self.prompt_types,
-            "datasets": self.order.datasets or self.suite.starter,
+            "datasets": [redact(source) for source in self.order.datasets or self.suite.starter],
             "limit": self.order.limit,
             "replicates": self.order.replicates,
         }
@@ -81,11 +82,13 @@ def check(order: Order) -> Plan:
     judges = _chosen(order.judges, suite.baseline_judges)
     if order.judges and not suite.baseline_judges:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
+    if order.models and not suite.calls_subject:
+        raise UsageError(f"{suite.name} judges what is there already: leave --models out")
     models = _chosen(order.models, suite.baseline_models)
     datasets = read_datasets(suite, order.datasets or (), order.limit)
     lake = Lake(order.lake)
     lake.ensure(RUNS)
-    for model in (*models, *judges):
+    for model in (*(models if suite.calls_subject else ()), *judges):
         find_route(model, configuration)
     return Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
 

@@ -30,6 +30,12 @@ SUITE = Suite(
     read_recorded=read_recorded,
     headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
     prompt_types=PROMPT_TYPES,
+    queries=(
+        "select model, category, count(*) as missed from command_guard_results where label = 'malicious' "
+        "and not correct group by all order by missed desc",
+        "select model, slice_value as category, value, ci_low, ci_high from metric_snapshots "
+        "where metric = 'malicious_detection_rate' and slice = 'category' order by model, value",
+    ),
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},
