@@ -19,8 +19,9 @@ from tasks.context import RunContext
 from tasks.converse import Dialogue
 from tasks.derive import derive
 from tasks.extract import extract
+from tasks.plan import write_manifest
 from tasks.publish import Published, publish_results
-from tasks.runs import Tally
+from tasks.runs import Tally, versions_of
 
 PUBLISH_ROWS = 10_000
 
@@ -39,6 +40,8 @@ class Collector:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        self._judged: list[Dialogue] = []
+        self._versions: Mapping[str, str] = {}
         self._asking: dict[tuple[str, int], str] = {}
         self._batches: Counter[str] = Counter()
         self._unanswered: Counter[str] = Counter()
@@ -50,6 +53,7 @@ class Collector:
         """Land the samples of the run."""
         extracted = extract(self._context.lake, self._context.run_id, datasets)
         self._left_out = extracted.left_out
+        self._versions = versions_of(datasets)
         self.tally += Tally(rows_quarantined=extracted.quarantined)
 
     def add_settled(self, dialogues: Sequence[Dialogue], unsettled: Sequence[Dialogue]) -> None:
@@ -69,6 +73,7 @@ class Collector:
                 self._unanswered[_failure(dialogue).kind] += 1
             for table, of_table in rows.items():
                 self._rows[table].extend(of_table)
+        self._judged += [dialogue for dialogue in dialogues if len(dialogue.answered) > 1]
         if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
             self.publish()
 
@@ -76,8 +81,10 @@ class Collector:
         """Publish the rows collected since the last time."""
         if not any(self._rows.values()):
             return
+        # When the manifest was first written, what judges would be asked was not yet known.
+        write_manifest(self._context, self._judged, self._versions)
         published = publish_rows(self._context, as_it_is(self._rows))
-        self._rows = defaultdict(list)
+        self._rows, self._judged = defaultdict(list), []
         self.has_rows = True
         self._count(published)
 
