@@ -6,6 +6,8 @@ STAMP := .venv/.set-up
 .PHONY: run setup test lint bench clean
 
 run: setup
+	$(BIN)/evalake run solidity_audit
+	$(BIN)/evalake run session_review
 	$(BIN)/evalake run command_guard
 
 setup: $(STAMP)

@@ -7,6 +7,7 @@ from metrics.definition import Metric
 from suites.base import Options, Suite
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.dialogue import OPTIONS, converse
+from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources import read_dataset
@@ -39,6 +40,7 @@ SUITE = Suite(
     further_metrics=_tool_metrics,
     headline=("score_mean", "score_median", "scoring_failure_rate"),
     options=OPTIONS,
+    figures=FIGURES,
     queries=(
         "select session_id, judge, total_score, failure_tags from session_scores order by total_score",
         "select tool_name, count(distinct session_id) as sessions from session_missing_tools group by all "

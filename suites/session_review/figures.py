@@ -1,0 +1,37 @@
+"""What a report of session_review shows: scores by judge, their bands and categories, and the tools that were missed."""
+
+from suites.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
+from suites.session_review.scores import CATEGORIES
+
+MEAN = Quantity("score_mean", "mean score", Unit.SCORE)
+MEDIAN = Quantity("score_median", "median score", Unit.SCORE)
+FAILURES = Quantity("scoring_failure_rate", "scorings that failed", higher_is_better=False)
+
+FIGURES: tuple[Figure, ...] = (
+    Ranking(
+        "Scores",
+        MEAN,
+        (MEDIAN, Quantity("score_std", "standard deviation", Unit.SCORE, higher_is_better=False), FAILURES),
+        note="Scores go from 0 to 100. They compare investigations under one judge; two judges are two rulers.",
+    ),
+    Bars(
+        "Scores by band",
+        (
+            Quantity("score_band_red_rate", "0 to 49", higher_is_better=False),
+            Quantity("score_band_yellow_rate", "50 to 74"),
+            Quantity("score_band_green_rate", "75 to 100"),
+        ),
+        stacked=True,
+    ),
+    Bars(
+        "Mean points by category, of 25",
+        tuple(Quantity(f"category_mean_{name}", name.replace("_", " "), Unit.SCORE) for name in CATEGORIES),
+    ),
+    HeatMap("Mean score by type of alert", MEAN, "alert_type"),
+    HeatMap("Mean score by agent", MEAN, "agent"),
+    HeatMap(
+        "Sessions in which a tool was missed",
+        Quantity("missing_tool_count", "sessions", Unit.COUNT, higher_is_better=False),
+        "tool_name",
+    ),
+)
