@@ -6,6 +6,8 @@ from typing import Any
 
 from contracts.errors import EvalakeError
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 class NotCanonicalError(EvalakeError):
     """A value has no canonical JSON form (NaN, infinity, a lone surrogate, or a type JSON does not have)."""
@@ -17,8 +19,7 @@ def canonical_json(value: Any) -> bytes:
     The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
     """
     try:
-        text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return text.encode("utf-8")
+        return _ENCODER.encode(value).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise NotCanonicalError(f"a value cannot be hashed because it has no canonical JSON form: {error}") from error
 
