@@ -1,9 +1,6 @@
 """Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
 
 import os
-import queue
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,26 +12,19 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from pydantic import Field
 
 from contracts.errors import EvalakeError
-from contracts.tables import CALLS
-from storage.ledger import LedgerIndex, shared_index
-from suites.base import Item
 from tasks import progress, runs
-from tasks.arguments import as_it_is
 from tasks.artifacts import leave_artifacts
-from tasks.batch import Answers, Batch, BatchIncompleteError, call_batch, with_answers
 from tasks.collect import Collector
 from tasks.context import RunContext
-from tasks.converse import Dialogue, settle
 from tasks.logs import redact_logs
 from tasks.measure import measure
-from tasks.plan import cut_batches, segments, write_manifest
 from tasks.preflight import Order, Plan, check
 from tasks.resources import release_client
 from tasks.runs import Run
+from tasks.walk import walk
 
 # Prefect types its own runner as one of a narrower future, which its decorator's parameter does not admit.
 RUNNER: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=64)  # type: ignore[assignment]
-BATCHES_IN_FLIGHT = 3  # for each model: the next ones have begun when the last calls of one are slow
 DEFAULT_LAKE = "./lake"
 
 
@@ -99,7 +89,7 @@ def _evaluate(plan: Plan) -> str:
     try:
         collector.extract(plan.datasets)
         with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
-            _walk(context, plan, collector)
+            walk(context, plan, collector)
         collector.publish()
         collector.derive()
         snapshot_id = measure_task(context, collector.warnings) if collector.has_rows else None
@@ -117,91 +107,6 @@ def _evaluate(plan: Plan) -> str:
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
         )
     return ended.run_id
-
-
-def _walk(context: RunContext, plan: Plan, collector: "Collector") -> None:
-    """Walk every item's conversation; those whose request another item is already asking follow in a second pass."""
-    index = _index(context)
-    late: list[Item] = []
-    work = {model: _work(context, plan, model, index, collector, late) for model in plan.models}
-    _pipeline(context, work, collector)
-    if late:
-        again = LedgerIndex.read(context.lake)
-        _pipeline(context, {"": _settle_or_batch(context, plan, late, again, collector, late=None)}, collector)
-
-
-@dataclass(frozen=True)
-class _Submitted:
-    batch: Batch
-    stream: str
-    future: PrefectFuture[Any]
-
-
-def _pipeline(context: RunContext, streams: dict[str, Iterator[Batch]], collector: "Collector") -> None:
-    """Keep a few batches of every stream in flight, and collect each as it ends."""
-    ended: queue.SimpleQueue[_Submitted] = queue.SimpleQueue()
-    in_flight = 0
-
-    def submit_next(stream: str) -> int:
-        batch = next(streams[stream], None)
-        if batch is None:
-            return 0
-        future = call_batch.with_options(task_run_name=batch.name).submit(as_it_is(batch))
-        submitted = _Submitted(batch, stream, future)
-        future.add_done_callback(lambda _: ended.put(submitted))
-        return 1
-
-    in_flight = sum(submit_next(stream) for _ in range(BATCHES_IN_FLIGHT) for stream in streams)
-    while in_flight:
-        done = ended.get()
-        collector.add(with_answers(done.batch, _answers(done.future)))
-        in_flight += submit_next(done.stream) - 1
-
-
-def _answers(future: PrefectFuture[Any]) -> Answers:
-    """What a batch answered, whether all of it or not. Any other failure of the batch is raised."""
-    outcome = future.result(raise_on_failure=False)
-    if isinstance(outcome, BatchIncompleteError):
-        return outcome.answers
-    if isinstance(outcome, BaseException):
-        raise outcome
-    answers: Answers = outcome
-    return answers
-
-
-def _work(
-    context: RunContext, plan: Plan, model: str, index: LedgerIndex, collector: "Collector", late: list[Item]
-) -> Iterator[Batch]:
-    for segment in segments(plan.datasets, [model], plan.judges, plan.prompt_types, plan.order.replicates):
-        yield from _settle_or_batch(context, plan, segment, index, collector, late)
-
-
-def _settle_or_batch(
-    context: RunContext,
-    plan: Plan,
-    items: Sequence[Item],
-    index: LedgerIndex,
-    collector: "Collector",
-    late: list[Item] | None,
-) -> Iterator[Batch]:
-    """Settle items from the ledger, write them to the manifest, and cut what needs calls into batches."""
-    dialogues = [Dialogue(item) for item in items]
-    unsettled = settle(context, dialogues, index)
-    write_manifest(context, dialogues, runs.versions_of(plan.datasets))
-    collector.add_settled(dialogues, unsettled)
-    if late is not None:
-        unsettled = collector.first_askers(unsettled, late)
-    else:
-        unsettled = sorted(unsettled, key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate))
-    ledger = context.lake.open(CALLS)
-    for batch in cut_batches(unsettled, plan.configuration.batch_size):
-        name = f"{batch[0].item.model} #{collector.next_number(batch[0].item.model)}"
-        yield Batch(context, batch, str(ledger.metadata().id), ledger.version(), name)
-
-
-def _index(context: RunContext) -> LedgerIndex:
-    lake = context.lake
-    return shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), lake.ensure(CALLS).version())
 
 
 def _message(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Plan: which items a run consists of, written to its manifest before any call is made."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice, product, zip_longest
+from itertools import groupby, islice, product
 from typing import Any
 
 from contracts.arrow import conform
@@ -12,29 +12,18 @@ from suites.base import Dataset, Item
 from tasks.context import RunContext
 from tasks.converse import Dialogue
 
-SEGMENT_SAMPLES = 5_000  # how much is planned at once: bounds memory, whatever the size of the run
+SEGMENT_SAMPLES = 10_000  # how much is planned at once: bounds memory, whatever the size of the run
 
 
 def segments(
-    datasets: Sequence[Dataset],
-    models: Sequence[str],
-    judges: Sequence[str],
-    prompt_types: Sequence[str],
-    replicates: int,
+    datasets: Sequence[Dataset], model: str, judges: Sequence[str], prompt_types: Sequence[str], replicates: int
 ) -> Iterator[list[Item]]:
-    """The items of a run in segments of one model; models take turns, so that none waits for another's end."""
-    by_model = [_segments_of(datasets, model, judges or [None], prompt_types, replicates) for model in models]
-    for turn in zip_longest(*by_model):
-        yield from (segment for segment in turn if segment is not None)
-
-
-def _segments_of(
-    datasets: Sequence[Dataset], model: str, judges: Sequence[str | None], prompt_types: Sequence[str], replicates: int
-) -> Iterator[list[Item]]:
+    """The items of one model in segments; those of one sample, told apart by their judges, stay together."""
+    asking: Sequence[str | None] = judges or [None]
     asked = product(range(replicates), prompt_types, datasets)
     subjects = ((sample, kind, replicate) for replicate, kind, dataset in asked for sample in dataset.samples)
     while part := list(islice(subjects, SEGMENT_SAMPLES)):
-        yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in judges]
+        yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in asking]
 
 
 def write_manifest(context: RunContext, dialogues: Sequence[Dialogue], versions: Mapping[str, str]) -> None:
