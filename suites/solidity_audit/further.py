@@ -1,4 +1,4 @@
-"""Metrics across rows: agreement of judges and of replicates, and how firm the ranking by SUI is."""
+"""Metrics across rows: agreement of judges, replicates and people, and how firm the ranking by SUI is."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 
 from metrics.agreement import cohen_kappa, fleiss_kappa, icc_2_1, krippendorff_alpha, pearson, percent_agreement, votes
-from metrics.compute import MEASURES, RELIABLE_FROM, measure
+from metrics.compute import RELIABLE_FROM, measure
 from metrics.definition import Metric
 from metrics.estimators import Rate
+from suites.solidity_audit.against_people import COLUMNS, judge_against_people
 from suites.solidity_audit.metrics import SCORES, sui
 from suites.solidity_audit.options import calibration_unstated, sui_weight_sets
 from suites.solidity_audit.panel import PREFIX, panel_name
@@ -17,13 +18,17 @@ from suites.solidity_audit.panel import PREFIX, panel_name
 ANSWERS = (True, False)
 AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
 
-COLUMNS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
-
 
 def further_metrics(frame: pl.DataFrame, options: Mapping[str, Any], seed: int) -> pl.DataFrame:
     """All of them, in the columns of `metrics.compute.measure`."""
-    parts = [judge_agreement(frame, seed), replicate_agreement(frame, seed), rank_stability(frame, options, seed)]
-    return pl.concat([pl.DataFrame(schema=dict(COLUMNS)), *parts])
+    return pl.concat(
+        [
+            judge_agreement(frame, seed),
+            replicate_agreement(frame, seed),
+            rank_stability(frame, options, seed),
+            judge_against_people(frame, seed),
+        ]
+    )
 
 
 def judge_agreement(frame: pl.DataFrame, seed: int) -> pl.DataFrame:

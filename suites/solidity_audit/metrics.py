@@ -17,9 +17,10 @@ from metrics.definition import Estimator, Metric
 from metrics.estimators import Count, Mean, Rate, Total
 from metrics.intervals import Array
 from suites.solidity_audit.options import COMPONENTS, Weights, calibration_unstated, sui_weights
-from suites.solidity_audit.taxonomy import INVALID_COSTS, SEVERITY_WEIGHTS, count_column
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID_COSTS, SEVERITY_WEIGHTS, count_column
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
+FURTHER_SLICES = {"accuracy": ("confidence_bin",), "mean_confidence": ("confidence_bin",)}
 SCORES = ("rcir", "ava", "fsv")
 
 _vulnerable = pl.col("is_vulnerable")
@@ -116,8 +117,8 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     index = sui(sui_weights(options), calibration_unstated(options))
     declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration(), *_composites(index))
     return tuple(
-        Metric(name, estimator, tier, SLICES, description)
-        for name, estimator, tier, description in (*declared, *_beyond(), *_spent())
+        Metric(name, estimator, tier, (*SLICES, *FURTHER_SLICES.get(name, ())), description)
+        for name, estimator, tier, description in (*declared, *_beyond(), *_shares(), *_spent())
     )
 
 
@@ -172,6 +173,7 @@ def _calibration() -> _Declared:
     yield "ece", ece(_confidence, _correct), 6, "Expected calibration error in ten equal bins."
     yield "mce", mce(_confidence, _correct), 6, "The largest of the bins' errors."
     yield "ece_adaptive", ece_adaptive(_confidence, _correct), 6, "In bins of equal mass that split no confidence."
+    yield "mean_confidence", Mean(pl.when(_confident).then(_confidence)), 6, "Of the audits that state one."
     squared = (_confidence - _correct.cast(pl.Float64)) ** 2
     yield "brier_score", Mean(squared), 6, "Mean squared distance of confidence and correctness."
     yield "overconfidence_rate", Rate(~_correct, _confidence > 0.8), 6, "Wrong where confidence is above 0.8."
@@ -202,6 +204,17 @@ def _beyond() -> _Declared:
     yield "location_line_iou", Mean(pl.col("location_line_iou")), None, "Overlap of claimed and true lines."
     yield "judge_error_rate", Rate(pl.col("judge_error").is_not_null(), ~_panel), None, "Judgements that failed."
     yield "panel_undecided_rate", Rate(pl.col("panel_undecided")), None, "Audits on which the panel did not decide."
+
+
+def _shares() -> _Declared:
+    for name in CLASSIFICATIONS:
+        words = name.lower().replace("_", " ")
+        yield (
+            f"{name.lower()}_share",
+            Rate(pl.col(count_column(name)), _total),
+            None,
+            f"{words} findings, of all findings.",
+        )
 
 
 def _spent() -> _Declared:

@@ -3,6 +3,7 @@
 from suites.base import Suite
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.conversation import converse
+from suites.solidity_audit.figures import ANSWERS, FIGURES
 from suites.solidity_audit.further import further_metrics
 from suites.solidity_audit.labels import INPUTS, assemble
 from suites.solidity_audit.metrics import metrics
@@ -32,6 +33,8 @@ SUITE = Suite(
     headline=("sui", "target_detection_rate", "finding_precision", "ece"),
     prompt_types=PROMPT_TYPES,
     options=DEFAULTS,
+    figures=FIGURES,
+    answers=ANSWERS,
     cluster="cluster",
     derive=derive,
     inputs=INPUTS,

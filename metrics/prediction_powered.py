@@ -1,0 +1,105 @@
+"""Prediction-powered inference: what people would have said of everything, from few labels and a judge's word on all.
+
+A judge's rate is biased by its mistakes, and its interval says nothing of that: with enough samples it is narrowly
+wrong. People's labels alone are right and wide. Together (Angelopoulos and others 2023, Science 382): the judge's mean
+over all samples, corrected by its mean error on the labelled ones. The judge's word is weighed by how well it predicts
+people's (power tuning, Angelopoulos, Duchi and Zrnic 2023), so a useless judge does no harm.
+
+Labelled samples are a part of the judged ones, drawn with known probabilities that need not be equal: errors are
+averaged with the inverse probabilities as weights (Hájek 1971), and the variance is that of two phases of sampling
+(Särndal, Swensson and Wretman 1992, chapter 9): the samples themselves, and the choice of whom to label.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contracts.errors import MetricError
+from metrics.intervals import CONFIDENCE, Array, Integers
+
+FEWEST_LABELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Powered:
+    """A corrected estimate: its value, standard error and 95 % interval, the labels it rests on, the judge's weight."""
+
+    value: float
+    se: float
+    ci_low: float
+    ci_high: float
+    labels: int
+    judge_weight: float
+
+
+def proportion(judged: Array, labelled: Integers, human: Array, probability: Array) -> Powered | None:
+    """The share of samples of which people would say yes.
+
+    judged       [samples]  the judge's word on each, 0 or 1
+    labelled     [labels]   which samples have a label, without repetition
+    human        [labels]   people's word on those, 0 or 1
+    probability  [labels]   with which probability each was drawn to be labelled
+
+    None with fewer than 5 labels. Raises MetricError for arrays that do not fit together.
+    """
+    return ratio(judged, np.ones(len(judged)), labelled, human, probability)
+
+
+def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array, probability: Array) -> Powered | None:
+    """The ratio of two sums over samples, between 0 and 1, whose numerator is for people to say.
+
+    numerator    [samples]  the judge's numerators (such as its valid findings)
+    denominator  [samples]  the denominators, which nobody disputes (such as all findings)
+    labelled, human, probability  as in `proportion`; `human` holds people's numerators
+    """
+    f, d, y = (np.asarray(values, np.float64) for values in (numerator, denominator, human))
+    _require_fit(f, d, labelled, y, probability)
+    size, n = len(f), len(y)
+    if n < FEWEST_LABELS or d.sum() <= 0:
+        return None
+    weight = 1 / np.asarray(probability, np.float64)
+    share = weight / weight.sum()
+    judge, scale = f[labelled], d.mean()
+    tuned = _judge_weight(judge, y, share)
+    error = y - tuned * judge
+    bias = float(share @ error)
+    value = (tuned * f.mean() + bias) / scale
+
+    # As if one label at least had disagreed by one: no disagreement among few labels does not show that there is none.
+    spread = float(((share * (error - bias)) ** 2).sum()) * n / (n - 1)
+    spread = max(spread, float((share**2).sum()) / (n + 2))
+    residual = y - value * d[labelled]
+    centre = float(share @ residual)
+    between = float(share @ (residual - centre) ** 2) * n / (n - 1)
+    variance = (between / size + spread * max(0.0, 1 - n / size)) / scale**2
+    se = float(np.sqrt(variance))
+    half = _quantile(n - 1) * se
+    kept = float(np.clip(value, 0.0, 1.0))
+    return Powered(kept, se, max(0.0, min(value - half, 1.0)), min(1.0, max(value + half, 0.0)), n, tuned)
+
+
+def _judge_weight(judge: Array, human: Array, share: Array) -> float:
+    """The slope of people's word on the judge's, between 0 (ignore the judge) and 1 (take its word)."""
+    deviation = judge - share @ judge
+    variance = float(share @ deviation**2)
+    if variance <= 0:
+        return 1.0
+    return float(np.clip(share @ (deviation * (human - share @ human)) / variance, 0.0, 1.0))
+
+
+def _quantile(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
+def _require_fit(f: Array, d: Array, labelled: Integers, y: Array, probability: Array) -> None:
+    if len(f) != len(d) or not len(labelled) == len(y) == len(probability):
+        raise MetricError("numerators and denominators, and labels and their probabilities, must be equally many")
+    if len(np.unique(labelled)) != len(labelled):
+        raise MetricError("a sample is labelled twice: make people's words on a sample one")
+    if not all(np.isfinite(values).all() for values in (f, d, y)):
+        raise MetricError("a judged or labelled value is missing or infinite")
+    chances = np.asarray(probability, np.float64)
+    if not ((chances > 0) & (chances <= 1)).all():
+        raise MetricError("the probability of a label must be above 0 and at most 1")

@@ -1,0 +1,298 @@
+"""People's part: which audits are worth their time, the sheets they fill in, and what their words become.
+
+A sheet has a line for each audit that was drawn, and one for each of its findings as one judge counted them. It shows
+what the audit claims and nothing of what judges made of it, so that people are not led.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from contracts.errors import SourceError, UsageError
+from contracts.hashing import content_hash
+from suites.solidity_audit.panel import PREFIX
+from suites.solidity_audit.taxonomy import BONUS, CLASSIFICATIONS
+from suites.solidity_audit.truth import SUITE
+from suites.sources import is_storable
+
+AUDIT = ("dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "prompt_hash")
+
+DISAGREEMENT, CONFIDENT_AND_WRONG, UNCONFIRMED_BONUS = 4.0, 3.0, 2.0
+"""How much more than another audit one is worth a look: judges disagree, it is confidently wrong, a bonus is open."""
+
+CONFIDENT = 0.8
+
+SHOWN = ("vulnerability_type_claimed", "severity_claimed", "location_claimed")
+ANSWERS = ("verdict", "target_found", "classification", "rcir", "ava", "fsv", "note")
+IDENTITY = (*AUDIT[1:], "judge", "judge_hash", "finding_id", "inclusion_probability")
+SHEET = (*IDENTITY, *SHOWN, *ANSWERS, "labeller")
+
+Format = Literal["csv", "jsonl"]
+
+
+def candidates(results: pl.DataFrame, findings: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """The audits of a run that nobody has labelled yet, with `weight`: how informative a label would be, from 1."""
+    judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    bonus = findings.filter(pl.col("classification") == BONUS).select("prompt_hash", "sample_hash", "replicate")
+    said = pl.col("target_found").drop_nulls()
+    audits = judged.group_by(AUDIT, maintain_order=True).agg(
+        disagree=said.n_unique() > 1,
+        confident=((pl.col("confidence") > CONFIDENT) & ~pl.col("detection_correct")).any().fill_null(False),
+    )
+    key = ["prompt_hash", "sample_hash", "replicate"]
+    open_bonus = audits.join(bonus.unique(), on=key, how="semi").select(*key, bonus=pl.lit(True))
+    audits = audits.join(open_bonus, on=key, how="left", maintain_order="left")
+    done = labels.filter(pl.col("suite") == SUITE).select(key).unique()
+    weight = (
+        1
+        + DISAGREEMENT * pl.col("disagree").cast(pl.Float64)
+        + CONFIDENT_AND_WRONG * pl.col("confident").cast(pl.Float64)
+        + UNCONFIRMED_BONUS * pl.col("bonus").fill_null(False).cast(pl.Float64)
+    )
+    return audits.join(done, on=key, how="anti", maintain_order="left").select(*AUDIT, weight=weight).sort(AUDIT)
+
+
+def draw(audits: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
+    """About `size` audits, each with its `inclusion_probability`, which is in proportion to its weight, up to 1.
+
+    A systematic sample in random order (Madow 1949): it has exactly these probabilities, by which estimates from the
+    labels are freed from the preference for informative audits. The same seed draws the same.
+    """
+    if size < 1:
+        raise UsageError(f"a sample of {size} audits cannot be drawn: ask for 1 or more")
+    if audits.is_empty():
+        return audits.with_columns(inclusion_probability=pl.lit(None, pl.Float64))
+    chance = inclusion(audits["weight"].to_numpy(), size)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(chance))
+    ends = np.cumsum(chance[order])
+    ticks = np.arange(rng.random(), ends[-1], 1.0)
+    chosen = np.unique(order[np.minimum(np.searchsorted(ends, ticks, side="right"), len(order) - 1)])
+    return audits.with_columns(inclusion_probability=pl.Series(chance))[chosen]
+
+
+def inclusion(weight: np.ndarray[Any, np.dtype[np.float64]], size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Probabilities in proportion to the weights, none above 1, that sum to `size` (to all, where there are fewer)."""
+    if size >= len(weight):
+        return np.ones(len(weight))
+    chance = np.zeros(len(weight))
+    certain = np.zeros(len(weight), dtype=bool)
+    while True:
+        rest = size - certain.sum()
+        chance = np.where(certain, 1.0, rest * weight / weight[~certain].sum())
+        over = (chance > 1) & ~certain
+        if not over.any():
+            return np.minimum(chance, 1.0)
+        certain |= over
+
+
+def sheet(drawn: pl.DataFrame, results: pl.DataFrame, findings: pl.DataFrame) -> list[dict[str, Any]]:
+    """The lines of a sheet, to be filled in: each drawn audit, then its findings as its first judge counted them."""
+    key = ["prompt_hash", "sample_hash", "replicate"]
+    judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    first = judged.sort("judge", "judge_hash").unique(key, keep="first", maintain_order=True)
+    counted = findings.join(first.select(*key, "judge_hash"), on=[*key, "judge_hash"], how="semi").sort("finding_id")
+    by_audit = {k: rows.to_dicts() for k, rows in counted.group_by(key, maintain_order=True)}
+    lines: list[dict[str, Any]] = []
+    for audit in drawn.iter_rows(named=True):
+        empty = dict.fromkeys(SHEET)
+        shared = {name: audit[name] for name in (*AUDIT[1:], "inclusion_probability")}
+        lines.append(empty | shared)
+        for finding in by_audit.get(tuple(audit[name] for name in key), []):
+            told = {name: finding[name] for name in (*SHOWN, "judge", "judge_hash", "finding_id")}
+            lines.append(empty | shared | told)
+    return lines
+
+
+def write_sheet(lines: Sequence[Mapping[str, Any]], form: Format) -> str:
+    """A sheet as text. In CSV, a text that a spreadsheet would take for a formula is kept from being one by a `'`."""
+    if form == "jsonl":
+        return "".join(json.dumps(dict(line), ensure_ascii=False) + "\n" for line in lines)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, SHEET, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _harmless(line[name]) for name in SHEET} for line in lines)
+    return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A cell that no spreadsheet runs: text that begins like a formula, or with the mark itself, gets the mark."""
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "'")):
+        return f"'{value}"
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line of a sheet that is no label, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a sheet holds: rows of `human_labels`, what was refused, and how many lines nobody has filled in."""
+
+    rows: Sequence[Mapping[str, Any]]
+    refused: Sequence[Refusal]
+    empty: int
+
+
+def read_sheet(text: str, form: Format, labeller: str, when: datetime) -> Labels:
+    """Read a filled-in sheet. `labeller` says who filled in the lines that do not say so themselves.
+
+    Raises SourceError where the text is no sheet at all; a bad line is refused with its number, and the rest is read.
+    """
+    rows: dict[str, Mapping[str, Any]] = {}
+    refused: list[Refusal] = []
+    empty = 0
+    for number, line in _lines(text, form):
+        where = f"line {number}"
+        if isinstance(line, str):
+            refused.append(Refusal(where, line))
+        elif all(_absent(line.get(name)) for name in ANSWERS if name != "note"):
+            empty += 1
+        else:
+            try:
+                row = _label(line, labeller, when)
+            except SourceError as error:
+                refused.append(Refusal(where, str(error)))
+            else:
+                rows[row["label_id"]] = row
+    return Labels(list(rows.values()), refused, empty)
+
+
+def _lines(text: str, form: Format) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+    """Each line with its number; in place of one that cannot be read, what is wrong with it."""
+    if form == "jsonl":
+        for number, raw in enumerate(text.splitlines(), start=1):
+            if raw.strip():
+                yield number, _json_line(raw)
+        return
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    try:
+        header = next(reader, [])
+        if missing := {"prompt_hash", "sample_hash", "model"} - {*header}:
+            raise SourceError(f"this is no sheet of labels: it has no column {min(missing)}")
+        for cells in reader:
+            if cells:
+                line = {name: _original(cell) for name, cell in zip(header, cells, strict=False)}
+                yield reader.line_num, line if len(cells) == len(header) else "it has more or fewer cells than columns"
+    except csv.Error as error:
+        raise SourceError(f"the sheet cannot be read as CSV in line {reader.line_num}: {error}") from error
+
+
+def _json_line(raw: str) -> Mapping[str, Any] | str:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return "it is not JSON"
+    return value if isinstance(value, dict) else "it is not a JSON object"
+
+
+def _original(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def _absent(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _label(line: Mapping[str, Any], labeller: str, when: datetime) -> dict[str, Any]:
+    who = _text(line, "labeller") or labeller
+    finding = _whole(line, "finding_id")
+    classification = _choice(line, "classification", CLASSIFICATIONS)
+    if (classification is not None) != (finding is not None) and classification is not None:
+        raise SourceError("classification is for the lines of findings, which have a finding_id")
+    identity = {name: _needed(line, name) for name in ("sample_id", "sample_hash", "model", "prompt_hash")}
+    replicate = _whole(line, "replicate") or 0
+    judge_hash = _text(line, "judge_hash") if finding is not None else None
+    key = [SUITE, identity["prompt_hash"], identity["sample_hash"], replicate, judge_hash, finding, who]
+    return {
+        "label_id": content_hash(key),
+        "suite": SUITE,
+        **identity,
+        "judge": _text(line, "judge") if finding is not None else None,
+        "prompt_type": _text(line, "prompt_type"),
+        "replicate": replicate,
+        "judge_hash": judge_hash,
+        "finding_id": finding,
+        "verdict": _choice(line, "verdict", ("vulnerable", "safe")),
+        "target_found": _yes_no(line, "target_found"),
+        "classification": classification,
+        "score": None,
+        "root_cause_score": _share(line, "rcir"),
+        "attack_vector_score": _share(line, "ava"),
+        "fix_score": _share(line, "fsv"),
+        "inclusion_probability": _share(line, "inclusion_probability"),
+        "labeller": who,
+        "labelled_at": when,
+        "note": _text(line, "note"),
+    }
+
+
+def _text(line: Mapping[str, Any], name: str) -> str | None:
+    value = line.get(name)
+    if _absent(value):
+        return None
+    if not isinstance(value, str) or not is_storable(value):
+        raise SourceError(f"{name} is not text that can be stored")
+    return value.strip()
+
+
+def _needed(line: Mapping[str, Any], name: str) -> str:
+    value = _text(line, name)
+    if value is None:
+        raise SourceError(f"{name} is missing: keep the columns of the sheet as they were exported")
+    return value
+
+
+def _choice(line: Mapping[str, Any], name: str, allowed: Sequence[str]) -> str | None:
+    value = _text(line, name)
+    known = {word.lower(): word for word in allowed}
+    if value is not None and value.lower() not in known:
+        raise SourceError(f"{name} is {ascii(value)[:60]}: write one of {', '.join(allowed)}")
+    return None if value is None else known[value.lower()]
+
+
+def _yes_no(line: Mapping[str, Any], name: str) -> bool | None:
+    value = line.get(name)
+    if isinstance(value, bool) or _absent(value):
+        return value if isinstance(value, bool) else None
+    known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    said = known.get(str(value).strip().lower())
+    if said is None:
+        raise SourceError(f"{name} is {ascii(value)[:60]}: write yes or no")
+    return said
+
+
+def _share(line: Mapping[str, Any], name: str) -> float | None:
+    value = line.get(name)
+    if _absent(value):
+        return None
+    try:
+        number = math.nan if isinstance(value, bool) else float(str(value).strip().replace(",", "."))
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise SourceError(f"{name} is {ascii(value)[:60]}: write a number from 0 to 1")
+    return number
+
+
+def _whole(line: Mapping[str, Any], name: str) -> int | None:
+    value = line.get(name)
+    if _absent(value):
+        return None
+    text = str(value).strip().removesuffix(".0")
+    if isinstance(value, bool) or not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 10:
+        raise SourceError(f"{name} is {ascii(value)[:60]}: keep it as it was exported")
+    return int(text)
