@@ -1,0 +1,144 @@
+/** Plots in SVG, drawn for the width that there is; colours are the style sheet's, numbers follow as a table. */
+
+import {h, svg} from "/js/dom.js";
+import {number, visible} from "/js/format.js";
+import {table} from "/js/table.js";
+
+const NARROWEST = 260;
+const TICKS = 5;
+export const COLOURS = 6; // lines that can be told apart
+
+/** A plot with its title, a note and its numbers. `draw`: width in pixels to an SVG. `numbers`: headings and rows. */
+export function figure({title, note = null, draw, alt, numbers = null}) {
+  const box = h("div", {class: "plot", role: "img", "aria-label": `${alt} ${numbers ? "The numbers follow as a table." : ""}`});
+  const observer = new ResizeObserver(([entry]) => {
+    const width = Math.max(NARROWEST, Math.floor(entry.contentRect.width));
+    if (box.dataset.width === String(width)) return;
+    box.dataset.width = String(width);
+    box.replaceChildren(draw(width));
+  });
+  observer.observe(box);
+  return h("section", {class: "figure"},
+    h("h2", {}, title),
+    note && h("p", {class: "note"}, note),
+    box,
+    numbers && h("details", {}, h("summary", {}, "The numbers"), table({caption: title, ...numbers})));
+}
+
+/** What stands in a plot's place when there is nothing to draw. */
+export function emptyFigure(title, why) {
+  return h("section", {class: "figure"}, h("h2", {}, title), h("p", {class: "empty"}, why));
+}
+
+/** Vertical bars. `bars`: label, value, kind (a class, for its colour). */
+export function columns(bars, width, height = 220) {
+  const frame = {left: 36, right: 4, top: 16, bottom: 34, width, height};
+  const scale = ticks(0, Math.max(1, ...bars.map((bar) => bar.value)), true);
+  const y = vertical(frame, scale);
+  const step = (width - frame.left - frame.right) / bars.length;
+  const every = Math.ceil(52 / step);
+  return canvas(frame, grid(frame, scale, y), bars.map((bar, i) => {
+    const x = frame.left + i * step;
+    return [
+      svg("rect", {class: `bar ${bar.kind ?? ""}`, x: x + step * 0.1, width: step * 0.8, y: y(bar.value), height: y(0) - y(bar.value)},
+        svg("title", {}, `${bar.label}: ${number(bar.value)}`)),
+      bar.value > 0 && text(x + step / 2, y(bar.value) - 4, number(bar.value), "middle", "value"),
+      i % every === 0 && text(x + step / 2, height - 14, bar.label, "middle"),
+    ];
+  }));
+}
+
+/** Horizontal bars, one a row, with the label above its bar so that long ones have room. */
+export function rows(bars, width) {
+  const row = 40;
+  const largest = Math.max(1, ...bars.map((bar) => bar.value));
+  const room = width - 56;
+  const frame = {width, height: bars.length * row + 4};
+  return canvas(frame, bars.map((bar, i) => [
+    text(0, i * row + 14, fitting(bar.label, width), "start", "name"),
+    svg("rect", {class: `bar ${bar.kind ?? ""}`, x: 0, y: i * row + 20, width: Math.max(1, (room * bar.value) / largest), height: 12},
+      svg("title", {}, `${visible(bar.label, 300)}: ${number(bar.value)}`)),
+    text((room * bar.value) / largest + 8, i * row + 30, number(bar.value), "start", "value"),
+  ]));
+}
+
+/**
+ * Lines over time. `series`: name and points of `{x, y, low, high, label}`, x in order; low and high may be missing.
+ * `range`: lowest and highest y, or null to fit. `bands`: coloured strips behind, of `{from, to, kind}`.
+ */
+export function lines(series, width, {range = null, bands = [], height = 260, xLabel}) {
+  const frame = {left: 46, right: 12, top: 12, bottom: 30, width, height};
+  const points = series.flatMap((each) => each.points);
+  const ys = points.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]);
+  const scale = range ? ticks(...range) : ticks(Math.min(...ys), Math.max(...ys));
+  const y = vertical(frame, scale);
+  const [first, last] = [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))];
+  const span = width - frame.left - frame.right - 12;
+  const x = (value) => frame.left + 6 + (last === first ? span / 2 : ((value - first) / (last - first)) * span);
+  const strips = bands.map(({from, to, kind}) =>
+    svg("rect", {class: `strip ${kind}`, x: frame.left, width: width - frame.left - frame.right, y: y(to), height: y(from) - y(to)}));
+  return canvas(frame, strips, grid(frame, scale, y), axisLabels(frame, first, last, x, xLabel),
+    series.map((each, i) => line(each, i % COLOURS, x, y)));
+}
+
+/** Which colour is which line. */
+export function legend(series) {
+  return h("ul", {class: "legend"}, series.map((each, i) =>
+    h("li", {}, svg("svg", {class: "swatch", viewBox: "0 0 24 10", width: 24, height: 10, "aria-hidden": "true"},
+      svg("line", {class: `line c${i % COLOURS}`, x1: 0, x2: 24, y1: 5, y2: 5}),
+      svg("circle", {class: `point c${i % COLOURS}`, cx: 12, cy: 5, r: 3.5})), " ", visible(each.name, 120))));
+}
+
+function line(series, colour, x, y) {
+  const path = series.points.map((p) => `${x(p.x)},${y(p.y)}`).join(" ");
+  return [
+    series.points.length > 1 && svg("polyline", {class: `line c${colour}`, points: path}),
+    series.points.map((p) => [
+      Number.isFinite(p.low) && Number.isFinite(p.high) && svg("line", {class: `whisker c${colour}`, x1: x(p.x), x2: x(p.x), y1: y(p.low), y2: y(p.high)}),
+      svg("circle", {class: `point c${colour}`, cx: x(p.x), cy: y(p.y), r: 4}, svg("title", {}, visible(p.label, 300))),
+    ]),
+  ];
+}
+
+function axisLabels(frame, first, last, x, xLabel) {
+  const bottom = frame.height - 8;
+  if (first === last) return text(x(first), bottom, xLabel(first), "middle");
+  return [text(frame.left, bottom, xLabel(first), "start"), text(frame.width - frame.right, bottom, xLabel(last), "end")];
+}
+
+function grid(frame, scale, y) {
+  return scale.map((value) => [
+    svg("line", {class: "grid", x1: frame.left, x2: frame.width - frame.right, y1: y(value), y2: y(value)}),
+    text(frame.left - 6, y(value) + 4, number(value), "end"),
+  ]);
+}
+
+function canvas(frame, ...children) {
+  return svg("svg", {viewBox: `0 0 ${frame.width} ${frame.height}`, width: frame.width, height: frame.height, "aria-hidden": "true"}, children);
+}
+
+function text(x, y, content, anchor, kind = "") {
+  return svg("text", {x, y, "text-anchor": anchor, class: kind}, content);
+}
+
+function vertical(frame, scale) {
+  const [low, high] = [scale[0], scale.at(-1)];
+  return (value) => frame.height - frame.bottom - ((value - low) / (high - low)) * (frame.height - frame.bottom - frame.top);
+}
+
+/** Round numbers from at most `low` to at least `high`. */
+function ticks(low, high, whole = false) {
+  const reach = high - low || Math.abs(high) || 1;
+  const rough = reach / (TICKS - 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = Math.max([1, 2, 5, 10].find((m) => m * power >= rough * 0.999) * power, whole ? 1 : 0);
+  const start = Math.floor(low / step + 1e-9);
+  const end = Math.max(start + 1, Math.ceil(high / step - 1e-9));
+  return Array.from({length: end - start + 1}, (_, i) => Number(((start + i) * step).toPrecision(12)));
+}
+
+function fitting(label, width) {
+  const room = Math.max(8, Math.floor(width / 7.5));
+  const shown = visible(label, 300).replace(/\s+/g, " ");
+  return shown.length <= room ? shown : `${shown.slice(0, room - 1)}…`;
+}
