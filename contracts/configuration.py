@@ -1,10 +1,10 @@
-"""What `evalake.toml` may say: models, providers, suites. Keys are never in it, only the names of their variables."""
+"""What `evalake.toml` may say of models, providers, suites and the service; of keys, only their variables' names."""
 
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, ValidationError
 
 from contracts.errors import ConfigurationError
 
@@ -43,12 +43,23 @@ class ModelOptions(_Section):
     price: Price | None = None  # in place of LiteLLM's price table
 
 
+class Service(_Section):
+    """Whom the scoring service trusts, and how patient it is."""
+
+    # Addresses and networks of the proxies whose X-Forwarded-User and X-Forwarded-Email are believed
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    lost_after_seconds: Annotated[float, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
+    drain_seconds: Annotated[float, Field(ge=0)] = 30.0  # how long running scorings may go on at the service's end
+    scorings_at_once: Annotated[int, Field(ge=1, le=64)] = 2  # by the service itself; workers have limits of their own
+
+
 class Configuration(_Section):
     """The whole file. Every part may be left out."""
 
     models: dict[str, ModelOptions] = Field(default_factory=dict)
     providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
     suites: dict[str, dict[str, Any]] = Field(default_factory=dict)  # each suite checks its own
+    service: Service = Field(default_factory=Service)
     batch_size: Annotated[int, Field(ge=1, le=10_000)] = 250
 
     def model(self, name: str) -> ModelOptions:

@@ -75,7 +75,7 @@ def call(
         return await asked[key]
 
     async def walk(dialogue: Dialogue) -> None:
-        while (request := _next_request(context, dialogue)) is not None:
+        while (request := next_request(context, dialogue)) is not None:
             dialogue.answered.append(await answer_once(request, dialogue.item.replicate))
 
     try:
@@ -84,7 +84,8 @@ def call(
         writer.flush()
 
 
-def _next_request(context: RunContext, dialogue: Dialogue) -> Request | None:
+def next_request(context: RunContext, dialogue: Dialogue) -> Request | None:
+    """What the dialogue asks next, with the parameters configured for its model; None where it is over."""
     if dialogue.failed:
         return None
     request = context.suite.converse(dialogue.item, dialogue.answered, context.options)
@@ -94,7 +95,7 @@ def _next_request(context: RunContext, dialogue: Dialogue) -> Request | None:
 
 
 def _next_key(context: RunContext, dialogue: Dialogue) -> Key | None:
-    request = _next_request(context, dialogue)
+    request = next_request(context, dialogue)
     if request is None:
         return None
     if not dialogue.answered:

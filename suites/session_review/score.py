@@ -47,7 +47,7 @@ def score(
     second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
     missing = read_missing_tools(second)
     row = {
-        **_of_item(item, answered),
+        **_of_item(item, [answer.prompt_hash for answer in answered]),
         **_of_turn(turn, failure, len(attempts)),
         **_of_cut(item, options),
         **_of_calls(replies),
@@ -60,9 +60,27 @@ def score(
     return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
 
 
-def _of_item(item: Item, answered: Sequence[Answered]) -> dict[str, Any]:
+def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) -> Row:
+    """The row of a scoring that waits for its first answer, without `run_id` and `origin`."""
+    return {
+        **_of_item(item, [prompt_hash]),
+        **_of_turn(read_first_turn(()), None, 0),
+        **_of_cut(item, options),
+        **_of_calls(()),
+        "status": "pending",
+        "error_kind": None,
+        "error_message": None,
+        "missing_tools": None,
+        "missing_tools_analysis": None,
+        "score_triggered_by": None,
+        "started_at": None,
+        "completed_at": None,
+    }
+
+
+def _of_item(item: Item, prompt_hashes: Sequence[str]) -> dict[str, Any]:
     sample = item.sample
-    prompt_hash = answered[0].prompt_hash
+    prompt_hash = prompt_hashes[0]
     session = load(sample.input)
     return {
         "score_id": score_id(sample.sample_hash, prompt_hash, item.replicate),
@@ -78,7 +96,7 @@ def _of_item(item: Item, answered: Sequence[Answered]) -> dict[str, Any]:
         "prompt_type": item.prompt_type,
         "replicate": item.replicate,
         "prompt_hash": prompt_hash,
-        "prompt_hashes": [answer.prompt_hash for answer in answered],
+        "prompt_hashes": list(prompt_hashes),
         "criteria_hash": criteria_hash(),
         "scorer_version": SCORER_VERSION,
     }

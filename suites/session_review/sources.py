@@ -21,7 +21,7 @@ from contracts.errors import SourceError
 from suites.base import Dataset, LeftOut, Sample
 from suites.session_review.database import Rows, database_name, hide_password, open_sqlite, open_url, read_sessions
 from suites.session_review.generic import read_generic
-from suites.session_review.material import NO_SESSION, RefusedError, as_json, require_flat
+from suites.session_review.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
 from suites.session_review.model import Session, dump
 from suites.session_review.tarsy import read_detail, read_final_analysis
 from suites.session_review.tarsy_trace import is_trace, read_trace
@@ -178,7 +178,15 @@ def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | 
         return _left_out(where, refused, body)
 
 
+def unfinished(dataset: Dataset) -> frozenset[str]:
+    """The ids of the sessions that were left out because they are not over."""
+    places = (left_out.where for left_out in dataset.left_out if left_out.reason == STILL_RUNNING)
+    return frozenset(place.partition(": ")[2] for place in places)
+
+
 def _left_out(where: str, refused: RefusedError, body: Any) -> LeftOut:
+    if refused.reason == STILL_RUNNING and isinstance(body, Mapping):
+        where = f"{where}: {as_payload(str(body.get('session_id')))}"
     payload = None if refused.by_design else as_payload(_raw(body))
     return LeftOut(where, refused.reason, payload)
 

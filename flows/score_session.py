@@ -1,0 +1,47 @@
+"""Score one session: the judge's conversation about it, from a pending row to a completed or failed one."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from prefect import flow
+from pydantic import Field
+
+from contracts.configuration import read_configuration
+from flows.evaluate import DEFAULT_LAKE
+from storage.lake import Lake
+from tasks.heartbeat import beating
+from tasks.logs import redact_logs
+from tasks.resources import release_client
+from tasks.scoring import Scoring
+
+DEPLOYMENT = "on-demand"
+
+
+@flow(name="score-session", persist_result=False)
+def score_session(
+    score_id: Annotated[str, Field(description="The scoring, which is pending in session_scores")],
+    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
+    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+) -> int | None:
+    """Score the session of a pending scoring; returns the total.
+
+    A run of a scoring that is completed does nothing. Whatever goes wrong ends the scoring as failed, with a reason.
+    """
+    redact_logs()
+    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    scoring = Scoring.take(where, score_id, configuration)
+    if scoring is None:
+        return None
+    title = f"{scoring.row['session_id'][:80]}: 10 methodology, 60 missing tools"
+    try:
+        with beating(f"scoring-{score_id[:16]}", title, lambda: scoring.progress):
+            scoring.walk()
+            total: int | None = scoring.end()["total_score"]
+    except BaseException as error:
+        scoring.fail("error", f"{type(error).__name__}: {error}")  # without effect where it is over
+        raise
+    finally:
+        release_client(scoring.context.run_id)
+    return total
