@@ -51,6 +51,7 @@ def run(
     if not json:
         _announce(plan)
 
+    from cli.interrupt import leave_at_once
     from cli.results import finish
     from flows.evaluate import evaluate, run_id_of
 
@@ -65,6 +66,7 @@ def run(
         "lake": order.lake,
         "configuration_file": order.configuration_file,
     }
+    leave_at_once()
     state = evaluate(**parameters, return_state=True)
     finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, as_json=json)
 

@@ -29,6 +29,13 @@ def release_client(run_id: str) -> None:
         client.close()
 
 
+def flush_writers() -> None:
+    """Commit what every writer of this process holds."""
+    for writer in list(_writers.values()):
+        if not writer.failed:
+            writer.flush()
+
+
 def ledger_writer(lake: Lake) -> LedgerWriter:
     """The process's writer for a lake's ledger; a new one where the last one failed."""
     key = content_hash([lake.uri, dict(lake.storage_options)])

@@ -59,8 +59,21 @@ class Run:
         return replace(self, state=state, ended_at=datetime.now(UTC), **changes)
 
 
+_running: dict[str, tuple[Lake, Run]] = {}
+
+
+def mark_interrupted() -> None:
+    """Mark the runs that this process has begun and not ended."""
+    for lake, run in list(_running.values()):
+        save(lake, run.ended("failed", message="interrupted; a rerun asks only for what is missing"))
+
+
 def save(lake: Lake, run: Run) -> None:
     """Land the run's row in place of an earlier one."""
+    if run.state == "running":
+        _running[run.run_id] = (lake, run)
+    else:
+        _running.pop(run.run_id, None)
     row = {
         **{name: getattr(run, name) for name in run.__dataclass_fields__ if name != "tally"},
         **{name: getattr(run.tally, name) for name in run.tally.__dataclass_fields__},

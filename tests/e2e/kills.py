@@ -2,16 +2,14 @@
 
 import bisect
 import json
-import os
 import random
 import subprocess
-import sys
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from contracts.tables import CALLS
-from tests.e2e.processes import ROOT, PrefectStack, wait_until
+from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import MODEL, Workplace
 
 CONCURRENCY = 32
@@ -86,11 +84,8 @@ class Kills:
         return {json.loads(request)["messages"][-1]["content"] for request in requests}
 
     def _start(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "cli", "run", "command_guard", "--models", MODEL, "--json"]
-        options = ["--dataset", self._dataset, "--lake", self._work.lake.uri, "--config", str(self._work.configuration)]
-        environment = {**os.environ, **self._stack.environment}
-        pipe = subprocess.PIPE
-        return subprocess.Popen([*command, *options], cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+        command = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", self._dataset]
+        return self._stack.open(*command, "--lake", self._work.lake.uri, "--config", str(self._work.configuration))
 
 
 def _most_in_a_second(times: list[float]) -> int:

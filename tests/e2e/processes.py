@@ -121,6 +121,13 @@ class PrefectStack:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def open(self, *command: str) -> "subprocess.Popen[str]":
+        """Start a Python module whose output the test reads, and which it ends itself."""
+        environment = {**os.environ, **self.environment}
+        pipe = subprocess.PIPE
+        words = [sys.executable, "-m", *command]
+        return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+
     def deploy(self) -> None:
         """Create the pool and deploy everything in prefect.yaml, without its schedules running by themselves."""
         self.call("prefect", "work-pool", "create", "evalake", "--type", "process")

@@ -1,0 +1,35 @@
+"""Ctrl-C in the middle of a run: it leaves at once, says so in one line, and a rerun goes on."""
+
+import signal
+
+import pytest
+
+from contracts.tables import CALLS, RUNS
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.flows.workplace import MODEL, Workplace
+
+pytestmark = pytest.mark.e2e
+
+
+def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
+    work.server.rule(reply='{"action": "BLOCK"}', latency=0.2)
+    dataset = work.dataset(400)
+    command = ["cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
+    process = stack.open(*command, "--config", str(work.configuration))
+    wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1].startswith("evalake: interrupted")
+    assert "Traceback" not in err
+    (run,) = work.rows(RUNS).iter_rows(named=True)
+    assert (run["state"], run["message"].split(";")[0]) == ("failed", "interrupted")
+
+    committed, asked = work.rows(CALLS).height, work.asked()
+    assert committed >= asked - 9  # all but what was in flight
+    again = work.run(dataset)
+    assert (again["state"], again["calls_from_ledger"], again["calls_made"]) == (
+        "completed",
+        committed,
+        400 - committed,
+    )
