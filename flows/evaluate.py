@@ -19,7 +19,7 @@ from tasks.context import RunContext
 from tasks.logs import redact_logs
 from tasks.measure import measure
 from tasks.preflight import Order, Plan, check
-from tasks.resources import release_client
+from tasks.resources import release_client, spared_collector
 from tasks.runs import Run
 from tasks.walk import walk
 
@@ -67,6 +67,7 @@ def run_id_of(flow_run_id: str) -> str:
     return flow_run_id.replace("-", "")[-12:]
 
 
+@spared_collector()
 def _evaluate(plan: Plan) -> str:
     redact_logs()
     flow_run_id = str(flow_run.id)
@@ -90,7 +91,7 @@ def _evaluate(plan: Plan) -> str:
         collector.extract(plan.datasets)
         with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
             walk(context, plan, collector)
-        collector.publish()
+        collector.finish()
         collector.derive()
         snapshot_id = measure_task(context, collector.warnings) if collector.has_rows else None
     except BaseException as error:

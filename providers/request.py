@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from contracts.hashing import canonical_json
@@ -24,6 +24,12 @@ FailureKind = Literal[
 ]
 
 
+@lru_cache(maxsize=32)
+def _message(*fields: tuple[str, str]) -> bytes:
+    """The canonical JSON of a message; of one that many requests share, such as a long system prompt, made once."""
+    return canonical_json(dict(fields))
+
+
 @dataclass(frozen=True)
 class Request:
     """One whole request: the model, the messages, and every parameter that can change the reply.
@@ -38,7 +44,10 @@ class Request:
     @cached_property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        return canonical_json({**self.parameters, "model": self.model, "messages": self.messages})
+        parts = {name: canonical_json(value) for name, value in self.parameters.items()}
+        parts["model"] = canonical_json(self.model)
+        parts["messages"] = b"[" + b",".join(_message(*message.items()) for message in self.messages) + b"]"
+        return b"{" + b",".join(canonical_json(name) + b":" + parts[name] for name in sorted(parts)) + b"}"
 
     @cached_property
     def prompt_hash(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
 
 from contracts.arrow import conform
 from contracts.tables import CALL_FAILURES
@@ -29,8 +30,11 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 @task(name="publish", retries=2, retry_delay_seconds=1, cache_policy=NO_CACHE, persist_result=False)
-def publish_rows(context: RunContext, rows: Rows) -> Published:
-    """Publish rows by table; merging them again, after a failure half-way, adds nothing twice."""
+def publish_rows(
+    context: RunContext, rows: Rows, dialogues: Sequence[Dialogue], versions: Mapping[str, str]
+) -> Published:
+    """Publish rows by table, and the run items of dialogues; doing it again after a failure adds nothing twice."""
+    write_manifest(context, dialogues, versions)
     return publish_results(context, rows, "call")
 
 
@@ -40,7 +44,8 @@ class Collector:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        self._judged: list[Dialogue] = []
+        self._unlisted: list[Dialogue] = []  # whose run items are to land with the rows
+        self._publication: PrefectFuture[Published] | None = None  # under way, while the next rows are collected
         self._versions: Mapping[str, str] = {}
         self._asking: dict[tuple[str, int], str] = {}
         self._batches: Counter[str] = Counter()
@@ -61,10 +66,17 @@ class Collector:
         waiting = {id(dialogue) for dialogue in unsettled}
         settled = [dialogue for dialogue in dialogues if id(dialogue) not in waiting]
         progress.advance(self._context.run_id, len(settled))
-        self.add(settled)
+        self._unlisted += settled
+        self._add(settled)
 
     def add(self, dialogues: Sequence[Dialogue]) -> None:
-        """Take dialogues that have ended: score them, keep their failures, publish once there are enough rows."""
+        """Take dialogues that calls have ended."""
+        # When the manifest was first written, what judges would be asked was not yet known.
+        self._unlisted += [dialogue for dialogue in dialogues if len(dialogue.answered) > 1]
+        self._add(dialogues)
+
+    def _add(self, dialogues: Sequence[Dialogue]) -> None:
+        """Score dialogues that have ended, keep their failures, publish once there are enough rows."""
         self.tally += _tally(dialogues)
         self._land_failures(dialogues)
         for dialogue in dialogues:
@@ -73,20 +85,13 @@ class Collector:
                 self._unanswered[_failure(dialogue).kind] += 1
             for table, of_table in rows.items():
                 self._rows[table].extend(of_table)
-        self._judged += [dialogue for dialogue in dialogues if len(dialogue.answered) > 1]
         if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
-            self.publish()
+            self._publish()
 
-    def publish(self) -> None:
-        """Publish the rows collected since the last time."""
-        if not any(self._rows.values()):
-            return
-        # When the manifest was first written, what judges would be asked was not yet known.
-        write_manifest(self._context, self._judged, self._versions)
-        published = publish_rows(self._context, as_it_is(self._rows))
-        self._rows, self._judged = defaultdict(list), []
-        self.has_rows = True
-        self._count(published)
+    def finish(self) -> None:
+        """Publish what is left, and return when all has landed."""
+        self._publish()
+        self._await_publication()
 
     def derive(self) -> None:
         """Publish what follows from the run's rows as a whole."""
@@ -136,6 +141,22 @@ class Collector:
         return [
             f"{self._unanswered.total()} items are missing because their calls failed ({_counted(self._unanswered)})"
         ]
+
+    def _publish(self) -> None:
+        """Begin to publish the rows collected since the last time; one publication at a time bounds memory."""
+        self._await_publication()
+        if not any(self._rows.values()):
+            return
+        self._publication = publish_rows.submit(
+            self._context, as_it_is(self._rows), as_it_is(self._unlisted), self._versions
+        )
+        self._rows, self._unlisted = defaultdict(list), []
+        self.has_rows = True
+
+    def _await_publication(self) -> None:
+        if self._publication is not None:
+            self._count(self._publication.result())
+            self._publication = None
 
     def _count(self, published: Published) -> None:
         landed = published.landed

@@ -1,6 +1,9 @@
 """What all batches of a process share: one model client for each run, and one ledger writer for each lake."""
 
+import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from contracts.configuration import Configuration
 from contracts.hashing import content_hash
@@ -43,3 +46,13 @@ def ledger_writer(lake: Lake) -> LedgerWriter:
         if key not in _writers or _writers[key].failed:
             _writers[key] = LedgerWriter(lake)
         return _writers[key]
+
+
+@contextmanager
+def spared_collector() -> Iterator[None]:
+    """Spare Python's garbage collector what is loaded by now, modules mostly: walking through it is a rerun's sixth."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -51,10 +51,10 @@ def _first_pass(
 def _settle(
     context: RunContext, plan: Plan, items: Sequence[Item], index: LedgerIndex, collector: Collector
 ) -> list[Dialogue]:
-    """Put items on the manifest and settle them from the ledger; returns those that need calls."""
+    """Settle items from the ledger, and put those that need calls on the manifest; returns these."""
     dialogues = [Dialogue(item) for item in items]
     unsettled = settle(context, dialogues, index)
-    write_manifest(context, dialogues, runs.versions_of(plan.datasets))
+    write_manifest(context, unsettled, runs.versions_of(plan.datasets))
     collector.add_settled(dialogues, unsettled)
     return unsettled
 
