@@ -1,5 +1,6 @@
 """The lake: one folder or bucket prefix of Delta tables, each created from its contract and held to its schema."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ class Lake:
     """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment."""
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
 
     def location(self, contract: Contract) -> str:
         """The URI of a table."""
@@ -34,45 +35,53 @@ class Lake:
 
     def exists(self, contract: Contract) -> bool:
         """Whether the table has been created."""
-        try:
-            return DeltaTable.is_deltatable(self.location(contract), dict(self.storage_options))
-        except (DeltaError, OSError) as error:
-            raise LakeError(f"cannot read the lake {self.uri}: {error}") from error
+        return self._find(contract) is not None
 
     def open(self, contract: Contract, version: int | None = None) -> DeltaTable:
         """An existing table, at its newest version or a given one.
 
         Raises LakeError where there is none (or no such version), SchemaMismatchError where it is not the contract's.
         """
-        try:
-            table = DeltaTable(self.location(contract), version=version, storage_options=dict(self.storage_options))
-        except TableNotFoundError as error:
-            raise LakeError(
-                f"the lake {self.uri} has no table {contract.table}: run or import something first"
-            ) from error
-        except (DeltaError, OSError) as error:
-            at = "" if version is None else f" at version {version}"
-            raise LakeError(f"cannot open the table {contract.table}{at} of the lake {self.uri}: {error}") from error
+        table = self._find(contract, version)
+        if table is None:
+            raise LakeError(f"the lake {self.uri} has no table {contract.table}: run or import something first")
         _require_schema(table, contract, self.uri)
         return table
 
     def ensure(self, contract: Contract) -> DeltaTable:
         """The table, created from its contract where it does not exist yet; safe against others doing the same."""
-        if not self.exists(contract):
+        table = self._find(contract)
+        if table is None:
             self._create(contract)
-        table = self.open(contract)
+            table = self.open(contract)
+        _require_schema(table, contract, self.uri)
         self._constrain(table, contract)
         return table
 
     def frame(self, contract: Contract, version: int | None = None) -> pl.LazyFrame:
         """The rows of a table as a lazy frame; without rows where the table does not exist."""
-        if version is None and not self.exists(contract):
+        table = self.open(contract, version) if version is not None else self._find(contract)
+        if table is None:
             return pl.from_arrow(arrow_schema(contract).empty_table()).lazy()  # type: ignore[union-attr]
-        return pl.scan_delta(self.open(contract, version))
+        _require_schema(table, contract, self.uri)
+        return pl.scan_delta(table)
 
     def version(self, contract: Contract) -> int | None:
         """The newest version of a table; None where it does not exist."""
-        return self.open(contract).version() if self.exists(contract) else None
+        table = self._find(contract)
+        return None if table is None else table.version()
+
+    def _find(self, contract: Contract, version: int | None = None) -> DeltaTable | None:
+        # By opening it: `DeltaTable.is_deltatable` would hold up every other thread while it asks an object store.
+        try:
+            return DeltaTable(self.location(contract), version=version, storage_options=dict(self.storage_options))
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as error:
+            at = "" if version is None else f" at version {version}"
+            raise LakeError(
+                f"cannot open the table {contract.table}{at} of the lake {self.uri}: {first_words(error)}"
+            ) from error
 
     def _create(self, contract: Contract) -> None:
         if "://" not in self.uri:
@@ -92,7 +101,9 @@ class Lake:
             return  # another process created it at the same moment
         except (DeltaError, OSError) as error:
             if not self.exists(contract):
-                raise LakeError(f"cannot create the table {contract.table} in the lake {self.uri}: {error}") from error
+                raise LakeError(
+                    f"cannot create the table {contract.table} in the lake {self.uri}: {first_words(error)}"
+                ) from error
 
     def _constrain(self, table: DeltaTable, contract: Contract) -> None:
         wanted = check_constraints(contract)
@@ -103,13 +114,21 @@ class Lake:
             except (CommitFailedError, DeltaError) as error:
                 table.update_incremental()
                 if name not in constraints(table):
-                    raise LakeError(f"cannot add the constraint {name} to {contract.table}: {error}") from error
+                    raise LakeError(
+                        f"cannot add the constraint {name} to {contract.table}: {first_words(error)}"
+                    ) from error
 
 
 def constraints(table: DeltaTable) -> set[str]:
     """The names of the CHECK constraints a table has."""
     prefix = "delta.constraints."
     return {key.removeprefix(prefix) for key in table.metadata().configuration if key.startswith(prefix)}
+
+
+def first_words(error: BaseException) -> str:
+    """What an engine says of an error as one short line, without the colours and stack that it may come with."""
+    text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
+    return " ".join(text.split())[:400]
 
 
 def _require_writable(folder: Path) -> None:

@@ -12,9 +12,10 @@ from contracts.contract import Contract
 from contracts.errors import LakeError
 from contracts.tables import CALLS, SNAPSHOTS
 from storage import ledger
-from storage.lake import Lake
+from storage.lake import Lake, first_words
+from storage.landing import CONFLICT_RETRIES
 
-RETENTION_HOURS = 7 * 24
+RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,26 @@ class Maintained:
     files_removed: int
 
 
-def maintain(lake: Lake, contracts: Sequence[Contract], *, dry_run: bool = False) -> list[Maintained]:
-    """Compact, checkpoint and vacuum every table that exists. Versions pinned by snapshots stay readable."""
+def maintain(
+    lake: Lake, contracts: Sequence[Contract], *, dry_run: bool = False, retention_hours: int = RETENTION_HOURS
+) -> list[Maintained]:
+    """Compact, checkpoint and vacuum every table that exists, and add constraints it lacks.
+
+    Versions pinned by snapshots stay readable. May run beside any number of writers, unless `retention_hours` is
+    shorter than they take to commit. Raises LakeError where a table could not be maintained; the others are, then.
+    """
     pinned = pinned_versions(lake)
-    present = [contract for contract in contracts if lake.exists(contract)]
-    return [_maintain(lake, contract, sorted(pinned.get(contract.table, ())), dry_run) for contract in present]
+    done, failures = [], []
+    for contract in contracts:
+        try:
+            if lake.exists(contract):
+                keep = sorted(pinned.get(contract.table, ()))
+                done.append(_maintain(lake, contract, keep, retention_hours, dry_run))
+        except LakeError as error:
+            failures.append(str(error))
+    if failures:
+        raise LakeError(f"{len(failures)} tables need help (`evalake check` says which): {'; '.join(failures)}")
+    return done
 
 
 def pinned_versions(lake: Lake) -> dict[str, set[int]]:
@@ -45,36 +61,51 @@ def pinned_versions(lake: Lake) -> dict[str, set[int]]:
     return pinned
 
 
-def _maintain(lake: Lake, contract: Contract, pinned: list[int], dry_run: bool) -> Maintained:
-    table = lake.open(contract)
-    before = len(table.file_uris())
+def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: int, dry_run: bool) -> Maintained:
+    before = len(lake.open(contract).file_uris())
+    superseded = 0
     try:
-        superseded = _drop_superseded(lake, table, dry_run) if contract is CALLS else 0
-        if not dry_run:
-            table.optimize.compact()
-            table.create_checkpoint()
-        removed = _vacuum(table, pinned, dry_run)
+        # What loses a race to a writer is begun again, on what the writer wrote.
+        for attempt in CONFLICT_RETRIES.copy():
+            with attempt:
+                table = lake.open(contract) if dry_run else lake.ensure(contract)
+                if contract is CALLS:
+                    superseded = max(superseded, _drop_superseded(table, dry_run))
+                if not dry_run:
+                    table.optimize.compact()
+                    table.create_checkpoint()
+                removed = _vacuum(table, keep, retention_hours, dry_run)
     except CommitFailedError as error:
         raise LakeError(
-            f"the table {contract.table} was written to during its upkeep: run `evalake maintain` again"
+            f"the table {contract.table} kept changing during its upkeep: run `evalake maintain` again"
         ) from error
     except (DeltaError, OSError) as error:
-        raise LakeError(f"upkeep of the table {contract.table} failed: {str(error)[:300]}") from error
+        raise LakeError(f"upkeep of the table {contract.table} failed: {first_words(error)}") from error
     return Maintained(contract.table, before, len(table.file_uris()), superseded, len(removed))
 
 
-def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
-    """Delete the rows of the ledger that are not the reply of their key. Rare: two runs must have raced."""
-    keys = lake.frame(CALLS, table.version()).select(*ledger.KEY, "ledger_version").collect()
+def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
+    """Delete, in one commit, the rows of the ledger that are not the reply of their key."""
+    keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version").collect()
     losers = keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY))
-    if not dry_run:
-        for row in losers.iter_rows(named=True):
-            table.delete(
-                f"prompt_hash = '{row['prompt_hash']}' AND replicate = {row['replicate']} "
-                f"AND ledger_version = {row['ledger_version']}"
-            )
+    if losers.height and not dry_run:
+        merger = table.merge(
+            losers.to_arrow(),
+            predicate=" AND ".join(f"old.{name} = new.{name}" for name in losers.columns),
+            source_alias="new",
+            target_alias="old",
+            streamed_exec=False,
+        )
+        merger.when_matched_delete().execute()
     return losers.height
 
 
-def _vacuum(table: DeltaTable, pinned: list[int], dry_run: bool) -> list[str]:
-    return table.vacuum(retention_hours=RETENTION_HOURS, dry_run=dry_run, keep_versions=pinned or None)
+def _vacuum(table: DeltaTable, keep: list[int], retention_hours: int, dry_run: bool) -> list[str]:
+    """Remove old files that neither the newest version nor a kept one has; those of writers that died, too."""
+    return table.vacuum(
+        retention_hours=retention_hours,
+        enforce_retention_duration=retention_hours >= RETENTION_HOURS,
+        dry_run=dry_run,
+        full=True,
+        keep_versions=keep or None,
+    )
