@@ -72,7 +72,7 @@ def _say(message: str, code: int) -> int:
 
 
 def _register() -> None:
-    from cli import evaluate, export, imports, listings, query, report, upkeep
+    from cli import evaluate, export, imports, listings, query, report, rescore, upkeep
 
-    for module in (evaluate, imports, query, report, listings, upkeep, export):
+    for module in (evaluate, imports, rescore, query, report, listings, upkeep, export):
         module.register(app)

@@ -163,3 +163,23 @@ def test_a_file_without_a_good_line_is_refused(tmp_path: Path, content: bytes) -
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("evalake: bad.jsonl holds no recorded result")
     assert not (tmp_path / "lake").exists()
+
+
+def test_rescoring_gives_the_same_snapshot_from_the_ledger_alone(folder: Path, imported: dict[str, Any]) -> None:
+    done = evalake("rescore", imported["run_id"], "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    rows = {"landed": 0, "already_present": 40, "quarantined": 0}
+    assert json.loads(done.stdout)["rows"] == rows
+    versions = {row["snapshot_id"]: row["pinned_versions"] for row in query(folder, "select * from snapshots")}
+    assert imported["snapshot_id"] in versions
+    values = "select metric, slice, slice_value, value, n from metric_snapshots where snapshot_id = '{}' order by all"
+    before, after = (
+        query(folder, values.format(i)) for i in (imported["snapshot_id"], json.loads(done.stdout)["snapshot_id"])
+    )
+    assert before == after
+
+
+def test_a_run_that_does_not_exist_cannot_be_rescored(folder: Path) -> None:
+    done = evalake("rescore", "nothing", folder=folder)
+    assert done.returncode == 2
+    assert "nothing" in done.stderr

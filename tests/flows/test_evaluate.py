@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from contracts.configuration import Configuration, read_configuration
 from contracts.errors import SourceError, UsageError
 from contracts.tables import (
     CALL_FAILURES,
@@ -17,6 +18,7 @@ from contracts.tables import (
     SAMPLES,
 )
 from suites.command_guard.contract import RESULTS
+from tasks.rescore import rescore
 from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
 
@@ -157,7 +159,6 @@ def test_rule_results_are_kept(work: Workplace) -> None:
 
 
 def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
-    from contracts.configuration import Configuration
     from tasks.context import RunContext
     from tasks.measure import measure
 
@@ -202,3 +203,11 @@ def test_an_unknown_suite_is_named(work: Workplace) -> None:
 
     with pytest.raises(UsageError, match="poetry"):
         evaluate(suite="poetry", lake=work.lake.uri)
+
+
+def test_rescoring_a_run_calls_nothing_and_finds_every_item(work: Workplace) -> None:
+    run = work.run(work.dataset(12), models=[MODEL, OTHER])
+    done = rescore(work.lake, run["run_id"], read_configuration(work.configuration))
+    assert (done.snapshot_id, done.items, done.unanswered) == (run["snapshot_id"], 24, 0)
+    assert done.published.landed.already_present == 24
+    assert work.asked() == 24

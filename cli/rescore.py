@@ -1,0 +1,39 @@
+"""`evalake rescore`: derive a run's rows and metrics again, without any call."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("rescore")(rescore)
+
+
+def rescore(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Derive a run's rows and snapshot again from the ledger, by the rules as they are now."""
+    from cli import show
+    from contracts.configuration import read_configuration
+    from storage.lake import Lake
+    from tasks.rescore import rescore as rescore_run
+
+    done = rescore_run(Lake(lake), run, read_configuration(config))
+    landed = done.published.landed
+    if json:
+        rows = {"landed": landed.inserted + landed.replaced, "already_present": landed.already_present}
+        quarantined = {"quarantined": done.published.quarantined}
+        show.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows | quarantined})
+        return
+    typer.echo(
+        f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
+        f"{landed.inserted + landed.replaced} rows landed, {landed.already_present} already present; "
+        f"snapshot {done.snapshot_id[:12]}"
+    )
