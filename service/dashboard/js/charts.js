@@ -131,7 +131,8 @@ function ticks(low, high, whole = false) {
   const reach = high - low || Math.abs(high) || 1;
   const rough = reach / (TICKS - 1);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max([1, 2, 5, 10].find((m) => m * power >= rough * 0.999) * power, whole ? 1 : 0);
+  const steps = [1, 2, 2.5, 5, 10].map((multiple) => multiple * power).filter((each) => !whole || Number.isInteger(each));
+  const step = steps.find((each) => each >= rough * 0.999) ?? 1;
   const start = Math.floor(low / step + 1e-9);
   const end = Math.max(start + 1, Math.ceil(high / step - 1e-9));
   return Array.from({length: end - start + 1}, (_, i) => Number(((start + i) * step).toPrecision(12)));

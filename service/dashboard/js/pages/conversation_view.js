@@ -40,17 +40,21 @@ function toolTurn(call) {
   const title = call.server ? `${call.server}.${call.tool}` : call.tool;
   const hasArguments = call.arguments && call.arguments !== "{}";
   return h("li", {class: call.error ? "turn error" : "turn tool"}, who("Tool", call.at_us, name(title)),
-    hasArguments && jsonOrText(call.arguments, `Arguments of ${name(title)}`),
+    hasArguments && part("Arguments"), hasArguments && jsonOrText(call.arguments, `Arguments of ${name(title)}`),
     call.error && error(call.error),
     call.result && (call.result.length > OPEN
       ? onDemand("Result", call.result, () => jsonOrText(call.result, `Result of ${name(title)}`))
-      : verbatim(call.result, `Result of ${name(title)}`)),
+      : [part("Result"), verbatim(call.result, `Result of ${name(title)}`)]),
     !call.result && !call.error && h("p", {class: "empty"}, "No result."));
 }
 
 function who(role, at, detail = null) {
   return h("p", {class: "who"}, h("strong", {}, detail && role === "Tool" ? detail : role),
     detail && role !== "Tool" && ` · ${detail}`, role === "Tool" && " · tool call", at && ` · ${time(at)}`);
+}
+
+function part(title) {
+  return h("p", {class: "part"}, title);
 }
 
 function error(text) {

@@ -16,7 +16,7 @@ export function runsPage({query, signal}) {
   const choices = h("form", {class: "filters", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
   const plot = h("div");
   const listing = h("div");
-  showPage(heading("Runs and metrics"), choices, plot, h("section", {class: "panel"}, h("h2", {}, "Runs"), listing));
+  showPage(heading("Runs and metrics"), choices, plot, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), listing));
   let reading = 0;
 
   function change(changes) {
@@ -130,15 +130,17 @@ function intervalOf({ci_low: low, ci_high: high}) {
 function runTable(runs, service) {
   return table({
     caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Began", "Took", "Models", "Judges", "Samples", "Calls made", "From ledger", "Failed calls", "Refused rows", "Cost", "Flow run"],
+    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Refused rows", "Cost", "Flow run"],
     texts: true,
     rows: runs.map((run) => [
       name(run.run_id), words(run.suite),
       [h("span", {class: run.state === "failed" ? "state bad" : "state"}, words(run.state)), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
-      time(run.started_at_us), duration(run.started_at_us, run.ended_at_us), names(run.models), names(run.judges), count(run.samples),
-      count(run.calls_made), count(run.calls_from_ledger), count(run.calls_failed), count(run.rows_quarantined), dollars(run.cost_usd),
-      flowRunLink(service, run.flow_run_id) ?? "–",
+      [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
+      [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)], count(run.samples),
+      [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
+      count(run.rows_quarantined), dollars(run.cost_usd), flowRunLink(service, run.flow_run_id) ?? "–",
     ]),
+    kinds: [null, "line", "state-cell", "line", "long", null, "line", null, null, "line"],
   });
 }
 

@@ -6,7 +6,7 @@ import {freshId, h, show} from "/js/dom.js";
 import {duration, name, number, shortHash, time, words} from "/js/format.js";
 import {announce, message, problem} from "/js/page.js";
 import {isActive} from "/js/scoring.js";
-import {facts, table} from "/js/table.js";
+import {facts} from "/js/table.js";
 import {jsonOrText, prose} from "/js/text.js";
 
 const CATEGORIES = [["logical_flow", "Logical flow"], ["consistency", "Consistency"], ["tool_relevance", "Tool relevance"], ["synthesis_quality", "Synthesis quality"]];
@@ -118,10 +118,11 @@ function rating(session, score, service, refresh) {
 
 function historyOf(scores, shown, choose) {
   if (scores.length < 2) return null;
-  const rows = scores.map((each) => [
-    h("button", {type: "button", class: "bare", "aria-current": each.score_id === shown?.score_id ? "true" : null, onclick: () => choose(each.score_id)},
-      badge(each), " ", h("span", {class: each.score_id === shown?.score_id ? "" : "as-link"}, time(each.completed_at_us ?? each.started_at_us))),
-    [name(each.score_triggered_by ?? "run"), each.current_prompt_used === false && h("span", {class: "sub"}, "outdated criteria")],
-  ]);
-  return h("section", {class: "panel"}, h("h2", {}, "History"), table({caption: "Scores of this session", headings: ["Score", "Asked by"], rows, texts: true}));
+  return h("section", {class: "panel"}, h("h2", {}, "History"), h("ol", {class: "history"}, scores.map((each) => {
+    const isShown = each.score_id === shown?.score_id;
+    const asked = each.score_triggered_by ? `by ${name(each.score_triggered_by)}` : "by a run of the suite";
+    return h("li", {}, h("button", {type: "button", class: "bare", "aria-current": isShown ? "true" : null, onclick: () => choose(each.score_id)},
+      badge(each), h("span", {class: isShown ? null : "as-link"}, time(each.completed_at_us ?? each.started_at_us)),
+      h("span", {class: "sub"}, `${asked}${each.current_prompt_used === false ? ", outdated criteria" : ""}`)));
+  })));
 }

@@ -38,7 +38,7 @@ class SessionPage {
     } catch (error) {
       if (error.name === "AbortError") return;
       const back = h("p", {}, h("a", {href: "/"}, "All sessions"));
-      showPage(heading(name(this.id)), problem(error, "The session cannot be shown", () => this.load()), back);
+      showPage(heading(error.status === 404 ? "No such session" : name(this.id)), problem(error, "The session cannot be shown", () => this.load()), back);
       return;
     }
     const {session} = this;
@@ -121,7 +121,7 @@ class SessionPage {
   turnTo(view) {
     this.view = view;
     history.replaceState(null, "", this.address());
-    this.renderPanel();
+    this.render();
   }
 
   choose(scoreId) {
@@ -149,7 +149,8 @@ class SessionPage {
     this.button.textContent = isBusy ? "Scoring …" : {completed: "Score again", failed: "Try again"}[score?.status] ?? "Score session";
     if (isBusy) this.button.setAttribute("aria-disabled", "true");
     else this.button.removeAttribute("aria-disabled");
-    show(this.state, badge(score), isActive(score) && progress(score));
+    const isTold = this.view === "score" && score?.status === "completed"; // large, in the view itself
+    show(this.state, !isTold && badge(score), isActive(score) && progress(score));
   }
 
   renderPanel() {

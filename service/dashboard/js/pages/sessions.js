@@ -143,9 +143,9 @@ function line(entry, cells) {
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: address(id)}, name(id)),
       h("span", {class: "sub"}, `${name(entry.alert_type)} · ${name(entry.agent)}`)),
     score,
-    h("td", {role: "cell", "data-label": "Ended as"}, h("span", {class: entry.session_status === "completed" ? "state" : "state bad"}, words(entry.session_status))),
-    h("td", {role: "cell", "data-label": "Began"}, time(entry.started_at_us)),
-    h("td", {role: "cell", "data-label": "Took"}, duration(entry.started_at_us, entry.completed_at_us)),
+    h("td", {class: "tight", role: "cell", "data-label": "Ended as"}, h("span", {class: entry.session_status === "completed" ? "state" : "state bad"}, words(entry.session_status))),
+    h("td", {class: "tight", role: "cell", "data-label": "Began"}, time(entry.started_at_us)),
+    h("td", {class: "tight", role: "cell", "data-label": "Took"}, duration(entry.started_at_us, entry.completed_at_us)),
     h("td", {role: "cell", "data-label": "Tool calls"}, count(entry.tool_calls)),
     h("td", {role: "cell", "data-label": "Scored"}, time(entry.score?.completed_at_us), by && h("span", {class: "sub"}, `by ${name(by)}`)));
 }

@@ -57,7 +57,7 @@ function tiles({sessions, scores}, rescore) {
     ["Being scored", count(active)], ["Failed", count(sessions.failed)],
     ["Mean score", number(scores.mean)], ["Median score", number(scores.median)],
     ["Lowest to highest", scores.n ? `${number(scores.lowest)} – ${number(scores.highest)}` : "–"],
-    ["Under outdated criteria", count(scores.obsolete), scores.obsolete > 0 && h("button", {type: "button", onclick: rescore}, "Score again …")],
+    ["Under outdated criteria", count(scores.obsolete), scores.obsolete > 0 && h("button", {type: "button", class: "bare", onclick: rescore}, "Score them again")],
   ];
   return h("ul", {class: "tiles", "aria-label": "In figures"}, shown.map(([what, value, more]) =>
     h("li", {}, h("span", {class: "value"}, value), h("span", {class: "what"}, what), more && h("div", {}, more))));
