@@ -69,7 +69,9 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(to.pathname + to.search);
 });
-addEventListener("popstate", () => route(true));
+addEventListener("popstate", () => {
+  if (!location.hash || location.pathname !== shownPath) route(true); // a link to a place on this page changes no page
+});
 onConnection((state) => {
   document.getElementById("connection").textContent = state;
 });
