@@ -1,0 +1,48 @@
+"""`evalake serve`: the scoring API and the dashboard."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, LakeOption
+
+PORT = 8600
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("serve")(serve)
+
+
+def serve(
+    sessions: Annotated[
+        list[str] | None,
+        typer.Option("--sessions", help="A source of sessions, read beside the lake's.", metavar="SOURCE"),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = PORT,
+    judge: Annotated[str | None, typer.Option(help="The judge model; default: the embedded one.")] = None,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Serve the scoring API and the dashboard, until interrupted."""
+    from service.server import serve as serve_until_interrupted
+    from service.settings import TOKEN_VARIABLE, Settings
+    from storage.lake import Lake
+
+    # The flow runs elsewhere: a folder means the same there only as a whole path.
+    where = lake if "://" in lake else str(Path(lake).resolve())
+    settings = Settings(
+        lake=Lake(where),
+        sources=tuple(sessions or ()),
+        configuration_file=str(config.resolve()) if config else None,
+        token=os.environ.get(TOKEN_VARIABLE) or None,
+        **({"judge": judge} if judge else {}),
+    )
+
+    def announce(address: str) -> None:
+        typer.echo(f"evalake serves {address} (lake {where}, judge {settings.judge}); Ctrl-C ends it", err=True)
+
+    serve_until_interrupted(settings, host, port, announce)

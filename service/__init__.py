@@ -1,0 +1,1 @@
+"""Scores on demand: the API, its events, and the processes beside it."""

@@ -1,0 +1,74 @@
+"""Processes beside the service: a Prefect server of its own, and a runner. They end with it, however it ends.
+
+A killed process tells nobody. So each runs under a small keeper, which holds the reading end of a pipe that only the
+service writes to: when the service is gone, the pipe ends, and the keeper ends its charge.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+GRACE_SECONDS = 10.0
+
+
+class Beside:
+    """One process beside this one."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=sys.stderr
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still runs."""
+        return self._keeper.poll() is None
+
+    def stop(self) -> None:
+        """End it, politely first; returns when it is gone."""
+        if self._keeper.stdin is not None:
+            self._keeper.stdin.close()
+        self._keeper.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nothing listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def keep(arguments: Sequence[str]) -> int:
+    """Run `python -m …` in a session of its own until it ends or the service does; returns its exit code."""
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)  # the service decides when it is over, whoever presses Ctrl-C
+    charge = subprocess.Popen([sys.executable, "-m", *arguments], stdin=subprocess.DEVNULL, start_new_session=True)
+    threading.Thread(target=_end_with_the_service, args=(charge,), daemon=True).start()
+    return charge.wait()
+
+
+def _end_with_the_service(charge: "subprocess.Popen[bytes]") -> None:
+    sys.stdin.buffer.read()
+    charge.terminate()
+    try:
+        charge.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _kill_group(charge.pid)
+
+
+def _kill_group(group: int) -> None:
+    """End whatever the charge has started and left behind."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(keep(sys.argv[1:]))

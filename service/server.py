@@ -1,0 +1,170 @@
+"""The server: Prefect beside it where none is configured, the flow served where nobody does, an end in good order."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from contracts.errors import EvalakeError, UsageError
+from service.beside import Beside, free_port
+from service.desk import Desk
+from service.security import SecurityHeaders
+from service.settings import TOKEN_VARIABLE, Settings
+from tasks.scoring import ACTIVE
+
+START_SECONDS = 120.0
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
+
+
+def serve(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until told to stop. `announce` is told where, once requests are answered.
+
+    Raises UsageError where nobody could be told from anybody else on the network, EvalakeError where it cannot start.
+    """
+    require_reachable_by_whom(settings, host)
+    settings.check()
+    with _listening(host, port) as listener, _prefect(), _runner(settings) as runs_here:
+        from service.app import create_app
+
+        app = create_app(settings)
+        desk: Desk = app.state.desk
+        desk.sessions.read_sources()
+        config = uvicorn.Config(
+            SecurityHeaders(app),
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,  # whom to believe is for evalake.toml to say
+            ws_max_size=LARGEST_MESSAGE,
+            timeout_graceful_shutdown=5,
+            lifespan="on",
+        )
+        server = _Server(config, desk, settings.configuration.service.drain_seconds if runs_here else 0.0)
+        server.when_started = lambda: announce(_address(listener))
+        server.run(sockets=[listener])
+
+
+def require_reachable_by_whom(settings: Settings, host: str) -> None:
+    """Raise UsageError for an address that others reach, where the service has no way to tell who asks."""
+    if settings.is_open and host not in LOOPBACK:
+        raise UsageError(
+            f"--host {host} is reachable by others: set {TOKEN_VARIABLE}, or [service] trusted_proxies in evalake.toml"
+        )
+
+
+class _Server(uvicorn.Server):
+    """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk, drain_seconds: float) -> None:
+        super().__init__(config)
+        self.when_started: Callable[[], None] = lambda: None
+        self._desk, self._drain_seconds = desk, drain_seconds
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self.when_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at the first signal, end at the second."""
+        if self._desk.scorings.draining:
+            super().handle_exit(sig, frame)
+            return
+        self._desk.scorings.draining = True
+        threading.Thread(target=self._drain, args=(sig,), name="drain", daemon=True).start()
+
+    def _drain(self, sig: int) -> None:
+        deadline = time.monotonic() + self._drain_seconds
+        while time.monotonic() < deadline and self._is_scoring():
+            time.sleep(0.2)
+        super().handle_exit(sig, None)
+
+    def _is_scoring(self) -> bool:
+        try:
+            rows = self._desk.scorings.state().by_id.values()
+        except EvalakeError:
+            return False
+        return any(row["status"] == ACTIVE[1] for row in rows)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """The port, taken before anything else is started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"cannot listen on {host}, port {port}: {reason}") from error
+        yield listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _prefect() -> Iterator[None]:
+    """The Prefect server that is configured, or one beside this process."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    if configured := PREFECT_API_URL.value():
+        _wait_until(lambda: _answers(configured), f"the Prefect server at {configured} to answer", lambda: True)
+        yield
+        return
+    port = free_port()
+    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
+    url = f"http://127.0.0.1:{port}/api"
+    try:
+        _wait_until(lambda: _answers(url), "the Prefect server to start", lambda: server.is_running)
+        os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts
+        with temporary_settings({PREFECT_API_URL: url}):
+            yield
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        server.stop()
+
+
+@contextmanager
+def _runner(settings: Settings) -> Iterator[bool]:
+    """A runner of the scoring flow, unless its deployment has workers of its own; whether there is one."""
+    from service.gate import Gate
+
+    gate = Gate(settings.lake.uri, settings.configuration_file)
+    if gate.has_pool():
+        yield False
+        return
+    runner = Beside("service.runner", str(settings.configuration.service.scorings_at_once))
+    try:
+        _wait_until(lambda: gate.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
+        yield True
+    finally:
+        runner.stop()
+
+
+def _answers(url: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(f"{url.rstrip('/')}/health", timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _wait_until(true: Callable[[], bool], what: str, alive: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not true():
+        if not alive():
+            raise EvalakeError(f"waited for {what}, but its process ended: its messages are above")
+        if time.monotonic() > deadline:
+            raise EvalakeError(f"waited {START_SECONDS:g} seconds for {what}")
+        time.sleep(0.2)
