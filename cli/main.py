@@ -72,7 +72,7 @@ def _say(message: str, code: int) -> int:
 
 
 def _register() -> None:
-    from cli import evaluate, export, imports, listings, query, report, rescore, upkeep
+    from cli import evaluate, export, fit, imports, labels, listings, query, report, rescore, serve, upkeep
 
-    for module in (evaluate, imports, rescore, query, report, listings, upkeep, export):
+    for module in (evaluate, imports, rescore, labels, fit, query, report, listings, upkeep, export, serve):
         module.register(app)

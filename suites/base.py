@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -120,6 +121,44 @@ class Derived:
     items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample, model, judge, replicate, hashes
 
 
+SheetFormat = Literal["csv", "jsonl"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line of a filled-in sheet that is no label, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a filled-in sheet holds: rows of `human_labels`, what was refused, and how many lines nobody filled in."""
+
+    rows: Sequence[Mapping[str, Any]]
+    refused: Sequence[Refusal]
+    empty: int
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """How people label a suite's results: the sheet they are given, and what it says once it is filled in."""
+
+    # The run's rows of every table of the suite and of `human_labels`, how many to draw, a seed -> the sheet.
+    sheet: Callable[[Mapping[str, pl.DataFrame], int, int, SheetFormat], str]
+    # The sheet's text, its format, who filled it in, when -> the labels; SourceError where it is no sheet at all.
+    read: Callable[[str, SheetFormat, str, datetime], Labels]
+
+
+@dataclass(frozen=True)
+class Index:
+    """A suite's composite index, as far as its weights can be fitted to people's rankings."""
+
+    components: Callable[[Mapping[str, float | None]], Mapping[str, float | None]]  # a model's metrics -> its parts
+    weights: Callable[[Options], Mapping[str, float]]  # the weights in use
+
+
 @dataclass(frozen=True)
 class Suite:
     """One evaluation suite, whole."""
@@ -153,6 +192,8 @@ class Suite:
     assemble: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None
     # Metrics across rows (agreement of judges …), in the columns of `metrics.compute.measure`, with their definition.
     further_metrics: Callable[[pl.DataFrame, Options, int], pl.DataFrame] | None = None
+    labelling: Labelling | None = None  # None: people do not label its results through sheets
+    index: Index | None = None
     # What a reader of the metrics must know, from the frame they were computed from.
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
 

@@ -9,15 +9,17 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from contracts.errors import SourceError, UsageError
 from contracts.hashing import content_hash
+from contracts.human_labels import HUMAN_LABELS
+from suites.base import Labelling, Labels, Refusal, SheetFormat
+from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.panel import PREFIX
 from suites.solidity_audit.taxonomy import BONUS, CLASSIFICATIONS
 from suites.solidity_audit.truth import SUITE
@@ -34,8 +36,6 @@ SHOWN = ("vulnerability_type_claimed", "severity_claimed", "location_claimed")
 ANSWERS = ("verdict", "target_found", "classification", "rcir", "ava", "fsv", "note")
 IDENTITY = (*AUDIT[1:], "judge", "judge_hash", "finding_id", "inclusion_probability")
 SHEET = (*IDENTITY, *SHOWN, *ANSWERS, "labeller")
-
-Format = Literal["csv", "jsonl"]
 
 
 def candidates(results: pl.DataFrame, findings: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +112,7 @@ def sheet(drawn: pl.DataFrame, results: pl.DataFrame, findings: pl.DataFrame) ->
     return lines
 
 
-def write_sheet(lines: Sequence[Mapping[str, Any]], form: Format) -> str:
+def write_sheet(lines: Sequence[Mapping[str, Any]], form: SheetFormat) -> str:
     """A sheet as text. In CSV, a text that a spreadsheet would take for a formula is kept from being one by a `'`."""
     if form == "jsonl":
         return "".join(json.dumps(dict(line), ensure_ascii=False) + "\n" for line in lines)
@@ -130,24 +130,7 @@ def _harmless(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A line of a sheet that is no label, and why."""
-
-    where: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What a sheet holds: rows of `human_labels`, what was refused, and how many lines nobody has filled in."""
-
-    rows: Sequence[Mapping[str, Any]]
-    refused: Sequence[Refusal]
-    empty: int
-
-
-def read_sheet(text: str, form: Format, labeller: str, when: datetime) -> Labels:
+def read_sheet(text: str, form: SheetFormat, labeller: str, when: datetime) -> Labels:
     """Read a filled-in sheet. `labeller` says who filled in the lines that do not say so themselves.
 
     Raises SourceError where the text is no sheet at all; a bad line is refused with its number, and the rest is read.
@@ -171,7 +154,7 @@ def read_sheet(text: str, form: Format, labeller: str, when: datetime) -> Labels
     return Labels(list(rows.values()), refused, empty)
 
 
-def _lines(text: str, form: Format) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
+def _lines(text: str, form: SheetFormat) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
     """Each line with its number; in place of one that cannot be read, what is wrong with it."""
     if form == "jsonl":
         for number, raw in enumerate(text.splitlines(), start=1):
@@ -296,3 +279,11 @@ def _whole(line: Mapping[str, Any], name: str) -> int | None:
     if isinstance(value, bool) or not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 10:
         raise SourceError(f"{name} is {ascii(value)[:60]}: keep it as it was exported")
     return int(text)
+
+
+def _sheet(tables: Mapping[str, pl.DataFrame], size: int, seed: int, form: SheetFormat) -> str:
+    results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
+    return write_sheet(sheet(draw(candidates(results, findings, labels), size, seed), results, findings), form)
+
+
+LABELLING = Labelling(_sheet, read_sheet)

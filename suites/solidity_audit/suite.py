@@ -5,10 +5,12 @@ from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.conversation import converse
 from suites.solidity_audit.figures import ANSWERS, FIGURES
 from suites.solidity_audit.further import further_metrics
+from suites.solidity_audit.index import INDEX
 from suites.solidity_audit.labels import INPUTS, assemble
 from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panel import derive
+from suites.solidity_audit.people import LABELLING
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.score import SCORER_VERSION, score
 from suites.solidity_audit.sources import read_dataset
@@ -41,4 +43,11 @@ SUITE = Suite(
     assemble=assemble,
     further_metrics=further_metrics,
     warnings=warnings,
+    labelling=LABELLING,
+    index=INDEX,
+    queries=(
+        "select vulnerability_type, count(*) as samples, sum(target_found::int) as found from solidity_audit_results "
+        "where is_vulnerable group by all order by found, samples desc",
+        "select classification, count(*) as findings from solidity_audit_findings group by all order by findings desc",
+    ),
 )

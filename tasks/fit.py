@@ -1,0 +1,63 @@
+"""Fit: the weights of a suite's index to a ranking of models by people."""
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from contracts.errors import SourceError, UsageError
+from metrics.weights import Fit, fit_weights
+from storage.lake import Lake
+from storage.snapshots import find_snapshot, read_metrics
+from suites.registry import suite as find_suite
+from tasks.context import SEED
+
+
+def fit_to_ranking(lake: Lake, run_id: str | None, ranking: Path) -> Fit:
+    """Fit the index of a run's suite (of the newest snapshot without a run) to a ranking file.
+
+    Raises UsageError where the suite has no index or a ranked model was not measured, SourceError for a bad file.
+    """
+    snapshot = find_snapshot(lake, run_id=run_id)
+    suite = find_suite(snapshot["suite"])
+    if suite.index is None:
+        raise UsageError(f"{suite.name} has no index whose weights could be fitted")
+    ranks = read_ranking(ranking)
+    measured = _metrics_by_model(lake, snapshot["snapshot_id"])
+    if missing := sorted(ranks.keys() - measured.keys()):
+        raise UsageError(f"the model {missing[0]} is ranked, but the run {snapshot['run_id']} did not measure it")
+    parts = [suite.index.components(measured[model]) for model in ranks]
+    components = {name: [part[name] for part in parts] for name in parts[0]}
+    options = {**suite.options, **json.loads(snapshot["options"])}
+    return fit_weights(components, list(ranks.values()), suite.index.weights(options), SEED)
+
+
+def read_ranking(file: Path) -> dict[str, float]:
+    """People's ranking: a CSV file with the columns model and rank, 1 the best; equal ranks are no preference."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            ranks = {row["model"]: float(row["rank"]) for row in csv.DictReader(stream)}
+    except OSError as error:
+        raise SourceError(f"cannot read the ranking {file}: {error.strerror}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise SourceError(f"the ranking {file} must be CSV with the columns model and rank: {error}") from error
+    if not ranks:
+        raise SourceError(f"the ranking {file} is empty")
+    return ranks
+
+
+def _metrics_by_model(lake: Lake, snapshot_id: str) -> Mapping[str, Mapping[str, float | None]]:
+    """The metrics of slice `all` by model; of several judges, the panel's or else the first by name."""
+    by_model: dict[str, dict[str, float | None]] = {}
+    chosen: dict[str, str] = {}
+    rows = [row for row in read_metrics(lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
+    for row in rows:
+        judge = row["judge"] or ""
+        best = min(
+            chosen.setdefault(row["model"], judge), judge, key=lambda name: (not name.startswith("panel:"), name)
+        )
+        chosen[row["model"]] = best
+    for row in rows:
+        if (row["judge"] or "") == chosen[row["model"]]:
+            by_model.setdefault(row["model"], {})[row["metric"]] = row["value"]
+    return by_model

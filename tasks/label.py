@@ -1,0 +1,64 @@
+"""Label: sheets for people to fill in, drawn from a run's results, and their words back into `human_labels`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from contracts.errors import UsageError
+from contracts.hashing import content_hash
+from contracts.human_labels import HUMAN_LABELS
+from contracts.tables import RUNS
+from storage.lake import Lake
+from storage.landing import Landed
+from suites.base import Labelling, Refusal, SheetFormat, Suite
+from suites.registry import suite as find_suite
+from tasks.context import SEED
+from tasks.measure import run_results
+from tasks.publish import publish
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What an import of labels did."""
+
+    landed: Landed
+    refused: Sequence[Refusal]
+    empty: int
+
+
+def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
+    """A sheet of at most `size` results of the run that nobody has labelled, the informative ones favoured.
+
+    Raises UsageError where there is no such run, or its suite's results are not labelled by people.
+    """
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    suite = find_suite(runs["suite"][0])
+    results = run_results(lake, suite, run_id, {}).collect()
+    mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
+    tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
+    for contract in suite.details:
+        rows = lake.frame(contract)
+        if "prompt_hash" in contract.row.model_fields:
+            rows = rows.filter(pl.col("prompt_hash").is_in(mine["prompt_hash"]))
+        tables[contract.table] = rows.collect()
+    return _labelling(suite).sheet(tables, size, SEED, form)
+
+
+def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, labeller: str) -> Labelled:
+    """Land the labels of a filled-in sheet; a person's later word on the same thing takes the earlier one's place.
+
+    Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
+    """
+    labels = _labelling(find_suite(suite_name)).read(text, form, labeller, datetime.now(UTC))
+    published = publish(lake, f"labels-{content_hash(text)[:12]}", HUMAN_LABELS, list(labels.rows))
+    return Labelled(published.landed, labels.refused, labels.empty)
+
+
+def _labelling(suite: Suite) -> Labelling:
+    if suite.labelling is None:
+        raise UsageError(f"the results of {suite.name} are not labelled through sheets")
+    return suite.labelling

@@ -1,0 +1,115 @@
+"""`evalake label` and `fit-weights`: people's words go out as sheets, come back as rows, and rank models."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import evalake
+
+MODELS = ("good", "fair", "poor")
+
+
+def judged(sample: int, model: str, found: bool) -> str:
+    """One recorded audit of a vulnerable contract, whose judge did or did not see the target found."""
+    finding = {
+        "finding_id": 1,
+        "classification": "TARGET_MATCH" if found else "HALLUCINATED",
+        "matches_target": found,
+        "is_valid_concern": found,
+        "vulnerability_type_claimed": "reentrancy",
+        "severity_claimed": "high",
+        "location_claimed": "withdraw()",
+    }
+    score = {"score": 0.9} if found else None
+    target = {"found": found, "finding_id": 1 if found else None, "type_match": "exact" if found else "not_mentioned"}
+    reasoning = dict.fromkeys(("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity"), score)
+    line = {
+        "suite": "solidity_audit",
+        "sample_id": f"s{sample}",
+        "model": model,
+        "judge": "judge",
+        "prompt_type": "direct",
+        "replicate": 0,
+        "ground_truth": {
+            "is_vulnerable": True,
+            "vulnerability_type": "reentrancy",
+            "severity": "high",
+            "vulnerable_functions": ["withdraw"],
+            "vulnerable_lines": [],
+            "difficulty_tier": 1,
+        },
+        "prediction": None,
+        "judgement": {
+            "overall_verdict": {"said_vulnerable": True, "confidence_expressed": 0.9},
+            "findings": [finding],
+            "target_assessment": {**target, **reasoning},
+        },
+        "judge_error": None,
+    }
+    return json.dumps(line)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three models on ten audits: the first finds nine targets, the second six, the third two."""
+    place = tmp_path_factory.mktemp("people")
+    lines = [judged(n, model, n < found) for model, found in zip(MODELS, (9, 6, 2), strict=True) for n in range(10)]
+    (place / "audits.jsonl").write_text("\n".join(lines))
+    done = evalake("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=place)
+    assert done.returncode == 0, done.stderr
+    (place / "run").write_text(json.loads(done.stdout)["run_id"])
+    return place
+
+
+def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
+    run = (folder / "run").read_text()
+    done = evalake("label", "export", run, "--size", "4", "--out", "sheet.csv", folder=folder)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((folder / "sheet.csv").read_text().splitlines()))
+    audits = [row for row in rows if not row["finding_id"]]
+    assert len(audits) == 4
+    audits[0].update(verdict="vulnerable", target_found="yes", labeller="ada")
+    audits[1].update(target_found="perhaps")
+    with (folder / "filled.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    done = evalake("label", "import", "filled.csv", "--suite", "solidity_audit", folder=folder)
+    assert done.returncode == 1
+    assert "1 labels landed" in done.stdout
+    assert "1 refused" in done.stdout
+    assert "perhaps" in done.stderr
+    found = evalake("sql", "select labeller, target_found from human_labels", "--format", "json", folder=folder)
+    assert json.loads(found.stdout) == [{"labeller": "ada", "target_found": True}]
+
+
+def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(folder: Path) -> None:
+    (folder / "ranking.csv").write_text("model,rank\ngood,1\nfair,2\npoor,3\n")
+    fit = json.loads(evalake("fit-weights", "ranking.csv", "--json", folder=folder).stdout)
+    assert (fit["agreeing"], fit["pairs"]) == (3, 3)
+    assert sum(fit["weights"].values()) == pytest.approx(1.0)
+    assert fit["support"]
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "named"),
+    [
+        ("model,rank\nunknown,1\ngood,2\nfair,3\n", 2, "unknown"),
+        ("name,place\ngood,1\n", 1, "columns"),
+        ("", 1, "empty"),
+    ],
+)
+def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: str) -> None:
+    (folder / "bad.csv").write_text(content)
+    done = evalake("fit-weights", "bad.csv", folder=folder)
+    assert done.returncode == code
+    assert named in done.stderr
+
+
+def test_suites_without_sheets_say_so(folder: Path) -> None:
+    (folder / "empty.csv").write_text("a,b\n")
+    done = evalake("label", "import", "empty.csv", "--suite", "command_guard", folder=folder)
+    assert done.returncode == 2
+    assert "not labelled" in done.stderr
