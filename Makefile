@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 
-.PHONY: run setup test lint bench clean
+.PHONY: run setup test lint bench deploy clean
 
 run: setup
 	$(BIN)/evalake run solidity_audit
@@ -32,6 +32,10 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# To the Prefect server that PREFECT_API_URL names; docs/operations.md has the way from nothing to a scheduled run.
+deploy: setup
+	$(BIN)/python deploy/deploy.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,37 @@
+"""Maintain: the upkeep of every table of a lake, with a table in the Prefect UI of what it did."""
+
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from pydantic import Field
+
+from flows.evaluate import DEFAULT_LAKE
+from storage.lake import Lake
+from storage.upkeep import maintain as maintain_lake
+from suites.registry import all_contracts
+from tasks.logs import redact_logs
+
+ARTIFACT = "maintenance"
+
+
+@flow(name="maintain", persist_result=False)
+def maintain(
+    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
+    dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
+) -> int:
+    """Compact, checkpoint and vacuum every table that exists; returns how many there are.
+
+    Versions pinned by snapshots stay readable. Raises LakeError where a table needs help; the others are maintained.
+    """
+    redact_logs()
+    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    done = maintain_lake(where, all_contracts(), dry_run=dry_run)
+    create_table_artifact(
+        [asdict(table) for table in done],
+        key=ARTIFACT,
+        description=f"Upkeep of {where.uri}{' (dry run: nothing was changed)' if dry_run else ''}",
+    )
+    return len(done)

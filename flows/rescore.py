@@ -1,0 +1,40 @@
+"""Rescore: derive a run's rows and snapshot again from the ledger, with the new metrics in the Prefect UI."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from pydantic import Field
+
+from contracts.configuration import read_configuration
+from flows.evaluate import DEFAULT_LAKE
+from storage.lake import Lake
+from tasks.logs import redact_logs
+from tasks.rescore import rescore as rescore_run
+
+
+@flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
+def rescore(
+    run_id: Annotated[str, Field(description="The run, as `evalake runs` lists it")],
+    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
+    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+) -> str:
+    """Derive the rows and the snapshot of a run again, by the rules as they are now; returns the snapshot's id.
+
+    No model is called. Raises UsageError where there is no such run, LakeError where the ledger answers none of it.
+    """
+    redact_logs()
+    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    done = rescore_run(where, run_id, read_configuration(Path(configuration_file) if configuration_file else None))
+    landed = done.published.landed
+    counts = {
+        "items": done.items,
+        "unanswered": done.unanswered,
+        "landed": landed.inserted + landed.replaced,
+        "already_present": landed.already_present,
+        "quarantined": done.published.quarantined,
+    }
+    create_table_artifact([counts], key=f"rescore-{run_id.lower()}", description=f"Snapshot {done.snapshot_id}")
+    return done.snapshot_id
