@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
@@ -24,6 +24,9 @@ from storage.lake import Lake
 COMPACT_EVERY = 64  # commits between two compactions by a writer
 COMPACT_TARGET = 32 * 2**20  # bytes; files larger than this are left alone, which bounds what a compaction rewrites
 KEY = ["prompt_hash", "replicate"]
+
+_HASH = pl.col("prompt_hash").hash().alias("hash")
+_NO_KEYS = {"hash": pl.UInt64, "replicate": pl.Int32, "file": pl.String}
 
 Row = dict[str, Any]
 Key = tuple[str, int]  # prompt hash, replicate
@@ -76,41 +79,38 @@ def replies(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class LedgerIndex:
-    """Which keys the ledger held at one version, and in which of its files: sixteen bytes a row in memory.
+    """Which keys the ledger held at one version, and in which of its files: twelve bytes a row in memory.
 
-    `heads` (uint64, sorted) are the first sixteen digits of the prompt hashes, `replicates` and `files` stand beside
-    them. Two hashes that share a head may be taken for each other here, never in `fetch`, which compares them whole.
+    `marks` (uint64, sorted) hold the number of a row in their low bits, as many as `row_bits` has, and in the others
+    those of a hash of its prompt hash, the same within one process. Two prompt hashes that share them may be taken for
+    each other here, never in `fetch`, which compares them whole. `replicates` are by row number, `ends` by file.
     """
 
     lake: Lake
     files: tuple[str, ...]
-    heads: np.ndarray[Any, np.dtype[np.uint64]]
+    ends: np.ndarray[Any, np.dtype[np.int64]]  # the number of the first row after each file
     replicates: np.ndarray[Any, np.dtype[np.int32]]
-    file_of: np.ndarray[Any, np.dtype[np.int32]]
+    marks: np.ndarray[Any, np.dtype[np.uint64]]
+    row_bits: np.uint64
 
     @classmethod
     def read(cls, lake: Lake) -> "LedgerIndex":
         """One scan of the key columns of the newest version."""
-        table = lake.ensure(CALLS)
-        files = tuple(_file_uris(table))
-        if not files:
-            empty = np.empty(0)
-            return cls(lake, (), empty.astype(np.uint64), empty.astype(np.int32), empty.astype(np.int32))
-        keys = (
-            _scan(lake, files)
-            .select(_head().alias("head"), pl.col("replicate").cast(pl.Int32), pl.col("file"))
-            .collect()
-        )
-        place = pl.DataFrame({"file": files, "number": np.arange(len(files), dtype=np.int32)})
-        keys = keys.join(place, on="file", how="left").sort("head")
-        return cls(lake, files, keys["head"].to_numpy(), keys["replicate"].to_numpy(), keys["number"].to_numpy())
+        files = lake.ensure(CALLS).file_uris()
+        columns = _HASH, pl.col("replicate").cast(pl.Int32), pl.col("file")
+        keys = _scan(lake, files).select(columns).collect() if files else pl.DataFrame(schema=_NO_KEYS)
+        runs = keys["file"].rle().struct  # the rows come file by file
+        row_bits = np.uint64((1 << keys.height.bit_length()) - 1)
+        marks = np.sort((keys["hash"].to_numpy() & ~row_bits) | np.arange(keys.height, dtype=np.uint64))
+        ends = np.cumsum(runs.field("len").to_numpy(), dtype=np.int64)
+        return cls(lake, tuple(runs.field("value")), ends, keys["replicate"].to_numpy(), marks, row_bits)
 
     def fetch(self, keys: Sequence[Key]) -> dict[Key, Row]:
         """The replies to `keys` as rows of CALLS without their requests; keys without a reply are left out."""
         places = self._places(keys)
         if not places.size:
             return {}
-        files = [self.files[number] for number in np.unique(self.file_of[places])]
+        files = [self.files[number] for number in np.unique(np.searchsorted(self.ends, places, "right"))]
         hashes = pl.Series([prompt_hash for prompt_hash, _ in keys]).unique().implode()
         found = replies(_scan(self.lake, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", "file"))
         wanted = set(keys)
@@ -125,30 +125,21 @@ class LedgerIndex:
         return bool(self._places(keys).size)
 
     def _places(self, keys: Sequence[Key]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The rows of the index at which the keys' heads and replicates stand."""
+        """The numbers of the rows that may have the keys."""
         wanted = pl.DataFrame(keys, schema={"prompt_hash": pl.String, "replicate": pl.Int32}, orient="row")
-        heads = wanted.select(_head()).to_series().to_numpy()
-        low, high = np.searchsorted(self.heads, heads, "left"), np.searchsorted(self.heads, heads, "right")
-        counts = high - low
-        starts = np.repeat(low - np.concatenate(([0], np.cumsum(counts)[:-1])), counts) if len(keys) else low
-        places = np.arange(counts.sum()) + starts
-        kept = places[self.replicates[places] == np.repeat(wanted["replicate"].to_numpy(), counts)]
-        return np.asarray(kept, dtype=np.int64)
+        hashes = wanted.select(_HASH).to_series().to_numpy()
+        low = np.searchsorted(self.marks, hashes & ~self.row_bits, "left")
+        counts = np.searchsorted(self.marks, hashes | self.row_bits, "right") - low
+        starts = np.repeat(low - np.cumsum(counts) + counts, counts)
+        places = (self.marks[starts + np.arange(counts.sum())] & self.row_bits).astype(np.int64)
+        kept = self.replicates[places] == np.repeat(wanted["replicate"].to_numpy(), counts)
+        return np.asarray(places[kept], dtype=np.int64)
 
 
 @lru_cache(maxsize=4)
 def shared_index(uri: str, options: tuple[tuple[str, str], ...], version: int) -> LedgerIndex:
     """The index that all batches of a process share; `version` names the state of the ledger it was read for."""
     return LedgerIndex.read(Lake(uri, dict(options)))
-
-
-def _head() -> pl.Expr:
-    digits = pl.col("prompt_hash").str.slice(0, 16).str.decode("hex")
-    return digits.bin.reinterpret(dtype=pl.UInt64, endianness="big")
-
-
-def _file_uris(table: DeltaTable) -> list[str]:
-    return sorted(table.file_uris())
 
 
 def _scan(lake: Lake, files: Sequence[str]) -> pl.LazyFrame:

@@ -74,8 +74,8 @@ def test_the_index_finds_exactly_what_a_dictionary_would(tmp_path_factory, keys,
     assert {key: row["response"] for key, row in found.items()} == expected
 
 
-def test_the_index_takes_sixteen_bytes_a_row(lake: Lake) -> None:
+def test_the_index_takes_twelve_bytes_a_row(lake: Lake) -> None:
     ledger.append(lake, [call(n) for n in range(1000)])
     index = LedgerIndex.read(lake)
-    assert sum(array.nbytes for array in (index.heads, index.replicates, index.file_of)) == 16 * 1000
-    assert pl.Series(index.heads).is_sorted()
+    assert sum(array.nbytes for array in (index.marks, index.replicates)) == 12 * 1000
+    assert pl.Series(index.marks).is_sorted()
