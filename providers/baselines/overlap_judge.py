@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from providers.baselines.solidity_code import blank, functions
@@ -15,10 +16,11 @@ from providers.fence import fenced
 
 LONGEST_AUDIT = 200_000  # characters
 MOST_FINDINGS = 100
+MOST_PARTS = 2_000  # paragraphs and list items
 NEAR = 3  # lines
 
 _FAMILIES: tuple[tuple[str, ...], ...] = (
-    ("reentrancy", "re-entrancy", "reentrant", "reenter", "re-enter", "checks-effects", "callback before"),
+    ("reentrancy", "re-entran", "reentrant", "reenter", "re-enter", "checks-effects", "callback before"),
     ("integer_overflow", "overflow", "underflow", "arithmetic", "wraparound", "wrap around", "truncat"),
     ("access_control", "access control", "authoriz", "authoris", "unprotected", "privilege", "missing modifier"),
     ("tx_origin_authentication", "tx.origin", "tx origin", "phishing"),
@@ -86,8 +88,8 @@ def _findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
     if isinstance(listed, list):
         return [_from_json(each) for each in listed[:MOST_FINDINGS]], stated
     parts = [part.strip() for part in _PARAGRAPH.split(audit) if part.strip()]
-    told = [Told(part, None, None, None, frozenset(_lines(part))) for part in parts if _families(part)]
-    return [each for each in told if not _SAFE.search(each.words)][:MOST_FINDINGS], {}
+    naming = (part for part in parts[:MOST_PARTS] if _families(part) and not _SAFE.search(part))
+    return [Told(part, None, None, None, frozenset(_lines(part))) for part in islice(naming, MOST_FINDINGS)], {}
 
 
 def _json_object(audit: str) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ _SPOT_PRICE = re.compile(
 )
 _BALANCE_VOTE = re.compile(r"\.balanceOf ?\( ?msg\.sender ?\)")
 _LOW_CALL_STATEMENT = re.compile(
-    r"(?:^|[;{}])\s?[\w.\[\]()]{1,200}\.(?:send|call|callcode|delegatecall) ?"
+    r"(?:^|[;{}])\s?(?:(?:payable|address)\(){0,2}[\w.\[\]]{1,120}\){0,2}\.(?:send|call|callcode|delegatecall) ?"
     r"(?:\{[^{}]{0,300}\})? ?(?:\.value\([^()]{0,300}\))? ?\("
 )
 _TOKEN_STATEMENT = re.compile(

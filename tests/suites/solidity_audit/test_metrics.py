@@ -1,0 +1,312 @@
+"""Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator, and what is said of it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from contracts.arrow import conform
+from contracts.audit import audit
+from contracts.errors import ConfigurationError
+from contracts.hashing import content_hash
+from contracts.human_labels import HUMAN_LABELS
+from metrics.definition import definition_hash
+from suites.solidity_audit.contract import RESULTS
+from suites.solidity_audit.further import further_metrics
+from suites.solidity_audit.metrics import SLICES, metrics
+from suites.solidity_audit.options import COMPONENTS, DEFAULTS
+from suites.solidity_audit.panel import derive
+from suites.solidity_audit.recorded import read_recorded
+from suites.solidity_audit.suite import SUITE
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS
+from suites.solidity_audit.truth import GroundTruth
+from suites.solidity_audit.warnings import warnings
+from tests.suites.solidity_audit.support import (
+    SAFE,
+    TRUTH,
+    finding,
+    frame_of,
+    judgement,
+    landed,
+    line,
+    rows_of,
+    target,
+    values_of,
+)
+
+
+def found(share: float = 1.0, extra: int = 0, **more: Any) -> dict[str, Any]:
+    """A judgement of an audit that found the target, with some hallucinations beside it."""
+    wrong = [finding(number + 2, "HALLUCINATED") for number in range(extra)]
+    return judgement([finding(1), *wrong], target(share=share), **more)
+
+
+def missed(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return judgement(findings, target(found=False), **more)
+
+
+def value(frame: pl.DataFrame, name: str, **options: Any) -> Any:
+    return values_of(frame, **options)[name]["value"]
+
+
+def test_every_metric_has_every_slice_and_a_definition() -> None:
+    declared = metrics(DEFAULTS)
+    assert len({metric.name for metric in declared}) == len(declared) >= 60
+    assert all(set(SLICES) <= set(metric.slices) for metric in declared)
+    assert {metric.tier for metric in declared} == {None, 1, 2, 3, 4, 5, 6, 7}
+    changed = {**DEFAULTS, "sui_weights": dict.fromkeys(COMPONENTS, 1.0)}
+    assert definition_hash(declared) != definition_hash(metrics(changed))
+    assert {*SUITE.headline} <= {metric.name for metric in declared}
+
+
+def test_one_weak_factor_does_not_collapse_the_geometric_score() -> None:
+    """90 % of targets found, reasoning of 0.9, half of the findings invalid."""
+    lines = [line(n, judged=found(0.9, extra=1)) for n in range(9)]
+    lines.append(line(9, judged=missed(finding(1, "BONUS_VALID"), finding(2, "HALLUCINATED"))))
+    frame = frame_of(lines)
+    assert value(frame, "true_understanding_score") == pytest.approx(0.9 * 0.9 * 0.5)
+    assert value(frame, "true_understanding_geometric") == pytest.approx((0.9 * 0.9 * 0.5) ** (1 / 3))
+    assert value(frame, "true_understanding_geometric") > 0.7
+
+
+def test_a_partial_match_earns_half() -> None:
+    partial = missed(finding(1, "PARTIAL_MATCH"), finding(2, "DESIGN_CHOICE"))
+    values = values_of(frame_of([line(0, judged=found()), line(1, judged=partial), line(2, judged=missed())]))
+    assert values["target_credit"]["value"] == pytest.approx(0.5)
+    assert values["target_detection_rate"]["value"] == pytest.approx(1 / 3)
+    assert values["finding_precision_weighted"]["value"] == pytest.approx(1.5 / 3)
+    assert values["finding_precision"]["value"] == pytest.approx(2 / 3)
+
+
+def test_a_critical_target_weighs_more_than_a_low_one() -> None:
+    critical, low, odd = (TRUTH.model_copy(update={"severity": s}) for s in ("critical", "low", "catastrophic"))
+    frame = frame_of([line(0, critical, found()), line(1, low, missed()), line(2, odd, missed())])
+    row = values_of(frame)["target_detection_rate_severity_weighted"]
+    assert row["value"] == pytest.approx(3 / 3.5)
+    assert row["n"] == 2, "an unknown severity leaves the metric"
+
+
+def test_adaptive_bins_see_what_equal_bins_hide() -> None:
+    """Confidences of 0.91 and 0.99 share one of ten equal bins; one is always wrong, the other always right."""
+    lines = [line(n, judged=found(confidence=0.99)) for n in range(50)]
+    lines += [line(50 + n, judged=missed(said=False, confidence=0.91)) for n in range(50)]
+    values = values_of(frame_of(lines))
+    assert values["ece"]["value"] == pytest.approx(0.45)
+    assert values["ece_adaptive"]["value"] == pytest.approx((0.01 + 0.91) / 2)
+
+
+def test_a_confidence_of_zero_is_in_the_first_bin() -> None:
+    values = values_of(frame_of([line(0, judged=found(confidence=0.0)), line(1, judged=found(confidence=0.05))]))
+    assert values["ece"]["n"] == 2
+    assert values["ece"]["value"] == pytest.approx(0.975)
+
+
+@pytest.mark.parametrize(
+    ("location", "function", "hit", "iou"),
+    [
+        ("withdraw() lines 8-10", True, True, 2 / 3),
+        ("Box.withdraw", True, False, 0.0),
+        ("lines 13-15", False, True, 0.0),
+        ("lines 15-16", False, False, 0.0),
+        ("deposit(), L8", False, True, 1 / 2),
+        (None, False, False, 0.0),
+    ],
+)
+def test_locations_are_compared_by_function_and_line(location: Any, function: bool, hit: bool, iou: float) -> None:
+    judged = judgement([finding(location_claimed=location)], target())
+    values = values_of(frame_of([line(0, judged=judged)]))
+    assert values["location_function_rate"]["value"] == float(function)
+    assert values["location_line_hit_rate"]["value"] == float(hit)
+    assert values["location_line_iou"]["value"] == pytest.approx(iou)
+
+
+def test_a_location_five_lines_off_is_no_hit_and_one_three_lines_off_is() -> None:
+    single = TRUTH.model_copy(update={"vulnerable_lines": [20]})
+    for lines_off, hit in ((5, 0.0), (4, 0.0), (3, 1.0), (-3, 1.0)):
+        judged = judgement([finding(location_claimed=f"line {20 + lines_off}")], target())
+        assert value(frame_of([line(0, single, judged)]), "location_line_hit_rate") == hit
+
+
+def test_without_known_lines_or_functions_location_is_undefined() -> None:
+    bare = TRUTH.model_copy(update={"vulnerable_lines": [], "vulnerable_functions": []})
+    values = values_of(frame_of([line(0, bare, found())]))
+    for name in ("location_function_rate", "location_line_hit_rate", "location_line_iou"):
+        assert (values[name]["value"], values[name]["n"]) == (None, 0)
+
+
+def label(frame: pl.DataFrame, classification: str, number: int = 2, who: str = "ann") -> dict[str, Any]:
+    """A person's class for a finding of the first row."""
+    row = frame.row(0, named=True)
+    shared = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_hash", "replicate")}
+    empty = dict.fromkeys(HUMAN_LABELS.column)
+    return (
+        empty
+        | shared
+        | {
+            **{"label_id": content_hash([number, who]), "suite": "solidity_audit", "judge": row["judge"]},
+            **{"judge_hash": row["judge_hash"], "finding_id": number, "classification": classification},
+            **{"labeller": who, "labelled_at": datetime(2025, 1, 1, tzinfo=UTC)},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([], (1 + 0.5) / 2),
+        ([("BONUS_VALID", "ann")], (1 + 1) / 2),
+        ([("HALLUCINATED", "ann")], 1 / 2),
+        ([("BONUS_VALID", "ann"), ("INFORMATIONAL", "bob")], (1 + 0.5) / 2),
+    ],
+)
+def test_people_confirm_or_reject_a_bonus(labels: list[tuple[str, str]], expected: float) -> None:
+    lines = [line(0, judged=judgement([finding(1), finding(2, "BONUS_VALID")], target()))]
+    results, _ = rows_of(lines)
+    people = conform([label(results, classification, who=who) for classification, who in labels], HUMAN_LABELS)
+    assert value(frame_of(lines, people), "finding_precision_weighted") == pytest.approx(expected)
+
+
+def test_judge_errors_leave_every_denominator_but_their_own() -> None:
+    good = [line(0, judged=found()), line(1, judged=missed(said=False)), line(2, SAFE, judgement(said=False))]
+    alone = values_of(frame_of(good))
+    beside = values_of(frame_of([*good, line(3), line(4, SAFE)]))
+    assert beside.pop("judge_error_rate")["value"] == pytest.approx(2 / 5)
+    assert alone.pop("judge_error_rate")["value"] == 0.0
+    spent = {"cost_usd_total", "input_tokens", "output_tokens"}
+    assert {k: (r["value"], r["n"]) for k, r in beside.items() if k not in spent} == {
+        k: (r["value"], r["n"]) for k, r in alone.items() if k not in spent
+    }
+
+
+def test_all_judgements_failed_leaves_nothing_to_say() -> None:
+    values = values_of(frame_of([line(0), line(1, SAFE)]))
+    defined = {name for name, row in values.items() if row["value"] is not None}
+    assert defined == {"judge_error_rate"}
+    assert all(
+        row["n"] == 0
+        for name, row in values.items()
+        if name not in defined and "_usd" not in name and "tok" not in name
+    )
+
+
+def test_lucky_guesses_are_right_for_the_wrong_reason() -> None:
+    lines = [line(0, judged=found()), line(1, judged=missed()), line(2, judged=missed(said=False))]
+    values = values_of(frame_of(lines))
+    assert values["lucky_guess_rate"]["value"] == pytest.approx(1 / 2)
+    assert values["lucky_guess_count"]["value"] == 1
+    assert values["lucky_guess_indicator"]["value"] == pytest.approx(2 / 3 - 1 / 3)
+
+
+def test_no_verdict_is_a_wrong_verdict() -> None:
+    values = values_of(frame_of([line(0, judged=missed(said=None)), line(1, SAFE, judgement(said=None))]))
+    assert [values[name]["value"] for name in ("tp", "tn", "fp", "fn")] == [0, 0, 1, 1]
+
+
+def test_reasoning_counts_zero_where_no_target_was_found_and_is_undefined_without_targets() -> None:
+    assert value(frame_of([line(0, judged=missed(finding(1, "BONUS_VALID")))]), "true_understanding_score") == 0.0
+    assert value(frame_of([line(0, SAFE, judgement(said=False))]), "true_understanding_score") is None
+
+
+def test_scores_count_only_where_the_target_was_found() -> None:
+    given = {"score": 0.8}
+    judged = judgement([], target(found=False, root_cause_identification=given))
+    row = values_of(frame_of([line(0, judged=judged), line(1, judged=found(0.5))]))["mean_rcir"]
+    assert (row["value"], row["n"]) == (0.5, 1)
+
+
+def test_invalid_findings_cost_by_class() -> None:
+    classes = CLASSIFICATIONS[3:]
+    findings = [finding(number, name) for number, name in enumerate(classes)]
+    values = values_of(frame_of([line(0, SAFE, judgement(findings)), line(1, SAFE, judgement(said=False))]))
+    assert values["invalid_cost"]["value"] == pytest.approx((1 + 1 + 0.5 + 0.5 + 1 + 0.25) / 2)
+    assert values["over_flagging_score"]["value"] == 3.0
+    shares = [values[f"{name.lower()}_share"]["value"] for name in CLASSIFICATIONS]
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def test_an_undefined_component_leaves_sui_and_its_weight_is_shared_out() -> None:
+    """Only safe contracts, none flagged, nothing found: of the five, calibration alone is defined."""
+    frame = frame_of([line(0, SAFE, judgement(said=False, confidence=0.9))])
+    assert value(frame, "sui") == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("unstated", "expected"), [(0.5, 0.95), ("left_out", 1.0), (0.0, 0.9)])
+def test_calibration_in_sui_where_no_confidence_was_stated(unstated: Any, expected: float) -> None:
+    frame = frame_of([line(0, judged=found(confidence=None))])
+    options = {**DEFAULTS, "sui_calibration_unstated": unstated}
+    assert value(frame, "sui", options=options) == pytest.approx(expected)
+    assert any("stated no confidence" in each for each in warnings(frame))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"sui_weights": {"f2": 1.0}},
+        {"sui_weights": dict.fromkeys(COMPONENTS, 0.0)},
+        {"sui_weights": dict.fromkeys(COMPONENTS, -1.0)},
+        {"sui_weights": dict.fromkeys(COMPONENTS, "a")},
+        {"sui_weights": None},
+        {"sui_calibration_unstated": 2},
+        {"sui_calibration_unstated": "half"},
+    ],
+)
+def test_weights_that_cannot_be_are_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="solidity_audit"):
+        metrics({**DEFAULTS, **broken})
+
+
+def test_fewer_than_five_weight_sets_are_refused() -> None:
+    few = {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}
+    frame = frame_of([line(0, judged=found())])
+    with pytest.raises(ConfigurationError, match="at least 5"):
+        further_metrics(frame, {**DEFAULTS, "sui_weight_sets": few}, 1)
+
+
+def stability(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    rows = further_metrics(frame_of(lines), DEFAULTS, 1).filter(pl.col("metric") == "sui_rank_stability")
+    return {row["model"]: (row["value"], row["n"]) for row in rows.iter_rows(named=True)}
+
+
+def test_a_ranking_that_every_weight_set_agrees_on_is_stable() -> None:
+    lines = [line(n, judged=found(0.9), model="best") for n in range(4)]
+    lines += [
+        line(n, judged=found(0.5, extra=1) if n % 2 else missed(finding(1, "HALLUCINATED")), model="mid")
+        for n in range(4)
+    ]
+    lines += [line(n, judged=missed(finding(1, "HALLUCINATED"), said=False), model="worst") for n in range(4)]
+    assert stability(lines) == {name: (pytest.approx(1.0), 3) for name in ("best", "mid", "worst")}
+
+
+def test_a_ranking_that_depends_on_the_weights_is_not() -> None:
+    lines = [line(n, judged=found(0.1, extra=5), model="finder") for n in range(4)]
+    lines += [
+        line(n, judged=missed(finding(1, "BONUS_VALID"), said=False, confidence=0.0), model="precise") for n in range(4)
+    ]
+    measured = stability(lines)
+    assert measured["finder"] == (pytest.approx(-1.0), 2)
+
+
+def test_one_model_has_no_ranking() -> None:
+    assert stability([line(0, judged=found())]) == {"subject": (None, 1)}
+
+
+def test_self_judging_and_a_single_judge_are_said_loudly() -> None:
+    said = warnings(frame_of([line(0, judged=found(), judge="subject"), line(1)]))
+    assert any("self-judging: subject" in each for each in said)
+    assert any("panel of one judge: all judgements are judge's" in each for each in warnings(frame_of([line(1)])))
+    assert not any("panel of one" in each for each in said)
+
+
+def test_types_and_severities_are_spelled_one_way() -> None:
+    spelled = GroundTruth(is_vulnerable=True, vulnerability_type="Weak Randomness ", severity="HIGH")
+    sample = read_recorded(line(0, spelled, missed())).item.sample
+    assert (sample.category, sample.severity) == ("weak_randomness", "high")
+
+
+def test_derived_rows_keep_the_contract_of_the_results() -> None:
+    judged = [found(), missed(said=False), None]
+    lines = [line(0, judged=each, judge=f"j{n}") for n, each in enumerate(judged)]
+    results, _ = rows_of(lines)
+    derived = derive(results)
+    assert audit(landed(derived.rows[RESULTS.table]), RESULTS).bad.is_empty()

@@ -1,0 +1,188 @@
+"""People: informative samples with known chances, sheets that come back as labels, judges corrected by them."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.arrow import conform
+from contracts.audit import audit
+from contracts.errors import SourceError, UsageError
+from contracts.human_labels import HUMAN_LABELS
+from suites.solidity_audit.further import further_metrics
+from suites.solidity_audit.options import DEFAULTS
+from suites.solidity_audit.people import candidates, draw, inclusion, read_sheet, sheet, write_sheet
+from tests.suites.solidity_audit.support import SAFE, finding, frame_of, judgement, line, rows_of, target
+
+WHEN = datetime(2025, 5, 1, tzinfo=UTC)
+NOBODY = conform([], HUMAN_LABELS)
+
+FOUND = judgement([finding(location_claimed="=HYPERLINK(evil)")], target())
+MISSED = judgement([], target(found=False), said=False, confidence=0.5)
+
+
+def lines_of_run() -> list[dict[str, Any]]:
+    """Five audits by two judges: the judges differ on s1, s2 is confidently wrong, s3 has a bonus."""
+    told: list[tuple[int, Any, Any]] = [
+        (0, FOUND, FOUND),
+        (1, FOUND, MISSED),
+        (2, judgement([], target(found=False), said=False, confidence=0.95), MISSED),
+        (3, judgement([finding(), finding(2, "BONUS_VALID")], target()), FOUND),
+        (4, None, None),
+    ]
+    return [line(n, judged=each, judge=judge) for n, a, b in told for judge, each in (("a", a), ("b", b))]
+
+
+def test_audits_worth_a_look_weigh_more() -> None:
+    results, findings = rows_of(lines_of_run())
+    weights = dict(candidates(results, findings, NOBODY).select("sample_id", "weight").iter_rows())
+    assert weights == {"s0": 1.0, "s1": 5.0, "s2": 4.0, "s3": 3.0}
+
+
+def test_a_labelled_audit_is_not_drawn_again() -> None:
+    results, findings = rows_of(lines_of_run())
+    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings), "jsonl")
+    filled = [json.loads(each) | {"target_found": "yes"} for each in text.splitlines()]
+    labels = read_sheet("\n".join(map(json.dumps, filled)), "jsonl", "ann", WHEN)
+    assert candidates(results, findings, conform(labels.rows, HUMAN_LABELS)).is_empty()
+
+
+@given(
+    st.lists(st.floats(1, 20), min_size=1, max_size=60),
+    st.integers(1, 80),
+)
+def test_chances_sum_to_the_size_and_never_exceed_one(weights: list[float], size: int) -> None:
+    chance = inclusion(np.array(weights), size)
+    assert chance.sum() == pytest.approx(min(size, len(weights)))
+    assert ((chance > 0) & (chance <= 1 + 1e-12)).all()
+    order = np.argsort(weights)
+    assert (np.diff(chance[order]) >= -1e-12).all()
+
+
+def test_each_audit_is_drawn_as_often_as_its_chance_says() -> None:
+    frame = pl.DataFrame({"n": range(12), "weight": [1.0] * 8 + [5.0] * 4})
+    times, draws = np.zeros(12), 3000
+    for seed in range(draws):
+        drawn = draw(frame, 4, seed)
+        assert drawn.height == 4
+        times[drawn["n"].to_numpy()] += 1
+    expected = draw(frame, 4, 0).select("n", "inclusion_probability")
+    for number, chance in expected.iter_rows():
+        assert times[number] / draws == pytest.approx(chance, abs=0.04)
+    assert draw(frame, 4, 5).equals(draw(frame, 4, 5))
+
+
+def test_a_sample_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="1 or more"):
+        draw(pl.DataFrame({"weight": [1.0]}), 0, 1)
+    assert draw(pl.DataFrame({"weight": []}, schema={"weight": pl.Float64}), 3, 1).is_empty()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_filled_sheet_comes_back_as_labels(form: Any) -> None:
+    results, findings = rows_of(lines_of_run())
+    lines = sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings)
+    assert not any("classification" in each and each["classification"] for each in lines), "people are not led"
+    for each in lines:
+        if each["finding_id"] is None:
+            each |= {"verdict": "Vulnerable", "target_found": "yes", "rcir": "0,5"}
+        else:
+            each |= {"classification": "bonus_valid", "note": "-1 is wrong", "labeller": "bob"}
+    labels = read_sheet(write_sheet(lines, form), form, "ann", WHEN)
+    assert labels.refused == []
+    assert audit(conform(labels.rows, HUMAN_LABELS), HUMAN_LABELS).bad.is_empty()
+    assert {(row["labeller"], row["classification"], row["target_found"]) for row in labels.rows} == {
+        ("ann", None, True),
+        ("bob", "BONUS_VALID", None),
+    }
+    assert {row["root_cause_score"] for row in labels.rows} == {0.5, None}
+    assert {row["note"] for row in labels.rows} == {None, "-1 is wrong"}
+    assert all(row["inclusion_probability"] == 1.0 for row in labels.rows)
+
+
+def test_a_sheet_runs_nothing_in_a_spreadsheet() -> None:
+    results, findings = rows_of(lines_of_run())
+    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings), "csv")
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert "'=HYPERLINK(evil)" in cells
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"verdict": "maybe"}, "vulnerable, safe"),
+        ({"target_found": "dunno"}, "yes or no"),
+        ({"classification": "NICE", "finding_id": 1}, "TARGET_MATCH"),
+        ({"classification": "BONUS_VALID"}, "finding_id"),
+        ({"rcir": "1.5"}, "0 to 1"),
+        ({"rcir": "nan"}, "0 to 1"),
+        ({"target_found": "yes", "prompt_hash": ""}, "prompt_hash"),
+        ({"target_found": "yes", "replicate": "x"}, "replicate"),
+    ],
+)
+def test_a_bad_line_is_refused_and_the_others_are_read(change: dict[str, Any], named: str) -> None:
+    good = {"sample_id": "s", "sample_hash": "a" * 64, "prompt_hash": "b" * 64, "model": "m", "target_found": True}
+    bad = {name: value for name, value in good.items() if name != "target_found"} | change
+    text = "\n".join(map(json.dumps, [good, bad, {**good, "target_found": None}])) + "\nnot json\n[]\n"
+    labels = read_sheet(text, "jsonl", "ann", WHEN)
+    assert len(labels.rows) == 1
+    assert labels.empty == 1
+    assert named in labels.refused[0].reason
+    assert [refusal.where for refusal in labels.refused] == ["line 2", "line 4", "line 5"]
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", 'prompt_hash,sample_hash,model\n"unfinished'])
+def test_what_is_no_sheet_is_refused(text: str) -> None:
+    with pytest.raises(SourceError):
+        read_sheet(text, "csv", "ann", WHEN)
+
+
+def people_say(frame: pl.DataFrame, answers: dict[str, bool], chance: float | None = 0.5) -> pl.DataFrame:
+    """Labels on target found of every audit, by sample."""
+    rows = []
+    for row in frame.unique("sample_id", maintain_order=True).iter_rows(named=True):
+        if row["sample_id"] in answers:
+            identity = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_hash", "replicate")}
+            told = identity | {"target_found": answers[row["sample_id"]], "inclusion_probability": chance}
+            rows.append(json.dumps(told))
+    return conform(read_sheet("\n".join(rows), "jsonl", "ann", WHEN).rows, HUMAN_LABELS)
+
+
+def test_judges_are_held_against_people_and_corrected_by_them() -> None:
+    """The judge finds every target; people say that it is wrong about every fourth."""
+    lines = [line(n, judged=FOUND) for n in range(80)] + [line(80 + n, SAFE, judgement(said=False)) for n in range(5)]
+    results, _ = rows_of(lines)
+    answers = {f"s{n}": n % 4 != 0 for n in range(40)}
+    frame = frame_of(lines, people_say(results, answers))
+    rows = {row["metric"]: row for row in further_metrics(frame, DEFAULTS, 1).iter_rows(named=True)}
+    corrected = rows["target_detection_rate_corrected"]
+    assert corrected["value"] == pytest.approx(0.75)
+    assert corrected["n"] == 40
+    assert corrected["ci_low"] < 0.75 < corrected["ci_high"] < 1.0
+    assert rows["judge_human_agreement"]["value"] == pytest.approx(0.75)
+    assert rows["judge_found_human_missed"]["value"] == 10
+    assert rows["judge_missed_human_found"]["value"] == 0
+    assert (rows["judge_human_kappa"]["value"], rows["judge_human_kappa"]["n"]) == (0.0, 40)
+    assert (rows["finding_precision_corrected"]["value"], rows["finding_precision_corrected"]["n"]) == (None, 0)
+
+
+def test_picked_labels_correct_nothing() -> None:
+    lines = [line(n, judged=FOUND) for n in range(40)]
+    results, _ = rows_of(lines)
+    frame = frame_of(lines, people_say(results, {f"s{n}": False for n in range(20)}, chance=None))
+    rows = {row["metric"]: row for row in further_metrics(frame, DEFAULTS, 1).iter_rows(named=True)}
+    assert rows["target_detection_rate_corrected"]["value"] is None
+    assert rows["judge_human_agreement"]["value"] == 0.0
+
+
+def test_without_labels_nothing_is_said_of_people() -> None:
+    rows = further_metrics(frame_of([line(0, judged=FOUND)]), DEFAULTS, 1)
+    assert not rows["metric"].str.contains("human|corrected").any()
