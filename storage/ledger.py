@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
@@ -32,12 +32,13 @@ Row = dict[str, Any]
 Key = tuple[str, int]  # prompt hash, replicate
 
 
-def append(lake: Lake, rows: Sequence[Row]) -> int:
+def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> int:
     """Append replies (rows of CALLS without `ledger_version`) in one commit and return its version.
 
-    Of several rows of one key the first is taken, so that no two rows of a key share a version.
+    Of several rows of one key the first is taken, so that no two rows of a key share a version. `table` is the ledger
+    where the caller, and nobody else, has it open: opening it takes the longer, the more commits there are.
     """
-    table = lake.ensure(CALLS)
+    table = lake.ensure(CALLS) if table is None else table
     fresh = {(row["prompt_hash"], row["replicate"]): row for row in reversed(rows)}
     retrying = Retrying(
         retry=retry_if_exception_type(CommitFailedError),

@@ -5,7 +5,10 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from deltalake import DeltaTable
+
 from contracts.errors import EvalakeError, LakeError
+from contracts.tables import CALLS
 from storage import ledger
 from storage.lake import Lake
 
@@ -21,6 +24,7 @@ class LedgerWriter:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+        self._table: DeltaTable | None = None  # opened once: the longer its log, the longer that takes
         self._changed = threading.Condition()
         self._waiting: list[ledger.Row] = []
         self._oldest = 0.0  # monotonic time at which the first waiting row came
@@ -75,7 +79,7 @@ class LedgerWriter:
 
     def _work(self) -> None:
         while (rows := self._next()) is not None:
-            if not self._try(lambda rows=rows: ledger.append(self._lake, rows)):  # type: ignore[misc]
+            if not self._try(lambda rows=rows: self._commit(rows)):  # type: ignore[misc]
                 return
             with self._changed:
                 self._committed += len(rows)
@@ -83,6 +87,11 @@ class LedgerWriter:
                 self._changed.notify_all()
             if self._commits % ledger.COMPACT_EVERY == 0 and not self._try(lambda: ledger.compact(self._lake)):
                 return
+
+    def _commit(self, rows: list[ledger.Row]) -> None:
+        if self._table is None:
+            self._table = self._lake.ensure(CALLS)
+        ledger.append(self._lake, rows, self._table)
 
     def _try(self, step: Callable[[], object]) -> bool:
         try:
