@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI, Request
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
 
 from contracts.errors import EvalakeError
 from providers.redaction import redact
@@ -45,6 +47,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.desk = desk
     app.add_exception_handler(EvalakeError, _sentence)
     app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _unexpected)
     for routes in (scoring_routes, reading_routes, socket):
         app.include_router(routes.router)
@@ -63,6 +66,14 @@ async def _malformed(_: Request, error: Exception) -> JSONResponse:
     # Without the input, which may be huge, or of a kind that JSON has no word for
     found = [{name: each[name] for name in ("type", "loc", "msg")} for each in error.errors()]
     return JSONResponse({"detail": found}, 422)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """As usual, but for the one 400 that FastAPI has: a body that cannot be read at all is malformed like any other."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 400:
+        return JSONResponse({"detail": [{"type": "json_invalid", "loc": ["body"], "msg": str(error.detail)}]}, 422)
+    return await http_exception_handler(request, error)
 
 
 async def _unexpected(_: Request, error: Exception) -> JSONResponse:

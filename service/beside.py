@@ -20,7 +20,7 @@ class Beside:
 
     def __init__(self, *arguments: str) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=sys.stderr
+            [sys.executable, "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
 
     @property

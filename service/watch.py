@@ -19,6 +19,7 @@ from service.scorings import Scorings, State
 from tasks.scoring import ACTIVE, PHASES, phase_at
 
 LOOK_SECONDS = 0.5
+START_SECONDS = 60.0  # for how much longer a process may be silent before its first sign of life
 QUEUE_SECONDS = 3600.0  # for how long a scoring may wait for a worker
 
 _STEPS = ("started", *PHASES)  # what is told before the end, in this order
@@ -168,9 +169,8 @@ class Watch:
             return f"{_OVER[run.state]}: {run.message or 'no reason given'}" if silent > 2 * LOOK_SECONDS else None
         if run.state == "SCHEDULED" and row["status"] == "pending":
             return f"no worker took it within {QUEUE_SECONDS:g} seconds" if silent > QUEUE_SECONDS else None
-        return (
-            f"its process gave no sign of life for {self._lost_after:g} seconds" if silent > self._lost_after else None
-        )
+        patience = self._lost_after if run.beat else self._lost_after + START_SECONDS
+        return f"its process gave no sign of life for {patience:g} seconds" if silent > patience else None
 
 
 def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -1,0 +1,50 @@
+"""One Prefect server and two services on one lake, which all tests share; nothing runs the scorings they submit."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.processes import PrefectStack
+from tests.servers.model_server import ModelServer
+from tests.service.services import Place, Service, deploy, start
+
+RACES = tuple(f"race-{number}" for number in range(20))
+FORCED = tuple(f"forced-{number}" for number in range(5))
+TABLE = tuple(f"table-{number}" for number in range(20))
+TOLD = tuple(f"told-{number}" for number in range(10))
+
+
+@pytest.fixture(scope="session")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """A server with the scoring flow deployed, and no worker: what is submitted waits."""
+    with PrefectStack(tmp_path_factory.mktemp("idle")) as stack:
+        deploy(stack)
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def judge_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -> Place:
+    place = Place(tmp_path_factory.mktemp("place"), judge_server)
+    place.write(*RACES, *FORCED, *TABLE, *TOLD, agent="disk-agent", alert_type="DiskFull")
+    place.write("still-going", status="in_progress")
+    return place
+
+
+@pytest.fixture(scope="session")
+def services(idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Service]]:
+    first = start(idle, place)
+    second = start(idle, place)
+    yield first, second
+    second.stop()
+    first.stop()
+
+
+@pytest.fixture
+def service(services: tuple[Service, Service]) -> Service:
+    return services[0]
