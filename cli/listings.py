@@ -47,11 +47,41 @@ def snapshots(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> Non
     )
 
 
-def tables(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
-    """List the tables, most recently changed first."""
+def tables(
+    table: Annotated[str | None, typer.Argument(help="With --describe: only this table or view.")] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+) -> None:
+    """List the tables, most recently changed first; or describe their columns."""
     from cli import show
+    from contracts.errors import UsageError
     from storage.inventory import inventory
     from storage.lake import Lake
     from suites.registry import all_contracts
 
-    show.rows(inventory(Lake(lake), all_contracts()), style)
+    if describe:
+        _describe(table, lake, style)
+    elif table is not None:
+        raise UsageError(f"to see the columns of {table}: evalake tables --describe {table}")
+    else:
+        show.rows(inventory(Lake(lake), all_contracts()), style)
+
+
+def _describe(table: str | None, lake: str, style: Format) -> None:
+    from cli import show
+    from storage.catalogue import COLUMN_FIELDS, catalogue, column_frame
+    from storage.lake import Lake
+    from suites.registry import all_contracts
+
+    entries = catalogue(Lake(lake), all_contracts(), table)
+    if style is Format.json:
+        show.as_json([entry.as_dict() for entry in entries])
+    elif style is Format.csv:
+        show.rows(column_frame(entries), style)
+    else:
+        for entry in entries:
+            typer.echo(f"\n{entry.kind} {entry.name}: {entry.description}")
+            for rule in entry.rules:
+                typer.echo(f"  {rule}")
+            show.rows(column_frame([entry]), style, COLUMN_FIELDS)

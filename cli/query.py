@@ -1,5 +1,7 @@
 """`evalake sql` and `evalake metrics`: read the tables."""
 
+import re
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +28,7 @@ def sql(
         list[str] | None, typer.Option("--at", help="Read a table as it was at a version.", metavar="TABLE=VERSION")
     ] = None,
     style: Annotated[str, typer.Option("--format", help="table, json, csv or parquet.")] = "table",
-    out: Annotated[Path | None, typer.Option("--out", help="The file for parquet.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write there instead; parquet needs it.")] = None,
 ) -> None:
     """Ask the tables a question in SQL (DuckDB's)."""
     from cli import show
@@ -40,14 +42,18 @@ def sql(
     if style == "parquet" and out is None:
         raise UsageError("--format parquet needs --out FILE")
     found = run_query(Lake(lake), all_contracts(), query, versions=_versions(at or []))
-    if out is not None and style == "parquet":
-        try:
-            found.write_parquet(out)
-        except OSError as error:
-            raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
-        typer.echo(f"{found.height} rows in {out}")
-    else:
+    if out is None:
         show.rows(found, Format(style))
+        return
+    try:
+        if style == "parquet":
+            found.write_parquet(out)
+        else:
+            with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
+                show.rows(found, Format(style))
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    typer.echo(f"{found.height} rows in {out}")
 
 
 def metrics(
@@ -80,7 +86,7 @@ def _versions(pairs: list[str]) -> dict[str, int]:
     versions = {}
     for pair in pairs:
         table, _, version = pair.partition("=")
-        if not version.isdigit():
+        if not re.fullmatch("[0-9]{1,18}", version):  # what a Delta version can be
             raise UsageError(f"--at takes TABLE=VERSION, such as samples=3, not {pair}")
         versions[table] = int(version)
     return versions

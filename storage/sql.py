@@ -1,30 +1,68 @@
-"""SQL over the tables: DuckDB reads pinned Delta scans, and can do nothing else.
+"""SQL over the tables: DuckDB reads pinned Delta scans in a process of its own, and can do nothing else.
 
-The connection is closed to files, network, extensions and settings before a query is run, and its configuration is
-locked: what a query may do is not decided by reading its text. Every query gets a connection of its own, with a
-memory limit and a time limit.
+What a query may do is not decided by reading its text. Inside, the engine is closed to files, network, extensions and
+settings, and its configuration is locked before the query is seen. Outside, the operating system holds the process
+to its memory and its time, forbids it to write files, and hands it none of our environment but what reading the lake
+takes: an engine's own memory limit and interrupts do not reach into a single long function call.
 """
 
-import threading
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-import duckdb
 import polars as pl
 import pyarrow as pa
 
+from contracts import errors
 from contracts.contract import Contract
-from contracts.errors import QueryError
-from contracts.tables import CALLS
+from contracts.errors import EvalakeError, QueryError
 from storage.lake import Lake
+from storage.views import View, views
 
-MEMORY_LIMIT = "2GB"
-TIME_LIMIT_SECONDS = 60.0
+MEGABYTE = 2**20
+GIGABYTE = 2**30
 
-# The ledger may hold a key twice after a race; this view holds the reply of each key.
-REPLIES_VIEW = """
-create view replies as
-select * from calls qualify row_number() over (partition by prompt_hash, replicate order by ledger_version) = 1
-"""
+REFUSED = 3  # the exit code with which the process tells its reason, as JSON on the last line of standard error
+
+# The process gets these and nothing else: no key of a model's provider can be in its memory.
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_ENVIRONMENT_OF_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use.
+
+    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of what it has when the query
+    begins and of that, for reading tables and for what the engine does not count.
+    """
+
+    seconds: float = 60.0
+    memory: int = 2 * GIGABYTE
+    spare: int = GIGABYTE
+    rows: int = 10_000_000
+    result: int = GIGABYTE
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that the process is told."""
+
+    lake: Lake
+    contracts: tuple[Contract, ...]
+    versions: Mapping[str, int]
+    views: tuple[View, ...]
+    sql: str
+    limits: Limits
 
 
 def query(
@@ -33,60 +71,59 @@ def query(
     sql: str,
     *,
     versions: Mapping[str, int] | None = None,
-    time_limit_seconds: float = TIME_LIMIT_SECONDS,
-    memory_limit: str = MEMORY_LIMIT,
+    limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Run one query over the tables of `contracts`, each at its newest version or the one in `versions`.
+    """Run one query over the tables of `contracts`, each at its newest version or the one in `versions`, and the views.
 
-    Raises QueryError with the engine's reason where the query is wrong, refused, or runs past its limits.
+    Raises QueryError with the engine's reason where the query is wrong, refused, or goes past its limits, LakeError
+    where a table cannot be read.
     """
-    pinned = versions or {}
+    pinned = dict(versions or {})
     if unknown := sorted(pinned.keys() - {contract.table for contract in contracts}):
         raise QueryError(f"there is no table {unknown[0]} to read at a version; `evalake tables` lists them")
-    frames = {contract.table: lake.frame(contract, pinned.get(contract.table)) for contract in contracts}
-    with _connect(memory_limit) as connection:
-        for name, frame in frames.items():
-            connection.register(name, frame)
-        connection.execute(REPLIES_VIEW if CALLS.table in frames else "select 1")
-        connection.execute("set lock_configuration = true")
-        return _run(connection, sql, time_limit_seconds)
-
-
-def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": memory_limit,
-            "threads": 2,
-            "temp_directory": "",
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "python_enable_replacements": False,
-        },
+    request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "storage.query_process"],
+        input=pickle.dumps(request),
+        capture_output=True,
+        env=_environment(),
+        check=False,
     )
-    connection.execute("set enable_external_access = false")
-    return connection
+    if done.returncode != 0:
+        raise _failure(done.returncode, done.stderr, limits)
+    return _frame(done.stdout)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_seconds: float) -> pl.DataFrame:
-    timer = threading.Timer(time_limit_seconds, connection.interrupt)
-    timer.start()
+def _environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _ENVIRONMENT or name.upper().startswith(_ENVIRONMENT_OF_LAKES)
+    }
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    return {**kept, "PYTHONPATH": path, "POLARS_MAX_THREADS": "2"}
+
+
+def _failure(code: int, said: bytes, limits: Limits) -> EvalakeError:
+    if code == REFUSED:
+        reason = json.loads(said.splitlines()[-1])
+        kind: type[EvalakeError] = getattr(errors, reason["kind"])
+        return kind(reason["message"])
+    if code == -signal.SIGALRM:
+        return QueryError(f"the query was stopped at its time limit of {limits.seconds:g} s")
+    return QueryError(
+        f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use, "
+        f"or broke the engine (exit code {code})"
+    )
+
+
+def _frame(result: bytes) -> pl.DataFrame:
+    with pa.ipc.open_stream(pa.py_buffer(result)) as stream:
+        table = stream.read_all()
     try:
-        relation = connection.sql(sql)  # None where a statement gives no rows
-        return pl.DataFrame() if relation is None else _frame(relation.to_arrow_table())
-    except duckdb.InterruptException as error:
-        raise QueryError(f"the query was stopped at its time limit of {time_limit_seconds:g} s") from error
-    except (duckdb.Error, pl.exceptions.PolarsError) as error:
-        raise QueryError(f"the query failed: {_first_line(error)}") from error
-    finally:
-        timer.cancel()
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
+        frame = pl.from_arrow(table)
+    except pl.exceptions.PolarsError as error:
+        raise QueryError(
+            "the result has a column of a type that cannot be shown: cast it, an interval with epoch(…)"
+        ) from error
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split("\n\n")[0].split())
