@@ -1,0 +1,33 @@
+"""A measure: one figure, the bound it is held to, and what lies behind it."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`bound` is the least the value may be where `at_least`, the most otherwise."""
+
+    name: str
+    value: float
+    bound: float
+    at_least: bool
+    unit: str  # "x" for a ratio
+    behind: str  # the absolute figures, for people
+
+    @property
+    def kept(self) -> bool:
+        """Whether the value keeps its bound."""
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+
+def report(measures: Sequence[Measure]) -> None:
+    """Print the measures of one benchmark as one line of JSON."""
+    print(json.dumps([asdict(measure) for measure in measures]))
+
+
+def say(text: str) -> None:
+    """Tell whoever watches how far the benchmark is."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,50 @@
+"""Where a benchmark runs: a folder that is gone afterwards, and servers and runs in processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.material import ANSWER
+from tests.e2e.processes import ROOT, PrefectStack
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """An empty folder that is gone afterwards."""
+    with TemporaryDirectory(prefix="evalake-bench-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def prefect_server(place: Path) -> Iterator[Mapping[str, str]]:
+    """A Prefect server; gives the environment by which runs find it."""
+    with PrefectStack(place / "prefect") as stack:
+        yield stack.environment
+
+
+@contextmanager
+def model_server() -> Iterator[str]:
+    """A model server that answers at once; gives its API base."""
+    command = [sys.executable, "-m", "tests.servers.model_server", "--rules", json.dumps([{"reply": ANSWER}])]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip() + "/v1"
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def child(module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Any:
+    """Run a module of this package to its end, and return the JSON of the last line it printed."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
