@@ -21,7 +21,7 @@ export function after(score, event) {
   const known = score?.score_id === event.score_id ? score : {score_id: event.score_id, current_prompt_used: true};
   switch (event.type) {
     case "scoring.started":
-      return {...known, status: "in_progress"};
+      return {...known, status: known.status ?? "pending"}; // it waits until it tells of a phase
     case "scoring.progress":
       return {...known, status: "in_progress", phase: event.phase};
     case "scoring.completed":

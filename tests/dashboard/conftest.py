@@ -1,0 +1,79 @@
+"""The dashboard as it is served, in a real browser: one service and one browser for all tests."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.dashboard.browsing import Visit
+from tests.dashboard.judge import Judge
+from tests.dashboard.world import JUDGE, World
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.servers.model_server import ModelServer
+
+CHROMIUM = os.environ.get("EVALAKE_CHROMIUM", "/usr/bin/chromium")
+QUIET = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    with ModelServer() as server:
+        yield Judge(server)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> World:
+    return World(tmp_path_factory.mktemp("dashboard"), judge.server.api_base)
+
+
+@pytest.fixture(scope="session")
+def address(world: World) -> Iterator[str]:
+    """Where `evalake serve` serves the world."""
+    with PrefectStack(world.folder / "prefect") as stack:
+        command = ("cli", "serve", "--port", "0", "--judge", JUDGE, "--config", str(world.configuration))
+        process = stack.start(*command, "--lake", world.lake.uri)
+
+        def served() -> str | None:
+            said = process.log.read_text()
+            assert process.popen.poll() is None, said
+            found = re.search(r"http://127\.0\.0\.1:\d+", said)
+            return found.group() if found else None
+
+        yield wait_until(served, "the start of the service")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Open]:
+    """Open an address of the dashboard; at the end nothing may have left the house, popped up, or gone wrong."""
+    visits: list[Visit] = []
+
+    def open_page(path: str = "/", width: int = 1280, scheme: Any = "light") -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="UTC", locale="en-GB"
+        )
+        context.set_default_timeout(15_000)
+        visits.append(Visit(context.new_page(), address))
+        visits[-1].go(path)
+        return visits[-1]
+
+    yield open_page
+    for each in visits:
+        each.page.context.close()
+    for each in visits:
+        each.assert_harmless()

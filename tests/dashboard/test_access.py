@@ -1,0 +1,92 @@
+"""Every page and state: by keyboard, by screen reader, narrow and wide, light and dark."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.browsing import session_path
+from tests.dashboard.conftest import Open
+from tests.dashboard.world import HOSTILE_ID
+
+pytestmark = pytest.mark.e2e
+
+PAGES = {
+    "list": "/",
+    "empty list": "/?search=nothing+like+this",
+    "score": session_path("scored-074"),
+    "outdated": session_path("outdated"),
+    "unscored": session_path("never-scored"),
+    "under way": session_path("at-work"),
+    "failed": session_path("broken"),
+    "history": session_path("rated"),
+    "conversation": session_path("scored-100", "?view=conversation"),
+    "technical": session_path("scored-100", "?view=technical"),
+    "hostile": session_path(HOSTILE_ID),
+    "hostile conversation": session_path(HOSTILE_ID, "?view=conversation"),
+    "hostile technical": session_path(HOSTILE_ID, "?view=technical"),
+    "unknown": session_path("nobody"),
+    "trends": "/trends",
+    "runs": "/runs",
+}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (360, "dark"), (1400, "light"), (1400, "dark")])
+def test_every_page_fits_and_is_accessible(visit: Open, width: int, scheme: Any) -> None:
+    seen = visit("/", width=width, scheme=scheme)
+    too_wide = {}
+    for name, path in PAGES.items():
+        seen.go(path)
+        seen.assert_accessible()
+        if (pixels := seen.overflow()) > 0:
+            too_wide[name] = pixels
+    assert too_wide == {}
+    ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+
+
+def test_from_the_list_to_a_score_and_its_views_by_keyboard_alone(visit: Open) -> None:
+    seen = visit("/?min_score=74&max_score=74")
+    page, keys = seen.page, seen.page.keyboard
+    keys.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    keys.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    seen.tab_to("Score of scored-074: 74 of 100, middling")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    keys.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("scored-074")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    expect(page).to_have_title("scored-074 · evalake")
+    seen.tab_to("Score")
+    keys.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Conversation")).to_be_focused()
+    expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("kubernetes.get_pods")
+    keys.press("End")
+    expect(page.get_by_role("tab", name="Technical")).to_be_focused()
+    expect(page.get_by_role("table", name="Stages of the session")).to_be_visible()
+    keys.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Score")).to_have_attribute("aria-selected", "true")
+
+
+def test_what_changes_is_told_to_screen_readers(visit: Open) -> None:
+    page = visit("/").page
+    page.get_by_label("Search").fill("scored-1")
+    expect(page.get_by_role("status")).to_have_text("1 sessions, page 1 of 1")
+    expect(page.get_by_role("link", name="Sessions", exact=True)).to_have_attribute("aria-current", "page")
+
+
+def test_nothing_runs_that_is_written_into_the_page(visit: Open, address: str) -> None:
+    page = visit("/").page
+    answer = page.request.get(address + "/")
+    policy = answer.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self'" in policy
+    written = page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.written = true";
+      document.body.append(script);
+      return window.written ?? false;
+    }""")
+    assert written is False

@@ -1,0 +1,69 @@
+"""Statistics, and the runs and metrics of every suite."""
+
+import json
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.conftest import Open
+from tests.dashboard.world import HOSTILE
+
+pytestmark = pytest.mark.e2e
+
+
+def test_trends_show_what_the_statistics_say(visit: Open, address: str) -> None:
+    page = visit("/trends").page
+    expect(page.locator(".plot svg")).to_have_count(4)  # distribution, days, missing tools, patterns of failure
+    said = httpx.get(f"{address}/api/v1/scoring/statistics").json()
+    tiles = page.get_by_role("list", name="In figures")
+    expect(tiles.get_by_role("listitem").filter(has_text="Sessions")).to_contain_text(str(said["sessions"]["total"]))
+    figure = page.locator("section", has=page.get_by_role("heading", name="Distribution of scores"))
+    figure.get_by_text("The numbers").click()
+    cells = figure.get_by_role("cell").all_text_contents()
+    assert [int(cell) for cell in cells] == [each["count"] for each in said["distribution"]]
+    tools = page.locator("section", has=page.get_by_role("heading", name="Missing tools"))
+    tools.get_by_text("The numbers").click()
+    assert tools.get_by_role("rowheader").all_text_contents() == [each["tool_name"] for each in said["missing_tools"]]
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_outdated_scores_are_made_again_only_after_asking(visit: Open) -> None:
+    page = visit("/trends").page
+    asked: list[dict[str, object]] = []
+    answer = {"accepted": [], "existing": [], "refused": [{"session_id": "x", "status": 503, "detail": HOSTILE}]}
+
+    def take(route, request) -> None:  # type: ignore[no-untyped-def]
+        asked.append(json.loads(request.post_data))
+        route.fulfill(status=202, json=answer)
+
+    page.route("**/batch", take)
+    page.get_by_role("button", name="Score them again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert asked == []
+    page.get_by_role("button", name="Score them again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Score again").click()
+    expect(page.get_by_role("note")).to_contain_text(f"1 were refused: {HOSTILE}")
+    assert asked == [{"obsolete": True}]
+
+
+def test_metric_history_and_runs_of_a_suite(visit: Open) -> None:
+    page = visit("/runs").page
+    figure = page.locator("section", has=page.get_by_role("heading", name="balanced accuracy"))
+    expect(figure.locator(".point:not(.legend *)")).to_have_count(6)
+    expect(figure.locator(".whisker")).to_have_count(6)
+    figure.get_by_text("The numbers").click()
+    expect(figure.get_by_role("row")).to_have_count(7)
+    expect(figure.get_by_role("row").nth(1)).to_contain_text("0.8")
+    page.get_by_label("Suite").select_option("command_guard")
+    expect(page.get_by_label("Metric")).to_be_visible()
+    page.get_by_label("Model").select_option("baseline/rules")
+    expect(figure.locator(".whisker")).to_have_count(3)
+    runs = page.get_by_role("table", name="Runs, newest first")
+    expect(runs.get_by_role("rowheader")).to_have_text(["run-failed", "run-2", "run-1", "run-0"])
+    expect(runs.get_by_role("row").nth(1)).to_contain_text(HOSTILE)
+    expect(runs.get_by_role("row").nth(2)).to_contain_text("$0.25")
+    page.get_by_label("Suite").select_option("solidity_audit")
+    expect(page.get_by_text("No run yet.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Suite")).to_have_value("solidity_audit")
