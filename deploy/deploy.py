@@ -4,6 +4,7 @@ Repeating it changes nothing. On Kubernetes create the pool beforehand, with the
 that is there is left as it is.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,10 @@ def _missing_pools(url: str) -> list[str]:
 
 
 def _prefect(*arguments: str, check: bool) -> int:
-    return subprocess.run([sys.executable, "-m", "prefect", *arguments], cwd=ROOT, check=check).returncode
+    # Without EVALAKE_HOME, its placeholder stays in the deployments, and each worker puts its own folder there.
+    environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_HOME"}
+    command = [sys.executable, "-m", "prefect", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=check).returncode
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
 import os
 from dataclasses import asdict
-from typing import Annotated
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
-from pydantic import Field
 
 from flows.evaluate import DEFAULT_LAKE
 from storage.lake import Lake
@@ -19,12 +17,16 @@ ARTIFACT = "maintenance"
 
 @flow(name="maintain", persist_result=False)
 def maintain(
-    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
-    dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
+    lake: str | None = None,
+    dry_run: bool = False,
 ) -> int:
     """Compact, checkpoint and vacuum every table that exists; returns how many there are.
 
     Versions pinned by snapshots stay readable. Raises LakeError where a table needs help; the others are maintained.
+
+    Args:
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        dry_run: Only say what would be done.
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)

@@ -2,11 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
-from pydantic import Field
 
 from contracts.configuration import read_configuration
 from flows.evaluate import DEFAULT_LAKE
@@ -17,13 +15,18 @@ from tasks.rescore import rescore as rescore_run
 
 @flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
 def rescore(
-    run_id: Annotated[str, Field(description="The run, as `evalake runs` lists it")],
-    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
-    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+    run_id: str,
+    lake: str | None = None,
+    configuration_file: str | None = None,
 ) -> str:
     """Derive the rows and the snapshot of a run again, by the rules as they are now; returns the snapshot's id.
 
     No model is called. Raises UsageError where there is no such run, LakeError where the ledger answers none of it.
+
+    Args:
+        run_id: The run, as `evalake runs` lists it.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import polars as pl
 from prefect import flow
 from prefect.artifacts import create_table_artifact
-from pydantic import Field
 
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import EvalakeError
@@ -27,13 +26,17 @@ class SnapshotError(EvalakeError):
 
 @flow(name="snapshot", persist_result=False)
 def snapshot(
-    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
-    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+    lake: str | None = None,
+    configuration_file: str | None = None,
 ) -> dict[str, str]:
     """Measure the newest run of every suite again, without any call; returns suite to snapshot id.
 
     A suite whose tables, definitions and options are as they were gets the snapshot it had, and nothing lands. Suites
     without a measured run are left out. Raises SnapshotError where suites could not be measured; the others are.
+
+    Args:
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)

@@ -1,0 +1,191 @@
+"""What is deployed: by `make deploy`, twice, to a server that asks for a password; and that workers run it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from storage.lake import Lake
+from suites.command_guard.contract import RESULTS
+from tests.cli.command import evalake, recorded
+from tests.e2e.processes import ROOT, PrefectStack
+
+pytestmark = pytest.mark.e2e
+
+LOGIN = ("evalake", "a-password-of-this-test")
+SCHEDULES = {
+    "evaluate/command-guard-nightly": ("0 3 * * *", "UTC", "nightly"),
+    "evaluate/solidity-audit-weekly": ("0 4 * * 0", "UTC", "weekly"),
+    "evaluate/session-review-hourly": ("15 * * * *", "UTC", "hourly"),
+    "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
+    "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
+    "rescore/rescore-on-demand": None,
+}
+TAGS = {
+    "evaluate/command-guard-nightly": "command_guard",
+    "evaluate/solidity-audit-weekly": "solidity_audit",
+    "evaluate/session-review-hourly": "session_review",
+    "snapshot/metric-snapshot-daily": "snapshot",
+    "maintain/maintenance-daily": "maintenance",
+    "rescore/rescore-on-demand": "rescore",
+}
+OWN_FLOWS = [name for name in SCHEDULES if not name.startswith("evaluate/")]
+
+
+def make_deploy(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """`make deploy` with the Python of this test, which is set up already."""
+    command = ["make", "--old-file=setup", f"BIN={Path(sys.executable).parent}", "deploy"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MAKE"))}
+    return subprocess.run(command, cwd=ROOT, env={**inherited, **environment}, capture_output=True, text=True)
+
+
+class Deployed:
+    """A server with a password, to which everything has been deployed twice. No worker: nothing runs on it."""
+
+    def __init__(self, server: PrefectStack) -> None:
+        self.environment = server.environment
+        self._url = server.url
+        self.first = self._deploy()
+        self.second = self._deploy()
+
+    def pools(self) -> list[dict[str, Any]]:
+        """The work pools there are."""
+        return self._filter("/work_pools/filter")
+
+    def _deploy(self) -> dict[str, dict[str, Any]]:
+        done = make_deploy(self.environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        flows = {flow["id"]: flow["name"] for flow in self._filter("/flows/filter")}
+        return {f"{flows[each['flow_id']]}/{each['name']}": each for each in self._filter("/deployments/filter")}
+
+    def _filter(self, path: str) -> Any:
+        answer = httpx.post(self._url + path, json={}, auth=LOGIN, timeout=30)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    login = {"PREFECT_SERVER_API_AUTH_STRING": ":".join(LOGIN), "PREFECT_API_AUTH_STRING": ":".join(LOGIN)}
+    with PrefectStack(tmp_path_factory.mktemp("deployed"), login) as server:
+        yield Deployed(server)
+
+
+def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
+    seen = {name: [_schedule(each) for each in one["schedules"]] for name, one in deployed.first.items()}
+    assert {name: seen.get(name) for name in SCHEDULES} == {
+        name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()
+    }
+
+
+def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Deployed) -> None:
+    for name, tag in TAGS.items():
+        one = deployed.first[name]
+        assert set(one["tags"]) == {"evalake", tag}
+        assert one["global_concurrency_limit"]["limit"] == 1
+        assert one["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+        assert one["work_pool_name"] == "evalake"
+        assert one["job_variables"]["env"]["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+
+
+def test_a_worker_finds_evalake_where_its_own_environment_says(deployed: Deployed) -> None:
+    # The machine that deploys has EVALAKE_HOME, too, and it must not be baked in.
+    for one in deployed.first.values():
+        (step,) = one["pull_steps"]
+        assert step == {"prefect.deployments.steps.set_working_directory": {"directory": "{{ $EVALAKE_HOME }}"}}
+
+
+@pytest.mark.parametrize("name", OWN_FLOWS)
+def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> None:
+    schema = deployed.first[name]["parameter_openapi_schema"]
+    assert "lake" in schema["properties"]
+    for parameter in schema["properties"].values():
+        assert len(parameter["description"]) > 10
+    assert schema.get("required", []) == (["run_id"] if name.startswith("rescore/") else [])
+
+
+def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
+    assert [(pool["name"], pool["type"]) for pool in deployed.pools()] == [("evalake", "process")]
+    assert deployed.second.keys() == deployed.first.keys()
+    for name, before in deployed.first.items():
+        after = deployed.second[name]
+        assert after["id"] == before["id"]
+        for part in ("parameters", "tags", "job_variables", "parameter_openapi_schema", "pull_steps"):
+            assert after[part] == before[part]
+        assert [_schedule(each) for each in after["schedules"]] == [_schedule(each) for each in before["schedules"]]
+
+
+def test_a_wrong_password_is_said_in_one_line(deployed: Deployed) -> None:
+    done = make_deploy({**deployed.environment, "PREFECT_API_AUTH_STRING": "evalake:another"})
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("deploy: ")]
+    assert "PREFECT_API_AUTH_STRING" in line
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path: Path) -> None:
+    nobody = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path)}
+    done = make_deploy(nobody)
+    assert done.returncode != 0
+    assert "deploy: no Prefect server answers at http://127.0.0.1:9/api" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    for first in (0, 20):  # two files in each table
+        file = tmp_path / "recorded.jsonl"
+        file.write_text("".join(recorded(sample) + "\n" for sample in range(first, first + 20)))
+        done = evalake("import", file, "--suite", "command_guard", "--lake", lake.uri, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    newest = lake.frame(RUNS).collect().sort("started_at").row(-1, named=True)
+    before = lake.version(RESULTS)
+
+    # Nothing has changed since the import, so there is nothing new to say.
+    _complete(stack, "snapshot/metric-snapshot-daily", lake)
+    assert lake.frame(SNAPSHOTS).collect().height == 2
+
+    _complete(stack, "maintain/maintenance-daily", lake)
+    rows = {row["table"]: row for row in _artifact(stack, "maintenance")}
+    assert (rows[RESULTS.table]["files_before"], rows[RESULTS.table]["files_after"]) == (2, 1)
+
+    _complete(stack, "snapshot/metric-snapshot-daily", lake)
+    snapshots = lake.frame(SNAPSHOTS).collect().sort("created_at")
+    last = snapshots.row(-1, named=True)
+    assert (snapshots.height, last["run_id"]) == (3, newest["run_id"])
+    assert json.loads(last["pinned_versions"])[RESULTS.table] == lake.version(RESULTS) != before
+    assert _values(lake, last["snapshot_id"]) == _values(lake, newest["snapshot_id"])
+    assert [row["model"] for row in _artifact(stack, "snapshot-command-guard")] == ["openai/gpt-4o-mini"]
+
+    _complete(stack, "rescore/rescore-on-demand", lake, run_id=newest["run_id"])
+    (counts,) = _artifact(stack, f"rescore-{newest['run_id']}")
+    assert (counts["items"], counts["unanswered"], counts["landed"]) == (20, 0, 0)
+
+
+def _schedule(schedule: dict[str, Any]) -> tuple[str, str, str]:
+    return schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]
+
+
+def _complete(stack: PrefectStack, deployment: str, lake: Lake, **parameters: Any) -> None:
+    flow_run = stack.run(deployment, {"lake": lake.uri, **parameters})
+    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
+
+
+def _artifact(stack: PrefectStack, key: str) -> list[dict[str, Any]]:
+    latest = stack.get(f"/artifacts/{key}/latest")
+    assert latest["type"] == "table"
+    rows: list[dict[str, Any]] = json.loads(latest["data"])
+    return rows
+
+
+def _values(lake: Lake, snapshot_id: str) -> list[dict[str, Any]]:
+    values = lake.frame(METRIC_SNAPSHOTS).collect().filter(snapshot_id=snapshot_id).drop("snapshot_id")
+    assert values.height > 0
+    return values.sort("row_key").to_dicts()
