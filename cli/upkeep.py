@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, LakeOption
+from cli.options import LAKE, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -32,20 +32,23 @@ def maintain(
     show.table(pl.DataFrame(done))
 
 
-def check(lake: LakeOption = LAKE) -> None:
+def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
     """Check every table against its contract, its log, its files and its keys; every snapshot against itself."""
+    from cli import show
     from storage.lake import Lake
     from tasks.check import check_lake
 
-    wrong = 0
-    checked = 0
+    tables = []
     for contract, findings in check_lake(Lake(lake)):
-        checked += 1
-        wrong += len(findings)
-        typer.echo(f"{contract.table}: {'ok' if not findings else f'{len(findings)} found'}")
-        for finding in findings:
-            typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
-    if not checked:
+        tables.append({"table": contract.table, "findings": [{"problem": f.problem, "mend": f.mend} for f in findings]})
+        if not json:
+            typer.echo(f"{contract.table}: {'ok' if not findings else f'{len(findings)} found'}")
+            for finding in findings:
+                typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
+    healthy = not any(table["findings"] for table in tables)
+    if json:
+        show.as_json({"lake": lake, "healthy": healthy, "tables": tables})
+    elif not tables:
         typer.echo(f"the lake {lake} has no tables")
-    if wrong:
+    if not healthy:
         raise typer.Exit(1)

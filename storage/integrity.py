@@ -1,20 +1,30 @@
-"""Integrity of the stored tables: can the log be read, are the files there, are the keys unique, is the data whole."""
+"""Integrity of the stored tables: is the log whole, are all data files there, and is the ledger what was asked."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import fs
 
 from contracts.contract import Contract
 from contracts.delta import check_constraints
-from contracts.errors import EvalakeError
-from contracts.tables import CALLS
-from storage.lake import Lake, constraints
+from contracts.errors import EvalakeError, LakeError
+from contracts.tables import CALLS, CONTRACT_CHECKS
+from storage import ledger
+from storage.lake import Lake, constraints, first_words
+from storage.upkeep import pinned_versions
 
 CHUNK_ROWS = 100_000
+LOG = "_delta_log"
+READERS = 8  # log entries that are read at the same time: an object store takes its time for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +36,44 @@ class Finding:
     mend: str
 
 
-def find_damage(lake: Lake, contract: Contract) -> Iterator[Finding]:
-    """What is wrong with the log, the files, the constraints or the keys of a table that exists."""
+def versions_seen(lake: Lake) -> dict[str, set[int]]:
+    """By table, the versions that snapshots pin and the newest one an earlier check read: its log went that far."""
+    seen = pinned_versions(lake)
+    checked = lake.frame(CONTRACT_CHECKS).filter(pl.col("table_version").is_not_null())
+    newest = checked.group_by("table_name").agg(pl.col("table_version").max()).collect()
+    for table, version in newest.iter_rows():
+        seen.setdefault(table, set()).add(version)
+    return seen
+
+
+def has_traces(lake: Lake, contract: Contract) -> bool:
+    """Whether anything is stored where the table should be, be it readable or not."""
+    return bool(_objects(lake, contract))
+
+
+def find_damage(lake: Lake, contract: Contract, seen: Collection[int] = ()) -> list[Finding]:
+    """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on.
+
+    `seen` are versions that must exist, with all their files (see `versions_seen`).
+    """
+    if damage := list(_find_in_log(lake, contract, seen)):
+        return damage
     try:
-        table = lake.open(contract)
-        missing = table.repair(dry_run=True)["files_removed"]
-    except (EvalakeError, DeltaError, OSError) as error:
-        yield Finding(
-            contract.table, f"cannot be opened: {str(error)[:300]}", "restore the table's folder from a backup"
-        )
-        return
-    if missing:
-        names = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
-        mend = "restore the files from a backup, or run the suite again to fill what is gone"
-        yield Finding(contract.table, f"{len(missing)} data files are gone: {names}", mend)
-        return
+        tables = [lake.open(contract, version) for version in (None, *sorted(seen))]
+    except EvalakeError as error:
+        return [Finding(contract.table, str(error), "restore the table's folder from a backup")]
+    return list(_find_in_files(lake, contract, tables))
+
+
+def find_tampering(lake: Lake, contract: Contract) -> Iterator[Finding]:
+    """What somebody changed around evalake in a readable table: constraints taken away, requests and stamps altered."""
+    table = lake.open(contract)
     if absent := sorted(check_constraints(contract).keys() - constraints(table)):
-        yield Finding(
-            contract.table, f"lacks the constraints {', '.join(absent)}", "run or import anything: they are added again"
-        )
-    yield from _find_damaged_rows(table, contract)
+        problem = f"lacks the constraints {', '.join(absent)}"
+        mend = "mend the rows that break them, if any are named here, then run `evalake maintain`: it adds them again"
+        yield Finding(contract.table, problem, mend)
+    if contract is CALLS:
+        yield from _find_in_ledger(table)
 
 
 def chunks(lake: Lake, contract: Contract) -> Iterator[pl.DataFrame]:
@@ -53,21 +81,119 @@ def chunks(lake: Lake, contract: Contract) -> Iterator[pl.DataFrame]:
     yield from lake.frame(contract).collect_batches(chunk_size=CHUNK_ROWS)
 
 
-def _find_damaged_rows(table: DeltaTable, contract: Contract) -> Iterator[Finding]:
-    if not contract.append_only:
-        keys = pl.scan_delta(table).select(contract.key)
-        repeated = keys.group_by(contract.key).len().filter(pl.col("len") > 1).select(pl.len()).collect().item()
-        if repeated:
-            mend = "restore an earlier version, or delete the later rows of each key"
-            yield Finding(contract.table, f"{repeated} keys stand in more than one row", mend)
-    if contract is CALLS:
-        asked = pl.scan_delta(table).filter(pl.col("origin") == "call").select("prompt_hash", "request")
-        wrong = sum(
-            hashlib.sha256(request.encode()).hexdigest() != prompt_hash
-            for chunk in asked.collect_batches(chunk_size=CHUNK_ROWS)
-            for prompt_hash, request in chunk.iter_rows()
-        )
-        if wrong:
-            yield Finding(
-                CALLS.table, f"{wrong} requests do not hash to their prompt hash", "restore the table from a backup"
-            )
+def _find_in_log(lake: Lake, contract: Contract, seen: Collection[int]) -> Iterator[Finding]:
+    objects = _objects(lake, contract)
+    entries = _numbers(objects, r"json")
+    if not entries:
+        problem = "has lost its log" if objects else "is gone"
+        yield Finding(contract.table, problem, "restore the table's folder from a backup")
+        return
+    end = max(*entries, *_numbers(objects, r"checkpoint\..*parquet"), *seen)
+    if missing := [version for version in range(end + 1) if not _is_there(lake, contract, version, entries)]:
+        mend = f"restore the entries in {LOG} from a backup"
+        if missing[0] > max(entries):
+            seen_by = "a snapshot, a checkpoint or an earlier check has seen"
+            problem = f"ends at version {max(entries)}, but {seen_by} version {end}: log entries are gone"
+            mend += "; without one, run or import again what came last, and what is missing lands again"
+        else:
+            problem = f"lacks {len(missing)} log entries: {_some([_entry(version) for version in missing])}"
+        yield Finding(contract.table, problem, mend)
+    store = _store(lake, contract)
+    with ThreadPoolExecutor(READERS) as pool:
+        whole = pool.map(lambda version: _is_whole(store, _entry(version)), sorted(entries))
+        broken = [_entry(version) for version, good in zip(sorted(entries), whole, strict=True) if not good]
+    if broken:
+        problem = f"{len(broken)} log entries are cut off or not JSON: {_some(broken)}"
+        mend = f"restore the entries in {LOG} from a backup"
+        if broken == [_entry(max(entries))]:
+            mend += "; without one, delete this newest entry and run or import again what it brought"
+        yield Finding(contract.table, problem, mend)
+
+
+def _find_in_files(lake: Lake, contract: Contract, tables: Sequence[DeltaTable]) -> Iterator[Finding]:
+    needed = {path: size for table in tables for path, size in _data_files(table)}
+    objects = _objects(lake, contract)  # after the versions were opened: what they name was written before
+    gone = sorted(path for path in needed if path not in objects)
+    cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
+    mend = "restore the files from a backup; without one, take them out of the log and run or import again"
+    if gone:
+        yield Finding(contract.table, f"{len(gone)} data files are gone: {_some(gone)}", mend)
+    if cut:
+        yield Finding(contract.table, f"{len(cut)} data files are not of the size they were: {_some(cut)}", mend)
+
+
+def _find_in_ledger(table: DeltaTable) -> Iterator[Finding]:
+    mend = "restore an earlier version of the table, or delete these rows and ask again"
+    calls = pl.scan_delta(table)
+    stamped = [*ledger.KEY, "ledger_version"]
+    twice = calls.group_by(stamped).len().filter(pl.col("len") > 1).select(pl.len()).collect().item()
+    if twice:
+        yield Finding(CALLS.table, f"{twice} keys stand twice in one commit, written around evalake", mend)
+    ahead = calls.filter(pl.col("ledger_version") > table.version()).select(pl.len()).collect().item()
+    if ahead:
+        yield Finding(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
+    wrong = sum(
+        hashlib.sha256(request.encode()).hexdigest() != prompt_hash
+        for chunk in _asked(calls).collect_batches(chunk_size=CHUNK_ROWS)
+        for prompt_hash, request in chunk.iter_rows()
+    )
+    if wrong:
+        yield Finding(CALLS.table, f"{wrong} requests do not hash to their prompt hash", mend)
+
+
+def _asked(calls: pl.LazyFrame) -> pl.LazyFrame:
+    return calls.filter(pl.col("origin") == "call").select("prompt_hash", "request")
+
+
+def _objects(lake: Lake, contract: Contract) -> dict[str, int]:
+    """Everything stored for a table: path within it, and size in bytes."""
+    try:
+        store = _store(lake, contract)
+        found = store.get_file_info(fs.FileSelector("", recursive=True, allow_not_found=True))
+    except TableNotFoundError:  # a local folder that does not exist
+        return {}
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot list the lake {lake.uri}: {first_words(error)}") from error
+    return {info.path: info.size for info in found if info.type == fs.FileType.File}
+
+
+def _store(lake: Lake, contract: Contract) -> fs.FileSystem:
+    return fs.PyFileSystem(DeltaStorageHandler(lake.location(contract), dict(lake.storage_options)))
+
+
+def _numbers(objects: Collection[str], ending: str) -> set[int]:
+    """The versions of which the log has a file of this ending."""
+    pattern = re.compile(rf"{LOG}/(\d{{20}})\.{ending}")
+    return {int(match[1]) for path in objects if (match := pattern.fullmatch(path))}
+
+
+def _entry(version: int) -> str:
+    return f"{LOG}/{version:020}.json"
+
+
+def _is_there(lake: Lake, contract: Contract, version: int, entries: Collection[int]) -> bool:
+    # Listing a folder while a writer adds to it may skip one entry and show the next: those are looked for by name.
+    if version in entries:
+        return True
+    return bool(_store(lake, contract).get_file_info(_entry(version)).type == fs.FileType.File)
+
+
+def _is_whole(store: fs.FileSystem, path: str) -> bool:
+    """Whether a log entry is lines of JSON objects, as many as it takes to say what was done."""
+    with store.open_input_stream(path) as stream:
+        content = stream.read()
+    try:
+        actions = [json.loads(line) for line in content.split(b"\n") if line.strip()]
+    except (ValueError, RecursionError):
+        return False
+    return bool(actions) and all(isinstance(action, dict) for action in actions)
+
+
+def _data_files(table: DeltaTable) -> Iterator[tuple[str, int]]:
+    files = pl.DataFrame(table.get_add_actions(flatten=True))
+    if files.height:
+        yield from ((unquote(path), size) for path, size in files.select("path", "size_bytes").iter_rows())
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")

@@ -1,51 +1,110 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
 
 import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from contracts.audit import RuleResult, audit, audit_table
 from contracts.contract import Contract
-from contracts.errors import EvalakeError
 from contracts.expectations import validate
 from contracts.rules import Severity
-from contracts.tables import SNAPSHOTS
-from storage.integrity import Finding, chunks, find_damage
-from storage.lake import Lake
-from storage.snapshots import metric_rows, read_metrics
+from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from storage.integrity import Finding, chunks, find_damage, find_tampering, has_traces, versions_seen
+from storage.lake import Lake, first_words
+from storage.snapshots import Snapshot, metric_rows, read_metrics
 from suites.registry import all_contracts
 from suites.registry import suite as find_suite
 from tasks.measure import compute, run_frame
 from tasks.publish import record_checks
 
+# Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
+ANY_FAILURE = (Exception, PanicException)
 
-def check_lake(lake: Lake) -> Iterator[tuple[Contract, list[Finding]]]:
-    """Check table after table, and yield each with what is wrong with it; the rule results are kept as rows."""
-    present = [contract for contract in all_contracts() if lake.exists(contract)]
-    for contract in present:
-        findings = list(find_damage(lake, contract))
-        if not findings:
-            findings = [*_broken_rules(lake, contract)]
-        if contract is SNAPSHOTS and not findings:
-            findings = [*_wrong_snapshots(lake)]
-        yield contract, findings
+Engines = Mapping[str, dict[str, RuleResult]]
 
 
-def _broken_rules(lake: Lake, contract: Contract) -> Iterator[Finding]:
+def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Iterator[tuple[Contract, list[Finding]]]:
+    """Check table after table, all that there are or those of `contracts`, and yield each with what is
+    wrong with it; the rule results are kept as rows.
+
+    Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
+    Raises LakeError where the lake itself cannot be reached.
+    """
+    seen = _versions_seen(lake)
+    for contract in all_contracts() if contracts is None else contracts:
+        versions = seen.get(contract.table, set())
+        if versions or has_traces(lake, contract):
+            yield contract, _contained(contract, partial(_check, lake, contract, versions))
+
+
+def _check(lake: Lake, contract: Contract, seen: Collection[int]) -> list[Finding]:
+    if damage := find_damage(lake, contract, seen):
+        return damage
+    findings = [*find_tampering(lake, contract), *_broken_rules(lake, contract)]
+    if contract is RUNS:
+        findings += _lost_snapshots(lake)
+    if contract is SNAPSHOTS:
+        findings += _false_ids(lake)
+    if contract is METRIC_SNAPSHOTS:
+        findings += _false_values(lake)
+    return findings
+
+
+def _contained(contract: Contract, step: Callable[[], list[Finding]]) -> list[Finding]:
+    try:
+        return step()
+    except ANY_FAILURE as error:
+        problem = f"cannot be read: {type(error).__name__}: {first_words(error)}"
+        return [Finding(contract.table, problem, "restore the table's folder from a backup")]
+
+
+def _versions_seen(lake: Lake) -> Mapping[str, Collection[int]]:
+    try:
+        return versions_seen(lake)
+    except ANY_FAILURE:
+        return {}  # a damaged table bears no witness; its own check says what is wrong with it
+
+
+def _broken_rules(lake: Lake, contract: Contract) -> list[Finding]:
     version = lake.version(contract)
-    by_engine: dict[str, dict[str, RuleResult]] = {"polars": {}, "great_expectations": {}}
+    by_engine: Engines = {"polars": {}, "great_expectations": {}}
     about_rows = {rule.id for rule in contract.rules}
     for chunk in chunks(lake, contract):
         _collect(by_engine["polars"], audit(chunk, contract).results, about_rows)
         _collect(by_engine["great_expectations"], validate(chunk, contract).results, about_rows)
     _collect(by_engine["polars"], audit_table(_rule_columns(lake, contract), contract))
-    for engine, results in by_engine.items():
-        record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
-        for result in results.values():
-            if not result.passed and result.severity is not Severity.WARNING:
-                problem = f"{result.rows_failed} of {result.rows_checked} rows break {result.rule_id} ({engine})"
-                yield Finding(contract.table, problem, "restore an earlier version, or delete these rows")
+    findings = list(_disagreeing_or_broken(contract, by_engine))
+    try:
+        for engine, results in by_engine.items():
+            record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
+    except ANY_FAILURE as error:
+        problem = f"its results cannot be kept in contract_checks: {first_words(error)}"
+        findings.append(Finding(contract.table, problem, "mend the table contract_checks"))
+    return findings
+
+
+def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Finding]:
+    rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
+    for rule_id in rule_ids:
+        said = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
+        broken = {engine: result for engine, result in said.items() if not result.passed}
+        if not broken or next(iter(broken.values())).severity is Severity.WARNING:
+            continue
+        result = next(iter(broken.values()))
+        problem = f"{result.message or 'a rule is broken'} ({rule_id})"
+        if len(broken) < len(said):
+            problem += f", says {', '.join(broken)} alone"
+        yield Finding(contract.table, problem, _mend(contract, rule_id))
+
+
+def _mend(contract: Contract, rule_id: str) -> str:
+    if rule_id == "key_unique":
+        return f"restore an earlier version of the table, or delete the later rows of each {', '.join(contract.key)}"
+    return "restore an earlier version of the table, or delete these rows, and run or import again"
 
 
 def _rule_columns(lake: Lake, contract: Contract) -> pl.DataFrame:
@@ -81,25 +140,72 @@ def _collect(known: dict[str, RuleResult], results: Sequence[RuleResult], only: 
         )
 
 
-def _wrong_snapshots(lake: Lake) -> Iterator[Finding]:
-    for row in lake.frame(SNAPSHOTS).sort("created_at").collect().iter_rows(named=True):
+def _lost_snapshots(lake: Lake) -> Iterator[Finding]:
+    """Runs that name a snapshot which is not there: it lands before its run says so."""
+    measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null()).select("run_id", "snapshot_id")
+    lost = measured.join(lake.frame(SNAPSHOTS), on="snapshot_id", how="anti").sort("run_id").collect()
+    for run_id, snapshot_id in lost.iter_rows():
+        problem = f"run {run_id} has the snapshot {snapshot_id[:12]}, which the table snapshots has lost"
+        yield Finding(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
+
+
+def _false_ids(lake: Lake) -> Iterator[Finding]:
+    """Snapshots that are not what their id says: something of what they were made from was changed afterwards."""
+    for row in _snapshots(lake):
+        try:
+            true = _snapshot(row).id == row["snapshot_id"]
+        except ANY_FAILURE:
+            true = False
+        if not true:
+            problem = f"snapshot {row['snapshot_id'][:12]} was changed: its id does not follow from its columns"
+            yield Finding(SNAPSHOTS.table, problem, "restore an earlier version of the table")
+
+
+def _false_values(lake: Lake) -> Iterator[Finding]:
+    """Snapshots whose values do not come out again when they are computed from the versions they pin."""
+    for row in _snapshots(lake):
         name = row["snapshot_id"][:12]
         try:
-            suite = find_suite(row["suite"])
-            if row["scorer_version"] != suite.scorer_version:
-                continue  # made by other rules than this evalake's; its values stand, but cannot be made again here
-            frame = run_frame(lake, suite, row["run_id"], json.loads(row["pinned_versions"]))
-            values = compute(frame, suite, json.loads(row["options"]), row["seed"])
-        except EvalakeError as error:
-            yield Finding(
-                SNAPSHOTS.table, f"snapshot {name} cannot be recomputed: {error}", "restore the pinned table versions"
-            )
+            differing = _differing(lake, row)
+        except ANY_FAILURE as error:
+            problem = f"snapshot {name} cannot be recomputed: {first_words(error)}"
+            mend = "mend the tables that it pins, if findings name them; else restore them from a backup"
+            yield Finding(METRIC_SNAPSHOTS.table, problem, mend)
             continue
-        again = metric_rows(row["snapshot_id"], row["suite"], values).sort("row_key")
-        kept = read_metrics(lake, row["snapshot_id"]).select(again.columns).sort("row_key")
-        if not again.equals(kept, null_equal=True):
-            yield Finding(
-                SNAPSHOTS.table,
-                f"snapshot {name} differs from its recomputation",
-                "measure its run again, and trust the new one",
-            )
+        if differing:
+            problem = f"snapshot {name} differs from its recomputation in {len(differing)} values: {differing[0]}"
+            mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"
+            yield Finding(METRIC_SNAPSHOTS.table, problem, mend)
+
+
+def _differing(lake: Lake, row: Mapping[str, Any]) -> list[str]:
+    """Which values are kept other than they are recomputed, in words."""
+    suite = find_suite(row["suite"])
+    if row["scorer_version"] != suite.scorer_version:
+        return []  # made by other rules than this evalake's; its values stand, but cannot be made again here
+    frame = run_frame(lake, suite, row["run_id"], json.loads(row["pinned_versions"]))
+    values = compute(frame, suite, json.loads(row["options"]), row["seed"])
+    again = metric_rows(row["snapshot_id"], row["suite"], values).sort("row_key")
+    kept = read_metrics(lake, row["snapshot_id"]).select(again.columns).sort("row_key")
+    if again.equals(kept, null_equal=True):
+        return []
+    only_one_has = [a.join(b, on=a.columns, how="anti", nulls_equal=True) for a, b in ((again, kept), (kept, again))]
+    changed = pl.concat(only_one_has).unique("row_key").sort("row_key")
+    return [f"{metric} of {model}" for metric, model in changed.select("metric", "model").rows()]
+
+
+def _snapshot(row: Mapping[str, Any]) -> Snapshot:
+    return Snapshot(
+        run_id=row["run_id"],
+        suite=row["suite"],
+        pinned_versions=json.loads(row["pinned_versions"]),
+        definition_hash=row["definition_hash"],
+        scorer_version=row["scorer_version"],
+        seed=row["seed"],
+        options=json.loads(row["options"]),
+        code_version=row["code_version"],
+    )
+
+
+def _snapshots(lake: Lake) -> Iterator[dict[str, Any]]:
+    yield from lake.frame(SNAPSHOTS).sort("created_at").collect().iter_rows(named=True)
