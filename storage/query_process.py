@@ -108,8 +108,8 @@ def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> N
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise QueryError(f"one query at a time: this is {len(statements)} statements")
-    if statements[0].type not in _STATEMENTS:
-        raise QueryError(f"only queries that read are run, not {statements[0].type.name}")
+    if (kind := _kind(statements[0])) not in _STATEMENTS:
+        raise QueryError(f"only queries that read are run, not {kind.name if kind else 'this'}")
     relation = connection.sql(statements[0])
     if relation is None:
         raise QueryError("the query gives no rows")
@@ -123,6 +123,13 @@ def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> N
                     "aggregate, choose fewer columns, or add a limit"
                 )
             out.write_batch(batch)
+
+
+def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:
+    try:
+        return statement.type
+    except ValueError:  # a kind that the engine knows and its Python side does not
+        return None
 
 
 def _reason(error: Exception, limits: Limits) -> str:

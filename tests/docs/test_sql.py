@@ -1,0 +1,72 @@
+"""docs/sql.md is true: its queries find something, its views are all there, other engines read the tables."""
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from storage.lake import Lake
+from storage.sql import query
+from storage.views import views
+from suites.registry import all_contracts
+from tests.storage.recorded_lake import recorded_lake
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
+QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
+
+# Readers of version 1 and writers of version 4 are the oldest that are still about.
+NEWEST_READER, NEWEST_WRITER = 1, 4
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return recorded_lake(tmp_path_factory.mktemp("documented"))
+
+
+def test_there_are_queries_to_learn_from() -> None:
+    assert len(QUERIES) >= 12
+    assert PAGE.count("```") == 2 * len(QUERIES)
+
+
+@pytest.mark.parametrize("sql", QUERIES, ids=[" ".join(sql.split())[:60] for sql in QUERIES])
+def test_every_query_of_the_page_runs_and_finds_something(lake: Lake, sql: str) -> None:
+    assert query(lake, all_contracts(), sql).height > 0
+
+
+def test_the_page_names_every_view() -> None:
+    named = re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)
+    assert sorted(named) == sorted(view.name for view in views(all_contracts()))
+
+
+def test_the_log_of_every_table_asks_no_more_of_readers_than_the_page_says(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    for contract in all_contracts():
+        lake.ensure(contract)
+        found = _protocols(Path(lake.location(contract)))
+        assert found, contract.table
+        for protocol in found:
+            assert protocol["minReaderVersion"] == NEWEST_READER, contract.table
+            assert protocol["minWriterVersion"] <= NEWEST_WRITER, contract.table
+            assert not protocol.get("readerFeatures")
+            assert not protocol.get("writerFeatures")
+
+
+def test_writing_raises_no_protocol(lake: Lake) -> None:
+    for log in Path(lake.uri).glob("*/_delta_log"):
+        for protocol in _protocols(log.parent):
+            assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) <= (NEWEST_READER, NEWEST_WRITER)
+
+
+def _protocols(table: Path) -> list[dict[str, int]]:
+    lines = [line for file in sorted(table.glob("_delta_log/*.json")) for line in file.read_text().splitlines()]
+    return [action["protocol"] for action in map(json.loads, lines) if "protocol" in action]
+
+
+def test_polars_and_pandas_read_the_tables_as_the_page_says(lake: Lake) -> None:
+    place = f"{lake.uri}/metric_snapshots"
+    rows = query(lake, all_contracts(), "select count(*) as n from metric_snapshots")["n"].item()
+    assert pl.scan_delta(place).collect().height == rows
+    assert len(DeltaTable(place).to_pandas()) == rows
