@@ -71,14 +71,19 @@ def _refuse_other_sites(connection: HTTPConnection, *, is_proxy: bool) -> None:
 
 
 def _name(header: str) -> str:
-    """A name as a header gives it: as UTF-8 where it is, without what cannot be shown."""
+    """A name as a header gives it, without what cannot be shown."""
+    return "".join(letter for letter in _text(header) if letter.isprintable()).strip()[:LONGEST_NAME]
+
+
+def _text(header: str) -> str:
+    """A header's text: as UTF-8 where it is, and as it was decoded (Latin-1) where it is not."""
     with suppress(UnicodeError):
-        header = header.encode("latin-1").decode("utf-8")
-    return "".join(letter for letter in header if letter.isprintable()).strip()[:LONGEST_NAME]
+        return header.encode("latin-1").decode("utf-8")
+    return header
 
 
 def _tokens(connection: HTTPConnection) -> Iterable[str]:
-    kind, _, token = connection.headers.get("authorization", "").partition(" ")
+    kind, _, token = _text(connection.headers.get("authorization", "")).partition(" ")
     if kind.lower() == "bearer":
         yield token.strip()
     for offered in _offered(connection):

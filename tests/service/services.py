@@ -56,13 +56,13 @@ class Place:
         draft.write_text(lines)
         draft.replace(self.sessions)
 
-    def set(self, score_id: str, status: str) -> None:
+    def set(self, score_id: str, status: str, total: int = 60) -> None:
         """Bring a scoring into a state, as its flow run would."""
         row = read_score(self.lake, score_id)
         if status == "failed":
             assert failed(self.lake, row, "error", "as the test wants it")
             return
-        filled = {"total_score": 60, "score_analysis": "an analysis"} if status == "completed" else {}
+        filled = {"total_score": total, "score_analysis": "an analysis"} if status == "completed" else {}
         ended = {"completed_at": row["started_at"]} if status == "completed" else {}
         moved = land(self.lake, RESULTS, conform([{**row, **filled, **ended, "status": status}], RESULTS))
         assert moved.replaced == 1

@@ -1,0 +1,120 @@
+"""SIGKILL of the worker, of the API, and of both, in the middle of a scoring: nothing stays in progress."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contracts.tables import CALLS
+from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.servers.model_server import ModelServer
+from tests.service.services import JUDGE, Place, Service, deploy, kill_tree, start
+
+pytestmark = pytest.mark.e2e
+
+SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[PrefectStack]:
+    """A server with the scoring flow deployed to a pool, for workers that a test starts."""
+    with PrefectStack(tmp_path / "prefect") as running:
+        deploy(running)
+        yield running
+
+
+@pytest.fixture
+def place(tmp_path: Path, model_server: ModelServer) -> Place:
+    place = Place(tmp_path, model_server)
+    place.write("first", "second")
+    return place
+
+
+def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: PrefectStack, place: Place) -> None:
+    service = start(stack, place)
+    worker = _worker(stack)
+    place.answer(latency=SLOW_SECONDS)
+    lost = service.ask("first").json()["score_id"]
+    _wait_for_question(place)
+    assert service.score("first").json()["status"] == "in_progress"
+    kill_tree(worker)
+    failed = service.wait_for("first", "failed")
+    assert failed["score_id"] == lost
+    assert "no sign of life" in failed["error_message"]
+    assert service.ask("first").json()["score_id"] == lost  # without force it stays as it is
+    place.answer()
+    assert service.ask("first", force=True).status_code == 202
+    _worker(stack)
+    again = service.wait_for("first", "completed", "failed")
+    assert (again["status"], again["total_score"], again["replicate"]) == ("completed", 60, 1)
+    assert [row["status"] for row in place.scores("first")] == ["failed", "completed"]
+    assert [tool["tool_name"] for tool in again["missing_tools"]] == ["kubectl-logs"]
+    service.stop()
+
+
+def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, place: Place) -> None:
+    service = start(stack, place)
+    _worker(stack)
+    place.answer(latency=2.0)
+    service.ask("first")
+    _wait_for_question(place)
+    service.kill()
+    service = start(stack, place)
+    done = service.wait_for("first", "completed", "failed")
+    assert (done["status"], done["replicate"]) == ("completed", 0)
+    assert service.ask("first").status_code == 200
+    assert len(place.scores("first")) == 1
+    assert _asked(place) == place.lake.frame(CALLS).collect().height == 2  # each turn once
+    service.stop()
+
+
+def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: Place) -> None:
+    """No Prefect server is configured: the service brings its own, and everything dies with it."""
+    alone = PrefectStack(tmp_path / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    service = start(alone, place)
+    place.answer(latency=SLOW_SECONDS)
+    service.ask("first")
+    _wait_for_question(place)
+    service.kill()
+    place.answer()
+
+    service = start(alone, place)
+    failed = service.wait_for("first", "failed", "completed")
+    assert failed["status"] == "failed"
+    assert service.ask("first", force=True).status_code == 202
+    assert service.wait_for("first", "completed", "failed")["total_score"] == 60
+    assert {row["status"] for row in place.scores("first")} == {"failed", "completed"}
+
+    place.answer(latency=2.0)
+    questions = _asked(place)
+    service.ask("second")
+    wait_until(lambda: _asked(place) > questions, "the question about the second session")
+    _drain(service, place)
+
+
+def _drain(service: Service, place: Place) -> None:
+    """Told to stop in the middle of a scoring, the service refuses new ones and lets this one come to its end."""
+    place.write("third")
+    service.process.popen.terminate()
+    wait_until(lambda: service.http.get("/api/v1/status").json()["draining"], "the drain")
+    refused = service.ask("first", force=True)
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"]
+    assert service.ask("second").status_code == 202  # what is there is still told
+    service.process.popen.wait(60)
+    (row,) = place.scores("second")
+    assert row["status"] == "completed"
+    service.stop()
+
+
+def _worker(stack: PrefectStack) -> Process:
+    return stack.start("prefect", "worker", "start", "--pool", "scores")
+
+
+def _asked(place: Place) -> int:
+    return len(place.server.requests(model=JUDGE.partition("/")[2]))
+
+
+def _wait_for_question(place: Place) -> None:
+    wait_until(lambda: _asked(place) > 0, "the first question to the judge")

@@ -1,0 +1,163 @@
+"""Events over real WebSockets: in order, the current state first, and nobody waits for a client that does not read."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.service.conftest import TOLD
+from tests.service.services import Place, Service
+
+Events = list[dict[str, Any]]
+
+
+def test_what_happens_to_a_scoring_is_told_in_order_whichever_process_was_asked(
+    services: tuple[Service, Service], place: Place
+) -> None:
+    """Asked at the first service, listened to at the second; the table is all that they share."""
+
+    async def listen() -> Events:
+        async with connect(services[1].socket_url) as socket:
+            await _subscribe(socket, f"session:{TOLD[0]}")
+            await _subscribe(socket, "sessions")
+            score_id = await _ask(services[0], TOLD[0])
+            events = [await _event(socket, TOLD[0])]
+            await _set(place, score_id, "in_progress")
+            events.append(await _event(socket, TOLD[0]))
+            await _set(place, score_id, "completed")
+            events += [await _event(socket, TOLD[0]) for _ in range(2)]
+            return events
+
+    events = asyncio.run(listen())
+    assert [(event["type"], event.get("phase"), event.get("total_score")) for event in events] == [
+        ("scoring.started", None, None),
+        ("scoring.progress", "analyzing_methodology", None),
+        ("scoring.progress", "identifying_missing_tools", None),
+        ("scoring.completed", None, 60),
+    ]
+    (row,) = place.scores(TOLD[0])
+    assert {event["score_id"] for event in events} == {row["score_id"]}
+    times = [event["timestamp_us"] for event in events]
+    assert times == sorted(set(times))
+
+
+def test_a_failure_is_told_with_its_reason(service: Service, place: Place) -> None:
+    async def listen() -> dict[str, Any]:
+        async with connect(service.socket_url) as socket:
+            await _subscribe(socket, f"session:{TOLD[1]}")
+            score_id = await _ask(service, TOLD[1])
+            assert (await _event(socket, TOLD[1]))["type"] == "scoring.started"
+            await _set(place, score_id, "failed")
+            return await _event(socket, TOLD[1])
+
+    event = asyncio.run(listen())
+    assert (event["type"], event["error_message"]) == ("scoring.failed", "as the test wants it")
+
+
+@pytest.mark.parametrize(
+    ("number", "states", "told"),
+    [
+        (2, [], "scoring.started"),
+        (3, ["in_progress"], "scoring.progress"),
+        (4, ["in_progress", "completed"], "scoring.completed"),
+        (5, ["failed"], "scoring.failed"),
+    ],
+)
+def test_who_comes_late_is_told_the_current_state_first(
+    service: Service, place: Place, number: int, states: list[str], told: str
+) -> None:
+    async def listen() -> dict[str, Any]:
+        score_id = await _ask(service, TOLD[number])
+        async with connect(service.socket_url) as early:
+            await _subscribe(early, f"session:{TOLD[number]}")
+            for state in states:
+                await _set(place, score_id, state)
+            while (await _event(early, TOLD[number]))["type"] != told:
+                pass
+        async with connect(service.socket_url) as late:
+            await _subscribe(late, f"session:{TOLD[number]}")
+            return await _event(late, TOLD[number])
+
+    assert asyncio.run(listen())["type"] == told
+
+
+def test_a_client_that_does_not_read_is_dropped_and_harms_nobody(service: Service, place: Place) -> None:
+    async def listen() -> tuple[str, bool]:
+        async with connect(service.socket_url) as good, connect(service.socket_url, max_queue=1) as slow:
+            await _subscribe(good, f"session:{TOLD[6]}")
+            flood = asyncio.create_task(_flood(slow))
+            await _ask(service, TOLD[6])
+            told = (await _event(good, TOLD[6]))["type"]
+            return told, await asyncio.wait_for(flood, 60)
+
+    assert asyncio.run(listen()) == ("scoring.started", True)
+    assert service.http.get("/api/v1/status").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "{", "[]", "null", "1", '"x"', '{"type": "subscribe"}', '{"type": "subscribe", "channel": "runs"}',
+     '{"type": "subscribe", "channel": "session:"}', '{"type": "subscribe", "channel": ["sessions"]}',
+     '{"type": "shutdown"}', "[" * 4000, "x" * 5000, b"\xff\x00"],
+)  # fmt: skip
+def test_what_makes_no_sense_is_answered_with_an_error(service: Service, message: str | bytes) -> None:
+    async def send() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with connect(service.socket_url) as socket:
+            await socket.send(message)
+            error = json.loads(await socket.recv())
+            await socket.send('{"type": "ping"}')
+            return error, json.loads(await socket.recv())
+
+    error, pong = asyncio.run(send())
+    assert error["type"] == "error"
+    assert error["detail"]
+    assert pong == {"type": "pong"}
+
+
+def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
+    async def attempt() -> int:
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(service.socket_url, origin="https://elsewhere.example"):  # type: ignore[arg-type]
+                pass
+        return refused.value.response.status_code
+
+    assert asyncio.run(attempt()) == 403
+
+
+async def _subscribe(socket: ClientConnection, channel: str) -> None:
+    await socket.send(json.dumps({"type": "subscribe", "channel": channel}))
+    while json.loads(await asyncio.wait_for(socket.recv(), 60)) != {"type": "subscribed", "channel": channel}:
+        pass
+
+
+async def _event(socket: ClientConnection, session_id: str) -> dict[str, Any]:
+    while True:
+        event: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), 60))
+        if event.get("session_id") == session_id:
+            return event
+
+
+async def _ask(service: Service, session_id: str) -> str:
+    answer: httpx.Response = await asyncio.to_thread(service.ask, session_id)
+    assert answer.status_code == 202
+    return str(answer.json()["score_id"])
+
+
+async def _set(place: Place, score_id: str, status: str) -> None:
+    change: Callable[[str, str], None] = place.set
+    await asyncio.to_thread(change, score_id, status)
+
+
+async def _flood(socket: ClientConnection) -> bool:
+    """Ask for long answers and read none, until the service has had enough."""
+    question = json.dumps({"type": "unsubscribe", "channel": "session:" + "x" * 900})
+    try:
+        while True:
+            await socket.send(question)
+    except ConnectionClosed:
+        return True

@@ -1,0 +1,158 @@
+"""What the API reads: lists, history, statistics, ratings, batches, runs, metrics; and how it presents itself."""
+
+from typing import Any
+
+import pytest
+
+from suites.session_review.metrics import BANDS
+from tests.service.services import Place, Service
+
+SESSIONS = ("lists-red", "lists-yellow", "lists-green", "lists-failed", "lists-none")
+
+
+@pytest.fixture(scope="module")
+def listed(services: tuple[Service, Service], place: Place) -> Service:
+    """A service with a session of every score, and one that was never scored; told from others by their search word."""
+    service = services[0]
+    for day, session in enumerate(SESSIONS, start=1):
+        at = f"2026-04-0{day}T10:00:00Z"
+        said = {"role": "assistant", "content": "<b>the disk</b> is full", "at": at}
+        call = {"id": "1", "name": "df", "arguments": {"path": "/"}}
+        asked = {"role": "assistant", "content": "let me look", "tool_calls": [call], "at": at}
+        place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=[asked, said])
+    _known(service)
+    return service
+
+
+def _known(service: Service) -> None:
+    """Ask until the sessions are read: sources are not read more than once in a while."""
+    while service.ask(SESSIONS[0]).status_code == 404:
+        pass
+
+
+def test_lists_are_filtered_sorted_and_paged(listed: Service, place: Place) -> None:
+    for session, total in zip(SESSIONS[:3], (20, 60, 90), strict=True):
+        _complete(place, listed, session, total)
+    place.set(listed.ask("lists-failed").json()["score_id"], "failed")
+
+    def names(**parameters: Any) -> list[str]:
+        answer = listed.http.get("/api/v1/sessions", params={"search": "NEEDLE", **parameters})
+        assert answer.status_code == 200, answer.text
+        return [entry["session_id"].removeprefix("lists-") for entry in answer.json()["sessions"]]
+
+    assert names() == ["none", "failed", "green", "yellow", "red"]
+    assert names(order="asc", page_size=2, page=2) == ["green", "failed"]
+    assert names(sort="score") == ["green", "yellow", "red", "failed", "none"]
+    assert names(sort="score", order="asc") == ["red", "yellow", "green", "failed", "none"]
+    assert names(min_score=50, max_score=74) == ["yellow"]
+    assert names(status=["failed", "not_scored"]) == ["none", "failed"]
+    assert names(criteria="current") == ["failed", "green", "yellow", "red"]
+    assert names(criteria="obsolete") == []
+    assert names(from_us=1775124000000000, to_us=1775124000000000) == ["yellow"]
+    assert names(search="lists-red") == ["red"]
+    assert names(search="%") == []
+    page = listed.http.get("/api/v1/sessions", params={"search": "needle", "page_size": 2, "page": 3}).json()
+    assert (page["total"], page["pages"], len(page["sessions"])) == (5, 3, 1)
+
+
+def test_a_session_is_shown_whole_and_its_markup_as_text(listed: Service) -> None:
+    answer = listed.http.get("/api/v1/sessions/lists-none")
+    assert answer.headers["content-type"] == "application/json"
+    session = answer.json()
+    assert session["score"] is None
+    assert "needle" in session["alert"]
+    kinds = [interaction["kind"] for interaction in session["stages"][0]["interactions"]]
+    assert kinds == ["said", "tool", "said"]
+    assert session["stages"][0]["interactions"][2]["text"] == "<b>the disk</b> is full"
+    assert session["final_analysis"] == "<b>the disk</b> is full"
+
+
+def test_history_has_every_scoring_newest_first(listed: Service, place: Place) -> None:
+    first = listed.ask("lists-green").json()
+    second = listed.ask("lists-green", force=True).json()
+    history = listed.http.get("/api/v1/scoring/sessions/lists-green/history").json()["scores"]
+    assert [score["score_id"] for score in history] == [second["score_id"], first["score_id"]]
+    assert listed.http.get("/api/v1/scoring/sessions/lists-none/history").json()["scores"] == []
+    assert listed.http.get("/api/v1/scoring/sessions/nobody/history").status_code == 404
+    _complete(place, listed, "lists-green", 90)
+
+
+def test_people_rate_what_was_scored_and_agreement_is_counted(listed: Service) -> None:
+    path = "/api/v1/scoring/sessions/{}/human-rating"
+    before = listed.http.get("/api/v1/scoring/statistics").json()["agreement"]["n"]
+    assert listed.http.put(path.format("lists-none"), json={"score": 50}).status_code == 404
+    for wrong in ({"score": 101}, {"score": -1}, {"score": "x"}, {"score": None}, {}, {"score": 50, "by": "me"}):
+        assert listed.http.put(path.format("lists-red"), json=wrong).status_code == 422
+    for given in (80, 30):  # the second replaces the first
+        rated = listed.http.put(path.format("lists-red"), json={"score": given, "note": "<i>too kind</i>"})
+        assert rated.status_code == 200
+    ratings = listed.http.get(path.format("lists-red")).json()["ratings"]
+    assert [(rating["score"], rating["rated_by"]) for rating in ratings] == [(30.0, "api-client")]
+    assert listed.http.get("/api/v1/sessions/lists-red").json()["human_ratings"] == ratings
+    agreement = listed.http.get("/api/v1/scoring/statistics").json()["agreement"]
+    assert agreement["n"] == before + 1
+    if before == 0:
+        assert (agreement["mean_difference"], agreement["mean_absolute_difference"]) == (-10.0, 10.0)
+        assert agreement["correlation"] is None
+
+
+def test_statistics_add_up(listed: Service) -> None:
+    found = listed.http.get("/api/v1/scoring/statistics").json()
+    counts = found["sessions"]
+    assert counts["total"] == sum(count for name, count in counts.items() if name != "total")
+    assert sum(bucket["count"] for bucket in found["distribution"]) == found["scores"]["n"] == counts_of(found["bands"])
+    assert found["bands"].keys() == BANDS.keys()
+    assert [bucket["low"] for bucket in found["distribution"]] == list(range(0, 100, 10))
+    assert sum(point["n"] for point in found["trend"]) >= found["scores"]["n"]
+    assert all(point["current"] for point in found["trend"])
+
+
+def counts_of(bands: dict[str, int]) -> int:
+    return sum(bands.values())
+
+
+def test_a_batch_says_what_became_of_each(listed: Service, place: Place) -> None:
+    place.write("batch-1", "batch-2")
+    wanted = ["batch-1", "batch-2", "batch-1", "lists-red", "still-going", "nobody"]
+    answer = listed.http.post("/api/v1/scoring/batch", json={"session_ids": wanted})
+    while {refusal["session_id"] for refusal in answer.json()["refused"]} >= {"batch-1"}:
+        answer = listed.http.post("/api/v1/scoring/batch", json={"session_ids": wanted})
+    assert answer.status_code == 202
+    said = answer.json()
+    assert [score["session_id"] for score in said["accepted"]] == ["batch-1", "batch-2"]
+    assert [score["session_id"] for score in said["existing"]] == ["lists-red"]
+    assert [(refusal["session_id"], refusal["status"]) for refusal in said["refused"]] == [
+        ("still-going", 400),
+        ("nobody", 404),
+    ]
+    again = listed.http.post("/api/v1/scoring/batch", json={"session_ids": ["batch-1"], "force_rescore": True}).json()
+    assert [refusal["status"] for refusal in again["refused"]] == [409]
+    assert listed.http.post("/api/v1/scoring/batch", json={"obsolete": True}).json()["accepted"] == []
+    for wrong in ({}, {"session_ids": []}, {"session_ids": ["a"], "obsolete": True}, {"session_ids": "a"}):
+        assert listed.http.post("/api/v1/scoring/batch", json=wrong).status_code == 422
+
+
+def test_runs_and_metrics_of_every_suite_are_there(listed: Service) -> None:
+    runs = listed.http.get("/api/v1/runs", params={"suite": "session_review"}).json()
+    assert runs["total"] >= 1
+    assert {run["origin"] for run in runs["runs"]} == {"import"}
+    assert listed.http.get("/api/v1/runs", params={"suite": "nothing"}).json()["runs"] == []
+    metrics = listed.http.get("/api/v1/metrics").json()
+    assert {suite["name"] for suite in metrics["suites"]} >= {"command_guard", "session_review", "solidity_audit"}
+    assert metrics["points"] == []
+
+
+@pytest.mark.parametrize("path", ["/api/v1/status", "/api/v1/sessions/nobody", "/nothing/here", "/api/v1/openapi.json"])
+def test_every_answer_forbids_what_a_page_does_not_need(service: Service, path: str) -> None:
+    headers = service.http.get(path).headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert "server" not in headers
+
+
+def _complete(place: Place, service: Service, session: str, total: int) -> None:
+    score = service.ask(session).json()
+    if score["status"] == "pending":
+        place.set(score["score_id"], "completed", total)
