@@ -36,14 +36,23 @@ class Finding:
     mend: str
 
 
-def versions_seen(lake: Lake) -> dict[str, set[int]]:
-    """By table, the versions that snapshots pin and the newest one an earlier check read: its log went that far."""
-    seen = pinned_versions(lake)
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known elsewhere of a table: its log went as far as `newest`, and the `pinned` versions must be whole."""
+
+    newest: int = -1
+    pinned: frozenset[int] = frozenset()
+
+
+def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
+    """By table, what snapshots and earlier checks have seen of it."""
+    pinned = pinned_versions(lake)
     checked = lake.frame(CONTRACT_CHECKS).filter(pl.col("table_version").is_not_null())
-    newest = checked.group_by("table_name").agg(pl.col("table_version").max()).collect()
-    for table, version in newest.iter_rows():
-        seen.setdefault(table, set()).add(version)
-    return seen
+    newest = dict(checked.group_by("table_name").agg(pl.col("table_version").max()).collect().iter_rows())
+    return {
+        table: Seen(max({newest.get(table, -1), *pinned.get(table, ())}), frozenset(pinned.get(table, ())))
+        for table in pinned.keys() | newest.keys()
+    }
 
 
 def has_traces(lake: Lake, contract: Contract) -> bool:
@@ -51,15 +60,12 @@ def has_traces(lake: Lake, contract: Contract) -> bool:
     return bool(_objects(lake, contract))
 
 
-def find_damage(lake: Lake, contract: Contract, seen: Collection[int] = ()) -> list[Finding]:
-    """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on.
-
-    `seen` are versions that must exist, with all their files (see `versions_seen`).
-    """
+def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Finding]:
+    """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on."""
     if damage := list(_find_in_log(lake, contract, seen)):
         return damage
     try:
-        tables = [lake.open(contract, version) for version in (None, *sorted(seen))]
+        tables = [lake.open(contract, version) for version in (None, *sorted(seen.pinned))]
     except EvalakeError as error:
         return [Finding(contract.table, str(error), "restore the table's folder from a backup")]
     return list(_find_in_files(lake, contract, tables))
@@ -81,14 +87,14 @@ def chunks(lake: Lake, contract: Contract) -> Iterator[pl.DataFrame]:
     yield from lake.frame(contract).collect_batches(chunk_size=CHUNK_ROWS)
 
 
-def _find_in_log(lake: Lake, contract: Contract, seen: Collection[int]) -> Iterator[Finding]:
+def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Finding]:
     objects = _objects(lake, contract)
     entries = _numbers(objects, r"json")
     if not entries:
         problem = "has lost its log" if objects else "is gone"
         yield Finding(contract.table, problem, "restore the table's folder from a backup")
         return
-    end = max(*entries, *_numbers(objects, r"checkpoint\..*parquet"), *seen)
+    end = max(*entries, *_numbers(objects, r"checkpoint\..*parquet"), seen.newest)
     if missing := [version for version in range(end + 1) if not _is_there(lake, contract, version, entries)]:
         mend = f"restore the entries in {LOG} from a backup"
         if missing[0] > max(entries):

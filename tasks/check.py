@@ -1,7 +1,7 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
 
 import json
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from contracts.contract import Contract
 from contracts.expectations import validate
 from contracts.rules import Severity
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
-from storage.integrity import Finding, chunks, find_damage, find_tampering, has_traces, versions_seen
+from storage.integrity import Finding, Seen, chunks, find_damage, find_tampering, has_traces, seen_elsewhere
 from storage.lake import Lake, first_words
 from storage.snapshots import Snapshot, metric_rows, read_metrics
 from suites.registry import all_contracts
@@ -34,14 +34,14 @@ def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Itera
     Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
     Raises LakeError where the lake itself cannot be reached.
     """
-    seen = _versions_seen(lake)
+    seen = _seen_elsewhere(lake)
     for contract in all_contracts() if contracts is None else contracts:
-        versions = seen.get(contract.table, set())
-        if versions or has_traces(lake, contract):
-            yield contract, _contained(contract, partial(_check, lake, contract, versions))
+        if contract.table in seen or has_traces(lake, contract):
+            step = partial(_check, lake, contract, seen.get(contract.table, Seen()))
+            yield contract, _contained(contract, step)
 
 
-def _check(lake: Lake, contract: Contract, seen: Collection[int]) -> list[Finding]:
+def _check(lake: Lake, contract: Contract, seen: Seen) -> list[Finding]:
     if damage := find_damage(lake, contract, seen):
         return damage
     findings = [*find_tampering(lake, contract), *_broken_rules(lake, contract)]
@@ -62,9 +62,9 @@ def _contained(contract: Contract, step: Callable[[], list[Finding]]) -> list[Fi
         return [Finding(contract.table, problem, "restore the table's folder from a backup")]
 
 
-def _versions_seen(lake: Lake) -> Mapping[str, Collection[int]]:
+def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
     try:
-        return versions_seen(lake)
+        return seen_elsewhere(lake)
     except ANY_FAILURE:
         return {}  # a damaged table bears no witness; its own check says what is wrong with it
 
