@@ -1,15 +1,21 @@
 """What is deployed: by `make deploy`, twice, to a server that asks for a password; and that workers run it."""
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
+from prefect.deployments.steps.core import run_steps
 
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from storage.lake import Lake
@@ -36,6 +42,8 @@ TAGS = {
     "maintain/maintenance-daily": "maintenance",
     "rescore/rescore-on-demand": "rescore",
 }
+DEPLOY = ROOT / "deploy"
+IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
 OWN_FLOWS = [name for name in SCHEDULES if not name.startswith("evaluate/")]
 
 
@@ -54,21 +62,19 @@ class Deployed:
         self._url = server.url
         self.first = self._deploy()
         self.second = self._deploy()
+        self.pools = self.post("/work_pools/filter", {})
 
-    def pools(self) -> list[dict[str, Any]]:
-        """The work pools there are."""
-        return self._filter("/work_pools/filter")
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """POST to a path of the server's API."""
+        answer = httpx.post(self._url + path, json=body, auth=LOGIN, timeout=30)
+        assert answer.is_success, answer.text
+        return answer.json()
 
     def _deploy(self) -> dict[str, dict[str, Any]]:
         done = make_deploy(self.environment)
         assert done.returncode == 0, done.stdout + done.stderr
-        flows = {flow["id"]: flow["name"] for flow in self._filter("/flows/filter")}
-        return {f"{flows[each['flow_id']]}/{each['name']}": each for each in self._filter("/deployments/filter")}
-
-    def _filter(self, path: str) -> Any:
-        answer = httpx.post(self._url + path, json={}, auth=LOGIN, timeout=30)
-        assert answer.is_success, answer.text
-        return answer.json()
+        flows = {flow["id"]: flow["name"] for flow in self.post("/flows/filter", {})}
+        return {f"{flows[each['flow_id']]}/{each['name']}": each for each in self.post("/deployments/filter", {})}
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +101,16 @@ def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Depl
         assert one["job_variables"]["env"]["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
 
 
-def test_a_worker_finds_evalake_where_its_own_environment_says(deployed: Deployed) -> None:
-    # The machine that deploys has EVALAKE_HOME, too, and it must not be baked in.
+def test_a_worker_finds_evalake_where_its_own_environment_says(
+    deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert deployed.environment["EVALAKE_HOME"]  # the machine that deploys has one, too
+    monkeypatch.chdir(ROOT)  # and back again
+    monkeypatch.setenv("EVALAKE_HOME", str(tmp_path))
     for one in deployed.first.values():
-        (step,) = one["pull_steps"]
-        assert step == {"prefect.deployments.steps.set_working_directory": {"directory": "{{ $EVALAKE_HOME }}"}}
+        os.chdir(ROOT)
+        asyncio.run(run_steps(one["pull_steps"]))
+        assert Path.cwd() == tmp_path.resolve()
 
 
 @pytest.mark.parametrize("name", OWN_FLOWS)
@@ -112,7 +123,7 @@ def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> Non
 
 
 def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
-    assert [(pool["name"], pool["type"]) for pool in deployed.pools()] == [("evalake", "process")]
+    assert [(pool["name"], pool["type"]) for pool in deployed.pools] == [("evalake", "process")]
     assert deployed.second.keys() == deployed.first.keys()
     for name, before in deployed.first.items():
         after = deployed.second[name]
@@ -136,6 +147,55 @@ def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path: Path) -> No
     assert done.returncode != 0
     assert "deploy: no Prefect server answers at http://127.0.0.1:9/api" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_server_takes_the_job_template_for_kubernetes(deployed: Deployed) -> None:
+    template = json.loads((DEPLOY / "kubernetes" / "job-template.json").read_text())
+    used = set(re.findall(r"{{ (\w+) }}", json.dumps(template["job_configuration"])))
+    assert used == template["variables"]["properties"].keys()
+    assert template["variables"]["properties"]["image"]["default"] == IMAGE
+    pool = {"name": "cluster", "type": "kubernetes", "base_job_template": template}
+    assert deployed.post("/work_pools/", pool)["base_job_template"] == template
+
+
+def test_compose_and_units_start_the_same_parts() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    server, deploy, worker = (services[name] for name in ("server", "deploy", "worker"))
+    assert {service["image"] for service in services.values()} == {IMAGE}
+    assert all((DEPLOY / service["build"]["context"]).resolve() == ROOT for service in services.values())
+    assert all((ROOT / service["build"]["dockerfile"]).is_file() for service in services.values())
+    assert (ROOT / deploy["command"][-1]).is_file()
+    (port,) = server["ports"]
+    assert port == "127.0.0.1:4200:4200"  # nobody else's machine reaches it
+    assert f":{server['command'][-1]}/api" in worker["environment"]["PREFECT_API_URL"]
+    mounted = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
+    assert mounted == compose["volumes"].keys()
+    assert _unit("worker").split("/bin/")[-1].split() == worker["command"]
+    assert _unit("server").split("/bin/")[-1].split()[:3] == server["command"][:3]
+    pools = {one["work_pool"]["name"] for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
+    assert pools == {worker["command"][-1]}
+
+
+def test_what_compose_demands_is_in_the_example_and_has_no_value() -> None:
+    example = (DEPLOY / ".env.example").read_text()
+    offered = dict(re.findall(r"^#?(\w+)=(.*)$", example, re.MULTILINE))
+    demanded = set(re.findall(r"\${(\w+):", (DEPLOY / "compose.yaml").read_text()))
+    assert demanded
+    assert demanded <= offered.keys()
+    assert all(not value for name, value in offered.items() if re.search("AUTH|KEY|PASSWORD", name))
+
+
+def test_the_operations_page_names_what_there_is() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    for name in SCHEDULES:
+        assert f"`{name}`" in page
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", page):
+        assert (ROOT / "docs" / link).exists(), link
+    for command in ("deploy/compose.yaml up", "make deploy", "evalake-*.service"):
+        assert command in page
+    assert f"`{IMAGE}`" in page
+    assert f"--tag {IMAGE} " in (DEPLOY / "Dockerfile").read_text()
 
 
 def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path: Path) -> None:
@@ -167,6 +227,14 @@ def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path:
     _complete(stack, "rescore/rescore-on-demand", lake, run_id=newest["run_id"])
     (counts,) = _artifact(stack, f"rescore-{newest['run_id']}")
     assert (counts["items"], counts["unanswered"], counts["landed"]) == (20, 0, 0)
+
+
+def _unit(name: str) -> str:
+    """The command that a unit starts."""
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read(DEPLOY / "systemd" / f"evalake-{name}.service")
+    return unit["Service"]["ExecStart"]
 
 
 def _schedule(schedule: dict[str, Any]) -> tuple[str, str, str]:
