@@ -19,7 +19,9 @@ def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any
     return None if answered else render(item.sample.input, item.model, item.prompt_type)
 
 
-def score(item: Item, answered: Sequence[Answered], options: Mapping[str, Any]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def score(
+    item: Item, answered: Sequence[Answered], options: Mapping[str, Any]
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """The item's row, without `run_id` and `origin`, which are the landing's to say.
 
     A call that was given up on gives a provisional row where that says something about the model (it took too long,

@@ -1,4 +1,4 @@
-"""What a report of session_review shows: scores by judge, their bands and categories, and the tools that were missed."""
+"""What a report of session_review shows: scores by judge, their bands and categories, the tools that were missed."""
 
 from suites.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
 from suites.session_review.scores import CATEGORIES
