@@ -1,0 +1,63 @@
+"""Many processes at once on one lake: every row lands exactly once, the first reply of a key is the reply."""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from contracts.tables import CALLS
+from storage import ledger
+from storage.lake import Lake
+from storage.landing import land
+from storage.upkeep import maintain
+from tests.e2e.buckets import Bucket, bucket_of
+from tests.storage.rows import TOYS, call, toy
+
+pytestmark = pytest.mark.e2e
+
+PROCESSES = 8
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    with bucket_of(tmp_path_factory.mktemp("concurrent")) as running:
+        yield running
+
+
+def _land(lake: Lake, number: int, batches: int, size: int) -> int:
+    """Land batches, each of which overlaps with one of the process before and one of the process after."""
+    first = number * batches * size // 2
+    landed = 0
+    for start in range(first, first + batches * size, size):
+        rows = [toy(f"k{n}", model=f"m{n % 2}") for n in range(start, start + size)]
+        landed += land(lake, TOYS, pl.DataFrame(rows)).inserted
+        ledger.append(lake, [call(n, response=f"{number}") for n in range(start, start + size)])
+    return landed
+
+
+def _exactly_once(lake: Lake, batches: int, size: int) -> None:
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        work = [pool.submit(_land, lake, number, batches, size) for number in range(PROCESSES)]
+        maintain(lake, [TOYS, CALLS])  # in the middle of it all
+        inserted = sum(done.result() for done in work)
+    distinct = (PROCESSES + 1) * batches * size // 2
+    keys = lake.frame(TOYS).collect()["key"]
+    assert keys.len() == keys.n_unique() == inserted == distinct
+    rows = lake.frame(CALLS).collect()
+    first = rows.group_by(ledger.KEY).agg(pl.col("response").sort_by("ledger_version").first())
+    kept = ledger.replies(rows.lazy()).select(*ledger.KEY, "response").collect()
+    assert kept.sort("prompt_hash").equals(first.sort("prompt_hash"))
+    assert kept.height == distinct
+    maintain(lake, [TOYS, CALLS])
+    assert lake.frame(CALLS).collect().height == distinct
+
+
+def test_eight_processes_on_one_folder(tmp_path: Path) -> None:
+    _exactly_once(Lake(str(tmp_path / "lake")), batches=8, size=20)
+
+
+def test_eight_processes_on_one_bucket(bucket: Bucket) -> None:
+    _exactly_once(Lake("s3://lake/concurrent", bucket.options), batches=2, size=10)

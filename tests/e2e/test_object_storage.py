@@ -1,0 +1,137 @@
+"""A lake in a bucket: every command and every part of the store against an S3 server over HTTP."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from contracts.errors import LakeError, QueryError
+from contracts.tables import CALLS
+from storage import ledger
+from storage.integrity import find_damage, find_tampering
+from storage.inventory import inventory
+from storage.lake import Lake
+from storage.landing import Landed, land
+from storage.ledger import LedgerIndex
+from storage.ledger_writer import LedgerWriter
+from storage.sql import query
+from storage.upkeep import maintain
+from suites.command_guard.contract import RESULTS
+from tests.cli.command import evalake, recorded
+from tests.e2e.buckets import SECRET, Bucket, bucket_of
+from tests.storage.rows import TOYS, call, key_of, toy
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    with bucket_of(tmp_path_factory.mktemp("bucket")) as running:
+        yield running
+
+
+@pytest.fixture
+def lake(bucket: Bucket, request: pytest.FixtureRequest) -> Lake:
+    """A prefix of its own for every test."""
+    return Lake(f"s3://lake/{abs(hash(request.node.nodeid))}/deep", bucket.options)
+
+
+def toys(*keys: str, state: str = "final") -> pl.DataFrame:
+    return pl.DataFrame([toy(key, model="openai/gpt é", state=state) for key in keys])
+
+
+def test_rows_land_once_and_are_read_at_any_version(lake: Lake) -> None:
+    assert land(lake, TOYS, toys("a", "b")) == Landed(inserted=2)
+    version = lake.version(TOYS)
+    assert land(lake, TOYS, toys("b", "c")) == Landed(inserted=1, already_present=1)
+    assert sorted(lake.frame(TOYS).collect()["key"]) == ["a", "b", "c"]
+    assert sorted(lake.frame(TOYS, version).collect()["key"]) == ["a", "b"]
+    assert inventory(lake, [TOYS, CALLS])["rows"].to_list() == [3]
+
+
+def test_the_ledger_and_its_index(lake: Lake) -> None:
+    with LedgerWriter(lake) as writer:
+        for n in range(30):
+            writer.put(call(n))
+    ledger.append(lake, [call(0, response="later")])
+    index = LedgerIndex.read(lake)
+    ledger.compact(lake)
+    for known in (index, LedgerIndex.read(lake)):
+        found = known.fetch([key_of(call(n)) for n in range(40)])
+        assert {row["response"] for row in found.values()} == {"yes"}
+        assert len(found) == 30
+
+
+def test_upkeep_and_integrity(lake: Lake, bucket: Bucket) -> None:
+    for key in "abc":
+        land(lake, TOYS, toys(key))
+    (done,) = maintain(lake, [TOYS], retention_hours=0)
+    assert (done.files_before, done.files_after, done.files_removed) == (3, 1, 3)
+    assert find_damage(lake, TOYS) == list(find_tampering(lake, TOYS)) == []
+    prefix = lake.uri.removeprefix("s3://lake/")
+    (data,) = [key for key in bucket.keys(f"{prefix}/toys/model=") if key.endswith(".parquet")]
+    bucket.client().delete_object(Bucket="lake", Key=data)
+    (gone,) = find_damage(lake, TOYS)
+    assert data.rsplit("/", 1)[1] in gone.problem
+    bucket.client().delete_object(Bucket="lake", Key=f"{prefix}/toys/_delta_log/{2:020}.json")
+    (missing,) = find_damage(lake, TOYS)
+    assert f"{2:020}.json" in missing.problem
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from read_parquet('s3://lake/x/*.parquet')",
+        "select * from read_csv('{url}/lake')",
+        "copy (select 1) to 's3://lake/out.parquet'",
+        "attach '{url}/x.db'",
+        "install httpfs",
+        "set enable_external_access = true",
+        "create secret (type s3, key_id 'a', secret 'b')",
+    ],
+)
+def test_queries_cannot_reach_the_network_themselves(lake: Lake, bucket: Bucket, sql: str) -> None:
+    land(lake, TOYS, toys("a"))
+    before = bucket.keys("")
+    with pytest.raises(QueryError):
+        query(lake, [TOYS], sql.format(url=bucket.options["AWS_ENDPOINT_URL"]))
+    assert bucket.keys("") == before
+    assert query(lake, [TOYS], "select count(*) as n from toys")["n"].to_list() == [1]
+
+
+def test_a_bucket_that_is_not_there_is_named_in_one_line_without_keys(bucket: Bucket) -> None:
+    with pytest.raises(LakeError, match="s3://nowhere/lake") as refusal:
+        Lake("s3://nowhere/lake", bucket.options).exists(TOYS)
+    assert "\n" not in str(refusal.value)
+    assert SECRET not in str(refusal.value)
+    assert SECRET not in repr(Lake("s3://nowhere/lake", bucket.options))
+
+
+def test_the_commands_work_on_a_bucket_and_leave_no_key_behind(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text("\n".join(recorded(n) for n in range(20)))
+    environment = {**bucket.options, "EVALAKE_LAKE": "s3://lake/commands/deep"}
+    said = []
+
+    def run(*arguments: str) -> str:
+        done = evalake(*arguments, folder=tmp_path, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        said.append(done.stdout + done.stderr)
+        return done.stdout
+
+    imported = json.loads(run("import", "results.jsonl", "--suite", "command_guard", "--json"))
+    assert imported["rows"] == {"landed": 20, "already_present": 0, "quarantined": 0}
+    again = json.loads(run("import", "results.jsonl", "--suite", "command_guard", "--json"))
+    assert again["snapshot_id"] == imported["snapshot_id"]
+    assert any(row["metric"] == "balanced_accuracy" for row in json.loads(run("metrics", "--format", "json")))
+    counted = run("sql", f"select count(*) as n from {RESULTS.table}", "--format", "json")
+    assert json.loads(counted) == [{"n": 20}]
+    assert RESULTS.table in run("maintain")
+    assert json.loads(run("check", "--json"))["healthy"] is True
+    assert not (tmp_path / "lake").exists()
+    assert not (tmp_path / "s3:").exists()
+    objects = bucket.keys("commands/deep/")
+    assert objects
+    stored = [bucket.client().get_object(Bucket="lake", Key=key)["Body"].read() for key in objects]
+    assert not any(SECRET.encode() in content for content in (*stored, *(text.encode() for text in said)))
