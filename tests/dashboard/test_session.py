@@ -74,7 +74,7 @@ def test_history_shows_earlier_scores(visit: Open) -> None:
     page.locator(".history").get_by_role("button").nth(1).click()
     expect(page.get_by_text("This is an earlier score")).to_be_visible()
     expect(page.locator(".badge.large")).to_contain_text("40")
-    expect(page.get_by_text("Outdated criteria")).to_be_visible()
+    expect(page.get_by_text("Outdated criteria", exact=True)).to_be_visible()
     page.reload()
     expect(page.locator(".badge.large")).to_contain_text("40")
     page.get_by_role("button", name="Show the newest").click()

@@ -50,6 +50,7 @@ function bounded(text, render) {
 
 function* blocks(lines, level) {
   let at = 0;
+  let current = level;
   while (at < lines.length) {
     const line = lines[at];
     const fence = FENCE.exec(line);
@@ -61,7 +62,8 @@ function* blocks(lines, level) {
       yield h("pre", {class: "verbatim", tabindex: 0}, lines.slice(at + 1, end).join("\n"));
       at = end + 1;
     } else if (heading) {
-      yield h(`h${Math.min(6, level + heading[1].length)}`, {}, inline(heading[2]));
+      current = Math.min(6, level + heading[1].length, current + 1); // screen readers miss a level that is left out
+      yield h(`h${current}`, {}, inline(heading[2]));
       at += 1;
     } else if (BULLET.test(line) || NUMBERED.test(line)) {
       const pattern = BULLET.test(line) ? BULLET : NUMBERED;

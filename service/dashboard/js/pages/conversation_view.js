@@ -19,20 +19,20 @@ function stageOf(stage, number, level) {
     h(`h${Math.min(level, 6)}`, {}, `${number} ${name(stage.name)}`),
     h("p", {class: "note"}, `${name(stage.agent)} · ${words(stage.status)}${sideBySide}`),
     stage.error && h("p", {class: "state bad"}, visible(stage.error)),
-    stage.interactions?.length > 0 && h("ol", {class: "turns"}, stage.interactions.map(turn)),
+    stage.interactions?.length > 0 && h("ol", {class: "turns"}, stage.interactions.map((each) => turn(each, level))),
     children.map((child, i) => stageOf(child, `${number}.${i + 1}`, level + 1)));
 }
 
-function turn(each) {
+function turn(each, level) {
   if (each.kind === "tool") return toolTurn(each);
-  if (each.kind === "said") return saidTurn(each);
+  if (each.kind === "said") return saidTurn(each, level);
   return h("li", {class: "turn"}, who("Event", each.at_us), h("p", {}, visible(each.text ?? "")));
 }
 
-function saidTurn(said) {
+function saidTurn(said, level) {
   return h("li", {class: said.error ? "turn error" : "turn"}, who("Agent", said.at_us, words(said.purpose)),
-    said.thinking && onDemand("Thinking", said.thinking, () => prose(said.thinking, 4)),
-    said.text && prose(said.text, 3),
+    said.thinking && onDemand("Thinking", said.thinking, () => prose(said.thinking, level)),
+    said.text && prose(said.text, level),
     said.error && error(said.error));
 }
 
