@@ -37,7 +37,7 @@ class HumanLabelRow(Row):
     inclusion_probability: float | None = Field(description="With which chance it was drawn; null where it was picked.")
     labeller: str = Field(description="Who said so.")
     labelled_at: datetime = Field(description="When.")
-    note: str | None = Field(description="Why.")
+    note: str | None = Field(description="Why they say so.")
 
 
 _SHARES = ("root_cause_score", "attack_vector_score", "fix_score", "inclusion_probability")

@@ -145,7 +145,8 @@ RUN_ITEMS = Contract(
     ("run_id", "item_id"),
     "What each run consists of: sample x model x judge x replicate, and the prompt hash of each call.",
     (hash_rule("item_id"), hash_rule("prompt_hash"), hash_rule("sample_hash"), not_negative("replicate")),
-    replaced_when="old.judge_hash IS NULL AND new.judge_hash IS NOT NULL",
+    # A retry of an incomplete run may find another judgement than its first attempt did.
+    replaced_when="new.judge_hash IS NOT NULL AND (old.judge_hash IS NULL OR old.judge_hash <> new.judge_hash)",
 )
 
 

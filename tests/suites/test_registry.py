@@ -32,12 +32,12 @@ def test_every_table_has_one_contract() -> None:
 
 def test_what_suites_say_of_themselves_fits_together() -> None:
     for found in map(suite, suite_names()):
-        names = [metric.name for metric in found.metrics]
+        names = [metric.name for metric in found.metrics(found.options)]
         assert len(set(names)) == len(names)
         assert set(found.headline) <= set(names)
         assert set(found.results.partition_by) <= {column.name for column in found.results.columns}
         assert {"cost_usd_total", "input_tokens", "output_tokens"} <= set(names)
-        assert definition_hash(found.metrics)
+        assert definition_hash(found.metrics(found.options))
         assert all(found.read_dataset(source).samples for source in found.starter)
 
 
