@@ -16,6 +16,7 @@ import httpx
 import pytest
 import yaml
 from prefect.deployments.steps.core import run_steps
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from storage.lake import Lake
@@ -59,14 +60,14 @@ class Deployed:
 
     def __init__(self, server: PrefectStack) -> None:
         self.environment = server.environment
-        self._url = server.url
+        self.url = server.url
         self.first = self._deploy()
         self.second = self._deploy()
         self.pools = self.post("/work_pools/filter", {})
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST to a path of the server's API."""
-        answer = httpx.post(self._url + path, json=body, auth=LOGIN, timeout=30)
+        answer = httpx.post(self.url + path, json=body, auth=LOGIN, timeout=30)
         assert answer.is_success, answer.text
         return answer.json()
 
@@ -107,10 +108,11 @@ def test_a_worker_finds_evalake_where_its_own_environment_says(
     assert deployed.environment["EVALAKE_HOME"]  # the machine that deploys has one, too
     monkeypatch.chdir(ROOT)  # and back again
     monkeypatch.setenv("EVALAKE_HOME", str(tmp_path))
-    for one in deployed.first.values():
-        os.chdir(ROOT)
-        asyncio.run(run_steps(one["pull_steps"]))
-        assert Path.cwd() == tmp_path.resolve()
+    with temporary_settings({PREFECT_API_URL: deployed.url, PREFECT_API_AUTH_STRING: ":".join(LOGIN)}):
+        for one in deployed.first.values():
+            os.chdir(ROOT)
+            asyncio.run(run_steps(one["pull_steps"]))
+            assert Path.cwd() == tmp_path.resolve()
 
 
 @pytest.mark.parametrize("name", OWN_FLOWS)
