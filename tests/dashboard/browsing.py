@@ -52,7 +52,20 @@ SOUND = {
     "tablesWithoutCaption": 0,
     "skippedLevels": 0,
 }
-CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "checkbox", "tab", "img", "progressbar", "meter", "region"}
+CONTROLS = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "spinbutton",
+    "checkbox",
+    "tab",
+    "img",
+    "progressbar",
+    "meter",
+    "region",
+}
 
 
 class Visit:
@@ -103,7 +116,9 @@ class Visit:
         """Press Tab until the focus is on something of that name."""
         for _ in range(MOST_TABS):
             self.page.keyboard.press("Tab")
-            if name == self.page.evaluate("(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"):
+            if name == self.page.evaluate(
+                "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
+            ):
                 return
         raise AssertionError(f"{MOST_TABS} times Tab did not lead to {name!r}")
 

@@ -56,9 +56,7 @@ class World:
             f'[models."{JUDGE}"]\napi_base = "{api_base}"\nprice = {{ input = 1.0, output = 2.0 }}\n'
             "[service]\nlost_after_seconds = 3600\ndrain_seconds = 0\n[providers.hosted_vllm]\nattempts = 1\n"
         )
-        self._context = RunContext(
-            "request-tests", "session_review", self.lake, read_configuration(self.configuration)
-        )
+        self._context = RunContext("request-tests", "session_review", self.lake, read_configuration(self.configuration))
         source = folder / "sessions.jsonl"
         source.write_text("".join(json.dumps(body) + "\n" for body in _bodies()))
         self.sessions = Sessions(self.lake, [str(source)])

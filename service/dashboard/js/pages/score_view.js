@@ -62,7 +62,7 @@ function tags(found) {
 
 function missingTools(score) {
   const tools = score.missing_tools;
-  const list = tools?.length && h("ul", {}, tools.map((tool) => h("li", {}, h("strong", {}, name(tool.tool_name)), tool.rationale && h("div", {class: "prose"}, prose(tool.rationale)))));
+  const list = tools?.length > 0 && h("ul", {}, tools.map((tool) => h("li", {}, h("strong", {}, name(tool.tool_name)), tool.rationale && h("div", {class: "prose"}, prose(tool.rationale)))));
   let rest = h("p", {class: "empty"}, "Not known: the judge did not answer that question.");
   if (list) rest = score.missing_tools_analysis && h("details", {}, h("summary", {}, "In the judge's own words"), prose(score.missing_tools_analysis));
   else if (score.missing_tools_analysis) rest = prose(score.missing_tools_analysis);

@@ -77,7 +77,7 @@ function distribution({distribution: bins, bands, scores}) {
   const bars = bins.map((bin) => ({label: `${bin.low}–${bin.high}`, value: bin.count, kind: band(bin.low)[1]}));
   return figure({
     title, alt: `Sessions by score, in steps of ten. Red ${bands.red}, yellow ${bands.yellow}, green ${bands.green}.`,
-    note: `Red (0–49): ${count(bands.red)} · yellow (50–74): ${count(bands.yellow)} · green (75–100): ${count(bands.green)}`,
+    note: `Red (0–49): ${count(bands.red)} · yellow (50–74): ${count(bands.yellow)} · green (75–100): ${count(bands.green)}. Scores of 70 to 79 are of both colours.`,
     draw: (width) => columns(splitAt75(bars, bins), width),
     numbers: {headings: ["Score", "Sessions"], rows: bars.map((bar) => [bar.label, count(bar.value)])},
   });
