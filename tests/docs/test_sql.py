@@ -61,7 +61,8 @@ def test_writing_raises_no_protocol(lake: Lake) -> None:
 
 
 def _protocols(table: Path) -> list[dict[str, int]]:
-    lines = [line for file in sorted(table.glob("_delta_log/*.json")) for line in file.read_text().splitlines()]
+    files = sorted(table.glob("_delta_log/*.json"))
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").split("\n") if line]
     return [action["protocol"] for action in map(json.loads, lines) if "protocol" in action]
 
 
