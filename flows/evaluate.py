@@ -42,20 +42,31 @@ class IncompleteRunError(EvalakeError):
     task_runner=RUNNER,
 )
 def evaluate(
-    suite: Annotated[str, Field(description="The suite to run")] = "command_guard",
-    models: Annotated[list[str] | None, Field(description="Subject models; none means the suite's baselines")] = None,
-    judges: Annotated[list[str] | None, Field(description="Judge models; none means the suite's baselines")] = None,
-    datasets: Annotated[list[str] | None, Field(description="Sources; none means the starter data")] = None,
-    limit: Annotated[int | None, Field(description="Only the first samples of each dataset", ge=1)] = None,
-    replicates: Annotated[int, Field(description="How often each request is asked", ge=1)] = 1,
-    prompt_types: Annotated[list[str] | None, Field(description="Prompt types; none means the first")] = None,
-    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
-    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+    suite: str = "command_guard",
+    models: list[str] | None = None,
+    judges: list[str] | None = None,
+    datasets: list[str] | None = None,
+    limit: Annotated[int | None, Field(ge=1)] = None,
+    replicates: Annotated[int, Field(ge=1)] = 1,
+    prompt_types: list[str] | None = None,
+    lake: str | None = None,
+    configuration_file: str | None = None,
 ) -> str:
     """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
 
     Returns the run's id. Raises IncompleteRunError, after everything that could be done has been, where calls were
     given up on.
+
+    Args:
+        suite: The suite to run.
+        models: Subject models; none means the suite's baselines.
+        judges: Judge models; none means the suite's baselines.
+        datasets: Sources; none means the starter data.
+        limit: Only the first samples of each dataset.
+        replicates: How often each request is asked.
+        prompt_types: Prompt types; none means the first.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
     """
     where = lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE
     order = Order(suite, where, models, judges, datasets, limit, replicates, prompt_types, configuration_file)

@@ -2,10 +2,8 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 from prefect import flow
-from pydantic import Field
 
 from contracts.configuration import read_configuration
 from flows.evaluate import DEFAULT_LAKE
@@ -20,13 +18,18 @@ DEPLOYMENT = "on-demand"
 
 @flow(name="score-session", persist_result=False)
 def score_session(
-    score_id: Annotated[str, Field(description="The scoring, which is pending in session_scores")],
-    lake: Annotated[str | None, Field(description="The lake; none means EVALAKE_LAKE or ./lake")] = None,
-    configuration_file: Annotated[str | None, Field(description="In place of ./evalake.toml")] = None,
+    score_id: str,
+    lake: str | None = None,
+    configuration_file: str | None = None,
 ) -> int | None:
     """Score the session of a pending scoring; returns the total.
 
     A run of a scoring that is completed does nothing. Whatever goes wrong ends the scoring as failed, with a reason.
+
+    Args:
+        score_id: The scoring, which is pending in session_scores.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)

@@ -45,7 +45,6 @@ TAGS = {
 }
 DEPLOY = ROOT / "deploy"
 IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
-OWN_FLOWS = [name for name in SCHEDULES if not name.startswith("evaluate/")]
 
 
 def make_deploy(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -115,7 +114,7 @@ def test_a_worker_finds_evalake_where_its_own_environment_says(
             assert Path.cwd() == tmp_path.resolve()
 
 
-@pytest.mark.parametrize("name", OWN_FLOWS)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> None:
     schema = deployed.first[name]["parameter_openapi_schema"]
     assert "lake" in schema["properties"]
