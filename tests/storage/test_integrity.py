@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -238,16 +237,13 @@ def test_replies_put_into_the_ledger_around_it_are_found(lake: Lake) -> None:
 
 def test_damage_of_several_tables_is_found_in_one_check(lake: Lake) -> None:
     """Among them the tables that the check itself reads and writes."""
-    damage: dict[Contract, Callable[[Contract], None]] = {
-        SAMPLES: lambda contract: data_file(lake, contract).unlink(),
-        CALLS: lambda contract: entry(lake, contract, 3).write_text("{"),
-        SNAPSHOTS: lambda contract: entry(lake, contract, 1).unlink(),
-        CONTRACT_CHECKS: lambda contract: entry(lake, contract, 1).write_text(""),
-    }
-    for contract, break_it in damage.items():
-        break_it(contract)
+    data_file(lake, SAMPLES).unlink()
+    entry(lake, CALLS, 3).write_text("{")
+    entry(lake, SNAPSHOTS, 1).unlink()
+    entry(lake, CONTRACT_CHECKS, 1).write_text("")
     checked = {contract.table: findings for contract, findings in check_lake(lake)}
-    assert {contract.table for contract in damage} <= {table for table, findings in checked.items() if findings}
+    damaged = {table for table, findings in checked.items() if findings}
+    assert damaged >= {"samples", "calls", "snapshots", "contract_checks"}
     assert RESULTS.table in checked
     assert all(finding.mend for findings in checked.values() for finding in findings)
 
