@@ -60,4 +60,4 @@ def test_eight_processes_on_one_folder(tmp_path: Path) -> None:
 
 
 def test_eight_processes_on_one_bucket(bucket: Bucket) -> None:
-    _exactly_once(Lake("s3://lake/concurrent", bucket.options), batches=2, size=10)
+    _exactly_once(Lake("s3://lake/concurrent", bucket.options), batches=1, size=10)
