@@ -1,5 +1,6 @@
 """A page that is looked at, with all that it asked for and said on the side."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -7,42 +8,9 @@ from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, expect
 
 MOST_TABS = 80
 
-# Text whose colour does not stand out from what is behind it, as WCAG's level AA asks.
-CONTRAST = """() => {
-  const rgb = (text) => { const m = text.match(/[\\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
-  const light = ([r, g, b]) => [r, g, b].map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; })
-    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] > 0) return c; } return [255, 255, 255, 1]; };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const e = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || e.closest("option, svg, noscript, .hidden") || !e.checkVisibility()) continue;
-    const style = getComputedStyle(e);
-    const [a, b] = [light(rgb(style.color)), light(behind(e))].sort((x, y) => y - x);
-    const size = parseFloat(style.fontSize);
-    const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    if ((a + .05) / (b + .05) < (isLarge ? 3 : 4.5)) found.push([walker.currentNode.data.slice(0, 40), style.color, String(behind(e))]);
-  }
-  return found;
-}"""
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
-STRUCTURE = """() => {
-  const all = (css) => [...document.querySelectorAll(css)];
-  const ids = all("[id]").map((e) => e.id);
-  const levels = all("h1,h2,h3,h4,h5,h6").filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]));
-  return {
-    lang: document.documentElement.lang,
-    h1: all("h1").length,
-    landmarks: ["header", "nav", "main"].filter((tag) => all(tag).length === 0),
-    duplicateIds: ids.filter((id, i) => ids.indexOf(id) !== i),
-    brokenReferences: all("[aria-labelledby],[aria-describedby],[aria-controls],label[for]")
-      .flatMap((e) => ["aria-labelledby", "aria-describedby", "aria-controls", "for"].flatMap((a) => (e.getAttribute(a) ?? "").split(" ").filter(Boolean)))
-      .filter((id) => !document.getElementById(id)),
-    tablesWithoutCaption: all("table").filter((t) => !t.caption).length,
-    skippedLevels: levels.filter((level, i) => i > 0 && level > levels[i - 1] + 1).length,
-  };
-}"""
+STRUCTURE = (Path(__file__).parent / "structure.js").read_text()
 SOUND = {
     "lang": "en",
     "h1": 1,
@@ -52,20 +20,11 @@ SOUND = {
     "tablesWithoutCaption": 0,
     "skippedLevels": 0,
 }
-CONTROLS = {
-    "button",
-    "link",
-    "textbox",
-    "searchbox",
-    "combobox",
-    "spinbutton",
-    "checkbox",
-    "tab",
-    "img",
-    "progressbar",
-    "meter",
-    "region",
-}
+CONTROLS = frozenset(
+    ("button", "link", "textbox", "searchbox", "combobox", "spinbutton", "checkbox", "tab")
+    + ("img", "progressbar", "meter", "region")
+)
+FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 
 
 class Visit:
@@ -116,9 +75,7 @@ class Visit:
         """Press Tab until the focus is on something of that name."""
         for _ in range(MOST_TABS):
             self.page.keyboard.press("Tab")
-            if name == self.page.evaluate(
-                "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
-            ):
+            if name == self.page.evaluate(FOCUSED):
                 return
         raise AssertionError(f"{MOST_TABS} times Tab did not lead to {name!r}")
 

@@ -15,10 +15,15 @@ from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.model_server import ModelServer
 
 CHROMIUM = os.environ.get("EVALAKE_CHROMIUM", "/usr/bin/chromium")
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 Open = Callable[..., Visit]
 

@@ -82,11 +82,13 @@ def test_nothing_runs_that_is_written_into_the_page(visit: Open, address: str) -
     policy = answer.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "script-src 'self'" in policy
-    written = page.evaluate("""() => {
-      const script = document.createElement("script");
-      script.textContent = "window.written = true";
-      document.body.append(script);
-      return window.written ?? false;
-    }""")
+    with page.expect_console_message() as refused:
+        written = page.evaluate("""() => {
+          const script = document.createElement("script");
+          script.textContent = "window.written = true";
+          document.body.append(script);
+          return window.written ?? false;
+        }""")
     assert written is False
-    assert "Content Security Policy" in seen.wrong.pop()
+    assert "Content Security Policy" in refused.value.text
+    seen.wrong.clear()

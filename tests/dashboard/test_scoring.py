@@ -65,9 +65,8 @@ def test_a_scoring_that_somebody_else_began_is_shown(visit: Open, world: World) 
     expect(page.locator(".progress")).to_contain_text("Waiting to begin")
     row = world.land(row, status="in_progress")
     expect(page.locator(".progress")).to_contain_text("Analysing the methodology")
-    world.land(
-        row, status="failed", error_kind="lost", error_message="its process died", completed_at=row["started_at"]
-    )
+    why = {"error_kind": "lost", "error_message": "its process died"}
+    world.land(row, status="failed", completed_at=row["started_at"], **why)
     expect(page.get_by_role("alert")).to_contain_text("its process died")
 
 

@@ -147,7 +147,7 @@ function line(entry, cells) {
     h("td", {class: "tight", role: "cell", "data-label": "Began"}, time(entry.started_at_us)),
     h("td", {class: "tight", role: "cell", "data-label": "Took"}, duration(entry.started_at_us, entry.completed_at_us)),
     h("td", {role: "cell", "data-label": "Tool calls"}, count(entry.tool_calls)),
-    h("td", {role: "cell", "data-label": "Scored"}, time(entry.score?.completed_at_us), by && h("span", {class: "sub"}, `by ${name(by)}`)));
+    h("td", {role: "cell", "data-label": "Scored"}, time(entry.score?.completed_at_us), " ", by && h("span", {class: "sub"}, `by ${name(by)}`)));
 }
 
 function scoreCell(id, score) {
