@@ -34,7 +34,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         run_id=context.run_id,
         suite=suite.name,
         pinned_versions=pinned,
-        definition_hash=_definition_hash(suite, context.options),
+        definition_hash=definition_hash_of(suite, context.options),
         scorer_version=suite.scorer_version,
         seed=SEED,
         options=context.options,
@@ -87,7 +87,8 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
     )
 
 
-def _definition_hash(suite: Suite, options: Options) -> str:
+def definition_hash_of(suite: Suite, options: Options) -> str:
+    """SHA-256 over all that decides the suite's values under these options."""
     from contracts.hashing import content_hash
     from metrics.definition import definition_hash, function_hash
 

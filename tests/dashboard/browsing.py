@@ -21,8 +21,20 @@ SOUND = {
     "skippedLevels": 0,
 }
 CONTROLS = frozenset(
-    ("button", "link", "textbox", "searchbox", "combobox", "spinbutton", "checkbox", "tab")
-    + ("img", "progressbar", "meter", "region")
+    (
+        "button",
+        "link",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "spinbutton",
+        "checkbox",
+        "tab",
+        "img",
+        "progressbar",
+        "meter",
+        "region",
+    )
 )
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 

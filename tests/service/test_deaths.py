@@ -44,17 +44,18 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: Pr
     assert service.ask("first").json()["score_id"] == lost  # without force it stays as it is
     place.answer()
     assert service.ask("first", force=True).status_code == 202
-    _worker(stack)
+    worker = _worker(stack)
     again = service.wait_for("first", "completed", "failed")
     assert (again["status"], again["total_score"], again["replicate"]) == ("completed", 60, 1)
     assert [row["status"] for row in place.scores("first")] == ["failed", "completed"]
     assert [tool["tool_name"] for tool in again["missing_tools"]] == ["kubectl-logs"]
+    kill_tree(worker)  # told to stop it would take its time
     service.stop()
 
 
 def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, place: Place) -> None:
     service = start(stack, place)
-    _worker(stack)
+    worker = _worker(stack)
     place.answer(latency=2.0)
     service.ask("first")
     _wait_for_question(place)
@@ -65,6 +66,7 @@ def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, p
     assert service.ask("first").status_code == 200
     assert len(place.scores("first")) == 1
     assert _asked(place) == place.lake.frame(CALLS).collect().height == 2  # each turn once
+    kill_tree(worker)
     service.stop()
 
 
