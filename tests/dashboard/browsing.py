@@ -20,22 +20,10 @@ SOUND = {
     "tablesWithoutCaption": 0,
     "skippedLevels": 0,
 }
-CONTROLS = frozenset(
-    (
-        "button",
-        "link",
-        "textbox",
-        "searchbox",
-        "combobox",
-        "spinbutton",
-        "checkbox",
-        "tab",
-        "img",
-        "progressbar",
-        "meter",
-        "region",
-    )
-)
+NAVIGATING = ("button", "link", "tab", "region")
+ENTERING = ("textbox", "searchbox", "combobox", "spinbutton", "checkbox")
+SHOWING = ("img", "progressbar", "meter")
+CONTROLS = frozenset((*NAVIGATING, *ENTERING, *SHOWING))
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 
 
