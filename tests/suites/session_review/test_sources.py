@@ -30,7 +30,7 @@ def test_a_file_holds_one_session_or_a_list(tmp_path: Path) -> None:
     assert [sample.sample_id for sample in several.samples] == ["a"]
     assert [(left.where, left.reason) for left in several.left_out] == [
         ("several.json[1]", "not a session"),
-        ("several.json[2]", "session is not over"),
+        ("several.json[2]: b", "session is not over"),
     ]
     assert [left.payload for left in several.left_out] == ['{"x": 1}', None]
 
