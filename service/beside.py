@@ -10,9 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 GRACE_SECONDS = 10.0
+SETTLED_SECONDS = 30.0  # what dies sooner would only die again
+LOOK_SECONDS = 0.2
 
 
 class Beside:
@@ -43,23 +47,31 @@ def free_port() -> int:
 
 
 def keep(arguments: Sequence[str]) -> int:
-    """Run `python -m …` in a session of its own until it ends or the service does; returns its exit code."""
+    """Run `python -m …` in a session of its own until the service ends; started again where it dies, not at its start.
+
+    Returns its exit code where it ended by itself, soon after its start.
+    """
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the service decides when it is over, whoever presses Ctrl-C
-    charge = subprocess.Popen([sys.executable, "-m", *arguments], stdin=subprocess.DEVNULL, start_new_session=True)
-    threading.Thread(target=_end_with_the_service, args=(charge,), daemon=True).start()
-    return charge.wait()
-
-
-def _end_with_the_service(charge: "subprocess.Popen[bytes]") -> None:
-    sys.stdin.buffer.read()
-    charge.terminate()
-    try:
-        charge.wait(GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
+    over = threading.Event()
+    threading.Thread(target=_await_end_of_service, args=(over,), daemon=True).start()
+    while True:
+        began = time.monotonic()
+        charge = subprocess.Popen([sys.executable, "-m", *arguments], stdin=subprocess.DEVNULL, start_new_session=True)
+        while charge.poll() is None and not over.wait(LOOK_SECONDS):
+            pass
+        if over.is_set():
+            charge.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                charge.wait(GRACE_SECONDS)
         _kill_group(charge.pid)
+        if over.is_set() or time.monotonic() - began < SETTLED_SECONDS:
+            return charge.wait()
+
+
+def _await_end_of_service(over: threading.Event) -> None:
+    sys.stdin.buffer.read()
+    over.set()
 
 
 def _kill_group(group: int) -> None:

@@ -1,0 +1,47 @@
+"""A process beside the service: it ends with the service, however that ends, and is there again where it dies alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from tests.e2e.processes import ROOT, wait_until
+
+KEEPER = (
+    "import sys; from service import beside; beside.SETTLED_SECONDS = float(sys.argv[1]); beside.keep(sys.argv[2:])"
+)
+CHARGE = "import os, pathlib, signal; pathlib.Path('pids').open('a').write(f'{os.getpid()}\\n'); signal.pause()\n"
+
+
+def test_it_is_started_again_where_it_dies_and_ends_with_the_service(tmp_path: Path) -> None:
+    (tmp_path / "charge.py").write_text(CHARGE)
+    pids = tmp_path / "pids"
+
+    def started(count: int) -> list[int]:
+        found = [int(line) for line in pids.read_text().split()] if pids.exists() else []
+        return found if len(found) == count else []
+
+    command = [sys.executable, "-c", KEEPER, "0", "charge"]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    with subprocess.Popen(command, cwd=tmp_path, env=paths, stdin=subprocess.PIPE) as keeper:
+        (first,) = wait_until(lambda: started(1), "the first start")
+        os.kill(first, signal.SIGKILL)
+        _, second = wait_until(lambda: started(2), "the second start")
+        keeper.send_signal(signal.SIGTERM)  # meant for the service, which decides
+        assert psutil.pid_exists(second)
+        assert keeper.stdin is not None
+        keeper.stdin.close()
+        keeper.wait(60)
+        assert not psutil.pid_exists(second)
+
+
+def test_what_ends_at_its_start_is_not_started_again(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KEEPER, "600", "there_is_no_such_module"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as keeper:
+        keeper.wait(120)  # while its service is there
+        assert keeper.stderr is not None
+        said = keeper.stderr.read()
+    assert b"there_is_no_such_module" in said
