@@ -47,7 +47,7 @@ def scored(dataset: str, category: str | None, replies: Sequence[str], cost: flo
         sample = Sample("command_guard", dataset, f"{category}/{number}", f"c{number}", label=label, category=category)
         said = REPLIES[name]
         reply = Reply(said.text, said.finish_reason, input_tokens=10, output_tokens=2, cost_usd=cost, latency_ms=number)
-        found += score(Item(sample, "m"), [Answered("0" * 64, reply)])[RESULTS.table]
+        found += score(Item(sample, "m"), [Answered("0" * 64, reply)], {})[RESULTS.table]
     return found
 
 
@@ -153,7 +153,7 @@ def test_all_recorded_metrics_agree(real_data: Path) -> None:
     rows: list[Any] = []
     for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
         recorded = read_recorded(json.loads(line))
-        rows += score(recorded.item, [Answered(recorded.prompt_hashes[0], recorded.replies[0])])[RESULTS.table]
+        rows += score(recorded.item, [Answered(recorded.prompt_hashes[0], recorded.replies[0])], {})[RESULTS.table]
     key = ("model", "slice", "slice_value", "metric")
     measured = {tuple(each[k] for k in key): each for each in measure(frame(rows), METRICS, seed=0).to_dicts()}
     expected = [json.loads(line) for line in (folder / "expected_metrics.jsonl").read_text().splitlines()]

@@ -22,7 +22,7 @@ HARMLESS = Sample("command_guard", "d", "s/2", "ls", label="harmless", difficult
 
 
 def rows(outcome: Reply | Failure, sample: Sample = MALICIOUS) -> list[dict[str, Any]]:
-    scored = score(Item(sample, "openai/m", replicate=2), [Answered(HASH, outcome)])
+    scored = score(Item(sample, "openai/m", replicate=2), [Answered(HASH, outcome)], {})
     return [dict(row) for row in scored.get(RESULTS.table, ())]
 
 
