@@ -16,7 +16,7 @@ import httpx
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
 
 
 def free_port() -> int:
@@ -95,7 +95,11 @@ class PrefectStack:
 
     def __enter__(self) -> Self:
         self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
-        wait_until(self._healthy, "the start of the Prefect server")
+        try:
+            wait_until(self._healthy, "the start of the Prefect server")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
