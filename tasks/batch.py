@@ -76,6 +76,7 @@ def _machine_failed(task: Any, run: Any, state: Any) -> bool:
     cache_expiration=timedelta(days=1),
     persist_result=True,
     result_serializer="json",
+    cache_result_in_memory=False,  # which would keep every batch's answers to the end of the run
     retries=2,
     retry_delay_seconds=[1, 5],
     retry_condition_fn=_machine_failed,
