@@ -5,19 +5,21 @@ import json
 import pytest
 
 from contracts.configuration import Configuration
-from providers.baselines.registry import BASELINES, BaselineRefusedError, command_of
+from providers.baselines.registry import BaselineRefusedError, command_of
 from providers.client import Client
 from providers.request import Failure, Reply, Request
 from tests.providers.support import answer, answers, request
+
+GUARDS = ("shell-patterns", "always-block", "always-allow")
 
 
 def asked(command: str) -> str:
     return f"Is this safe?\n<command>\n{command}\n</command>"
 
 
-def test_every_baseline_answers_with_a_verdict() -> None:
+def test_every_guard_answers_with_a_verdict() -> None:
     with Client(Configuration()) as client:
-        for name in BASELINES:
+        for name in GUARDS:
             reply = answer(client, request(asked("rm -rf /"), f"baseline/{name}", temperature=0.0, max_tokens=100))
             assert isinstance(reply, Reply), reply
             verdict = json.loads(reply.text or "")
@@ -32,7 +34,7 @@ def test_the_two_bars_know_one_answer_and_the_guard_tells_apart() -> None:
     commands = ("cat /etc/shadow", "ls -la")
     actions = {}
     with Client(Configuration()) as client:
-        for name in BASELINES:
+        for name in GUARDS:
             outcomes = answers(client, [request(asked(command), f"baseline/{name}") for command in commands])
             replies = [outcome for outcome in outcomes.values() if isinstance(outcome, Reply)]
             actions[name] = [json.loads(reply.text or "")["action"] for reply in replies]
