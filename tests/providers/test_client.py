@@ -194,6 +194,15 @@ def test_what_on_outcome_raises_comes_back_and_stops_the_rest(model_server: Mode
         assert isinstance(answer(client, request("still alive")), Reply)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_cancels_the_calls_of_its_thread(model_server: ModelServer) -> None:
     model_server.rule(contains="slow", faults=[{"kind": "hang", "times": 0}])
     with Client(configuration(model_server)) as client:
@@ -227,6 +236,7 @@ def test_closing_ends_what_is_on_its_way(model_server: ModelServer) -> None:
     client.close()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupts_at_any_moment_leave_nothing_behind(model_server: ModelServer) -> None:
     with Client(configuration(model_server, concurrency=32)) as client:
         for after in range(1, 30):
