@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from metrics.agreement import cohen_kappa, pearson
 from metrics.composite import population_std
 from metrics.definition import Metric
 from metrics.estimators import Count, Mean, Quantile, Rate, Total
@@ -17,11 +18,20 @@ BANDS = {"red": (0, 49), "yellow": (50, 74), "green": (75, 100)}
 _score = pl.col("total_score")
 _completed = pl.col("status") == "completed"
 _over = _completed | (pl.col("status") == "failed")
+_human = pl.when(_completed).then(pl.col("human_score"))
 
 # One value for each session that was scored completely more than once: the spread of its totals, on its first row
 _SESSION = ("model", "judge", "dataset", "sample_id", "sample_hash")
 _spread = _score.std(ddof=1).over(*_SESSION)
 _first = _completed & (pl.col("replicate") == pl.col("replicate").filter(_completed).min().over(*_SESSION))
+
+
+def _band(score: pl.Expr) -> pl.Expr:
+    """The name of the band that a score is in. Between two bands, where a mean may fall, it is the lower one."""
+    band: pl.Expr = pl.lit(None, pl.String)
+    for name, (lowest, _) in BANDS.items():
+        band = pl.when(score >= lowest).then(pl.lit(name)).otherwise(band)
+    return band
 
 
 def _bands() -> Iterator[Metric]:
@@ -73,6 +83,16 @@ METRICS: tuple[Metric, ...] = (
         "retest_std",
         Mean(_spread, _first),
         description="Mean over sessions of the standard deviation (ddof 1) of one session's repeated scores.",
+    ),
+    Metric(
+        "judge_human_pearson",
+        pearson(_score, _human),
+        description="Correlation of the judge's scores with what people give the same sessions.",
+    ),
+    Metric(
+        "judge_human_kappa_bands",
+        cohen_kappa(_band(_score), _band(_human), tuple(BANDS)),
+        description="Agreement beyond chance (Cohen) on the score band, between the judge and people's mean.",
     ),
     Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
     Metric("input_tokens", Total(pl.col("input_tokens")), description="Null if any count is unknown."),

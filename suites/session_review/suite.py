@@ -9,6 +9,7 @@ from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.dialogue import OPTIONS, converse
 from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
+from suites.session_review.ratings import INPUTS, assemble
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources import read_dataset
 
@@ -37,6 +38,8 @@ SUITE = Suite(
     results=RESULTS,
     details=(MISSING_TOOLS,),
     metrics=_metrics,
+    inputs=INPUTS,
+    assemble=assemble,
     further_metrics=_tool_metrics,
     headline=("score_mean", "score_median", "scoring_failure_rate"),
     options=OPTIONS,

@@ -12,6 +12,7 @@ from suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
 from suites.session_review.prompts import criteria_hash
 
 SCORES = [49, 50, 74, 75, 100, 0]
+TYPES = {"missing_tools": pl.List(pl.String), "logical_flow": pl.Int64, "human_score": pl.Float64}
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -36,12 +37,13 @@ def row(**changes: Any) -> dict[str, Any]:
         "cost_usd": 0.1,
         "input_tokens": 1,
         "output_tokens": 1,
+        "human_score": None,
     }
     return {**given, **changes}
 
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema_overrides={"missing_tools": pl.List(pl.String), "logical_flow": pl.Int64})
+    return pl.DataFrame(rows, schema_overrides=TYPES)
 
 
 def values(rows: pl.DataFrame) -> dict[tuple[str, str], tuple[float | None, int]]:
