@@ -28,18 +28,18 @@ QUIET = [
 Open = Callable[..., Visit]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def judge() -> Iterator[Judge]:
     with ModelServer() as server:
         yield Judge(server)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> World:
     return World(tmp_path_factory.mktemp("dashboard"), judge.server.api_base)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(world: World) -> Iterator[str]:
     """Where `evalake serve` serves the world."""
     with PrefectStack(world.folder / "prefect") as stack:
@@ -55,7 +55,7 @@ def address(world: World) -> Iterator[str]:
         yield wait_until(served, "the start of the service")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)

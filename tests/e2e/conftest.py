@@ -10,7 +10,7 @@ from tests.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     with PrefectStack(tmp_path_factory.mktemp("prefect")) as running:
         running.deploy()

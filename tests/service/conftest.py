@@ -14,7 +14,7 @@ TABLE = tuple(f"table-{number}" for number in range(20))
 TOLD = tuple(f"told-{number}" for number in range(10))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     """A server with the scoring flow deployed, and no worker: what is submitted waits."""
     with PrefectStack(tmp_path_factory.mktemp("idle")) as stack:
@@ -22,13 +22,13 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
         yield stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def judge_server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -> Place:
     place = Place(tmp_path_factory.mktemp("place"), judge_server)
     place.write(*RACES, *FORCED, *TABLE, *TOLD, agent="disk-agent", alert_type="DiskFull")
@@ -36,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -
     return place
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def services(idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Service]]:
     first = start(idle, place)
     second = start(idle, place)
