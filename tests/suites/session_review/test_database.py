@@ -59,15 +59,19 @@ def fill(connection: sqlite3.Connection) -> None:
     add(called, ("m3", "chat", 22, 1, None, "{}", '{"result": "chatted"}'))
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    path = tmp_path / "tarsy.db"
+def make_database(path: Path) -> Path:
+    """A SQLite file with the two sessions."""
     connection = sqlite3.connect(path)
     connection.executescript(SCHEMA)
     fill(connection)
     connection.commit()
     connection.close()
     return path
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return make_database(tmp_path / "tarsy.db")
 
 
 def the_session(path: Path) -> Session:
