@@ -24,7 +24,7 @@ class Price(_Section):
 
 
 class Limits(_Section):
-    """How fast and how patiently a provider is called."""
+    """How fast and how patiently a provider is called, and with whose key."""
 
     concurrency: Annotated[int, Field(ge=1)] = 16
     requests_per_minute: Annotated[float, Field(gt=0)] | None = None
@@ -32,6 +32,8 @@ class Limits(_Section):
     attempts: Annotated[int, Field(ge=1)] = 5
     breaker_failures: Annotated[int, Field(ge=1)] = 20  # failures in a row that open the circuit
     breaker_seconds: Annotated[float, Field(gt=0)] = 30.0
+    # The Prefect Secret block that holds the key, in place of an environment variable
+    api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
 
 
 class ModelOptions(_Section):

@@ -41,7 +41,8 @@ from providers.litellm_setup import load, skip_bookkeeping, warm_up
 from providers.loop import LoopThread
 from providers.replies import read_reply
 from providers.request import Failure, Reply, Request
-from providers.routes import CLIENT_OWNED, Route, find_route
+from providers.routes import CLIENT_OWNED, ReadSecret, Route, find_route, no_secrets
+from providers.telemetry import record_call
 
 T = TypeVar("T")
 Outcome = Reply | Failure
@@ -62,15 +63,22 @@ class _Flight:
 class Client:
     """The one way to call models. Share one per process; safe to use from several threads at once."""
 
-    def __init__(self, configuration: Configuration, backoff_seconds: float = 0.5):
-        """`backoff_seconds` is the first pause before a retry; the pauses double, with jitter."""
+    def __init__(
+        self, configuration: Configuration, backoff_seconds: float = 0.5, read_secret: ReadSecret = no_secrets
+    ):
+        """`backoff_seconds` is the first pause before a retry; the pauses double, with jitter.
+
+        `read_secret` is asked for a key when the first call needs it, on a thread of its own.
+        """
         self._configuration = configuration
+        self._read_secret = read_secret
         self._jitter = wait_random(0, backoff_seconds)
         self._backoff = wait_exponential(multiplier=backoff_seconds, max=LONGEST_BACKOFF_SECONDS) + self._jitter
         self._guard = threading.Lock()
         self._thread: LoopThread | None = None
         self._closed = False
         self._routes: dict[str, Route] = {}
+        self._finding_route = threading.Lock()  # many first calls at once read a secret once
         # These three belong to the loop thread alone.
         self._lanes: dict[str, Lane] = {}
         self._flights: dict[tuple[str, int], _Flight] = {}
@@ -153,10 +161,10 @@ class Client:
             return self._thread
 
     def _route(self, model: str) -> Route:
-        route = self._routes.get(model)
-        if route is None:
-            route = self._routes[model] = find_route(model, self._configuration)
-        return route
+        with self._finding_route:
+            if model not in self._routes:
+                self._routes[model] = find_route(model, self._configuration, self._read_secret)
+            return self._routes[model]
 
     def _lane(self, provider: str) -> Lane:
         lane = self._lanes.get(provider)
@@ -166,17 +174,21 @@ class Client:
 
     async def _complete(self, request: Request) -> Outcome:
         """Attempts until one gives a reply, or none will."""
-        route = self._route(request.model)
+        # The first time, a secret may have to be fetched, which would hold up the loop.
+        route = self._routes.get(request.model)
+        if route is None:
+            route = await asyncio.to_thread(self._route, request.model)
         _refuse_owned(request)
         lane = self._lane(route.provider)
         skip_bookkeeping()
-        attempts = 0
+        attempts, begun = 0, 0
 
         async def attempt() -> Reply:
-            nonlocal attempts
+            nonlocal attempts, begun
             async with lane.slots:
                 await lane.turn(lambda: self._refuse(route.model, lane))
                 attempts += 1
+                begun = begun or time.time_ns()
                 return await self._attempt(request, route, lane, attempts)
 
         started = time.perf_counter()
@@ -186,10 +198,13 @@ class Client:
             retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.kind in RETRIED),
             reraise=True,
         )
+        outcome: Outcome
         try:
-            return await retrying(attempt)
+            outcome = await retrying(attempt)
         except AttemptFailed as failure:
-            return Failure(failure.kind, failure.message, attempts, (time.perf_counter() - started) * 1000)
+            outcome = Failure(failure.kind, failure.message, attempts, (time.perf_counter() - started) * 1000)
+        record_call(request, route, outcome, begun)
+        return outcome
 
     async def _attempt(self, request: Request, route: Route, lane: Lane, number: int) -> Reply:
         started = time.perf_counter()

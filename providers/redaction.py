@@ -1,4 +1,4 @@
-"""Keeps keys out of messages and logs: known key variables by value, everything else by shape."""
+"""Keeps keys out of messages, replies and logs: known keys by value, in messages everything else by shape."""
 
 import logging
 import os
@@ -9,6 +9,7 @@ REDACTED = "[redacted]"
 _KEY_VARIABLE = re.compile(
     r"(?:API_?KEY|ACCESS_KEY(?:_ID)?|SECRET(?:_KEY)?|TOKEN|PASSWORD|CREDENTIALS?)$", re.IGNORECASE
 )
+_API_KEY_VARIABLE = re.compile(r"API_?KEY$", re.IGNORECASE)  # what providers are sent, and so can send back
 _SHORTEST_KEY = 8  # a shorter value would redact innocent words
 
 # Each shape keeps what its groups matched (the words before the key) and drops the rest. All run in linear time.
@@ -30,6 +31,7 @@ _SHAPES = tuple(
 
 
 _named_variables: set[str] = set()
+_secrets: set[str] = set()
 
 
 def treat_as_key(variable: str) -> None:
@@ -37,31 +39,47 @@ def treat_as_key(variable: str) -> None:
     _named_variables.add(variable)
 
 
+def treat_as_secret(value: str) -> None:
+    """Redact this value, which came from elsewhere than the environment."""
+    _secrets.add(value)
+
+
 def redact(text: str) -> str:
-    """`text` without API keys: neither values of the environment's key variables nor anything shaped like a key."""
-    for value in _environment_keys():
-        text = text.replace(value, REDACTED)
+    """`text` without keys: neither values of known keys and key variables nor anything shaped like a key."""
+    text = _without(text, _KEY_VARIABLE)
     for shape in _SHAPES:
         text = shape.sub(rf"\1{REDACTED}", text)
     return text
 
 
-def _environment_keys() -> list[str]:
-    """The values of key variables, longest first, so that none leaves a part of another."""
-    values = {
-        value.strip()
-        for name, value in os.environ.items()
-        if (name in _named_variables or _KEY_VARIABLE.search(name)) and len(value.strip()) >= _SHORTEST_KEY
+def redact_known(text: str) -> str:
+    """`text` without the keys that providers are called with; for replies, where what looks like a key is an answer."""
+    return _without(text, _API_KEY_VARIABLE)
+
+
+def _without(text: str, variables: re.Pattern[str]) -> str:
+    """`text` without secrets and the values of such variables, longest first, so that none leaves a part of another."""
+    values = _secrets | {
+        value for name, value in os.environ.items() if name in _named_variables or variables.search(name)
     }
-    return sorted(values, key=len, reverse=True)
+    for value in sorted({value.strip() for value in values}, key=len, reverse=True):
+        if len(value) >= _SHORTEST_KEY:
+            text = text.replace(value, REDACTED)
+    return text
+
+
+def redact_record(record: logging.LogRecord) -> None:
+    """Redact the whole text of a log record in place, its arguments and its traceback included."""
+    record.msg, record.args = redact(record.getMessage()), None
+    if record.exc_info and record.exc_info[0] is not None:
+        # Only as text: a formatter that formats the exception anew would bring back what is taken out here.
+        record.exc_text, record.exc_info = redact(logging.Formatter().formatException(record.exc_info)), None
 
 
 class RedactionFilter(logging.Filter):
-    """Redacts the whole text of each record, its arguments and its traceback included; drops none."""
+    """Redacts the whole text of each record; drops none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always True; the record is changed in place."""
-        record.msg, record.args = redact(record.getMessage()), None
-        if record.exc_info and record.exc_info[0] is not None:
-            record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
+        redact_record(record)
         return True

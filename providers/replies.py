@@ -4,6 +4,7 @@ from typing import Any
 
 from providers.cost import Tokens, cost_usd
 from providers.failures import AttemptFailed
+from providers.redaction import redact_known
 from providers.request import Reply
 from providers.routes import Route
 
@@ -35,8 +36,8 @@ def read_reply(response: Any, route: Route, attempts: int, latency_ms: float) ->
 
 
 def _text(value: Any) -> str | None:
-    """A string that every table and file can hold: lone surrogates, which are no characters, become `?`."""
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
+    """A string that every table and file can hold, without our keys; lone surrogates, no characters, become `?`."""
+    return redact_known(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
 
 
 def _tokens(usage: Any) -> Tokens:

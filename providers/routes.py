@@ -1,15 +1,18 @@
 """The way to one model: its provider, key and API base, found and checked before anything is called."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.configuration import Configuration, ModelOptions, Price
 from contracts.errors import ProviderError
 from providers.baselines.registry import BASELINES
 from providers.litellm_setup import load
-from providers.redaction import treat_as_key
+from providers.redaction import redact, treat_as_key, treat_as_secret
+
+ReadSecret = Callable[[str], str]
+"""Gives the value of the secret with a name; raises ProviderError where it cannot."""
 
 _KEY_SUFFIX = "_API_KEY"
 _NO_KEY = "no-key-needed"  # a local server asks for none, but clients insist on sending one
@@ -39,12 +42,18 @@ class Route:
 
     model: str
     provider: str
-    arguments: Mapping[str, Any]  # for every call: API base and key, where LiteLLM's own do not do
+    # For every call: API base and key, where LiteLLM's own do not do
+    arguments: Mapping[str, Any] = field(repr=False)
     price: Price | None
 
 
-def find_route(model: str, configuration: Configuration) -> Route:
-    """The route to `model`. Reads the environment, uses no network.
+def no_secrets(name: str) -> str:
+    """The reader of secrets where there is none."""
+    raise ProviderError(f"the key is in the secret {name}, and nobody here can read secrets: run it as a Prefect flow")
+
+
+def find_route(model: str, configuration: Configuration, read_secret: ReadSecret = no_secrets) -> Route:
+    """The route to `model`. Reads the environment, and a secret where the configuration names one for the provider.
 
     Raises ProviderError where the provider is unknown, the key is missing, or the baseline does not exist.
     """
@@ -52,13 +61,17 @@ def find_route(model: str, configuration: Configuration) -> Route:
     owned = sorted(CLIENT_OWNED & options.parameters.keys())
     if owned:
         raise ProviderError(f"model {model}: its parameters cannot set {', '.join(owned)}, which is evalake's part")
+    if redact(parameters := str(options.parameters)) != parameters:
+        raise ProviderError(f"model {model}: its parameters hold a key, and would be stored with every request")
     provider, name = _provider_of(model)
     if provider == "baseline":
         if name not in BASELINES:
             known = ", ".join(f"baseline/{known}" for known in BASELINES)
             raise ProviderError(f"no baseline is called {model}; there are {known}")
         return Route(model, provider, {}, None)
-    arguments = {"api_key": _key(model, provider, options), "api_base": options.api_base}
+    secret = configuration.limits(provider).api_key_secret
+    key = _secret(secret, read_secret) if secret and options.api_key_env is None else _key(model, provider, options)
+    arguments = {"api_key": key, "api_base": options.api_base}
     return Route(model, provider, {key: value for key, value in arguments.items() if value is not None}, options.price)
 
 
@@ -73,6 +86,14 @@ def _provider_of(model: str) -> tuple[str, str]:
     if not name or not provider:
         raise ProviderError(f"model {model!r} names a provider but no model")
     return str(provider), str(name)
+
+
+def _secret(name: str, read_secret: ReadSecret) -> str:
+    key = read_secret(name).strip()
+    if not key:
+        raise ProviderError(f"the secret {name} is empty: put the key into it")
+    treat_as_secret(key)
+    return key
 
 
 def _key(model: str, provider: str, options: ModelOptions) -> str | None:

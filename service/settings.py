@@ -8,6 +8,7 @@ from contracts.configuration import Configuration, read_configuration
 from providers.routes import find_route
 from storage.lake import Lake
 from suites.session_review.suite import SUITE
+from tasks.secrets import read_secret
 
 TOKEN_VARIABLE = "EVALAKE_API_TOKEN"
 NOBODY_IN_PARTICULAR = "api-client"
@@ -35,4 +36,4 @@ class Settings:
 
     def check(self) -> None:
         """Look everything up. Raises an EvalakeError for the first thing that is wrong."""
-        find_route(self.judge, self.configuration)
+        find_route(self.judge, self.configuration, read_secret)

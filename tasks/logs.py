@@ -1,16 +1,99 @@
-"""Logs without keys: what Prefect's loggers print or send to its server is redacted first."""
+"""Logs without keys, and as JSON lines where EVALAKE_LOG_FORMAT=json: one object a line, with run, batch and model.
 
+Every record of the process is redacted as it is made, whoever makes it and wherever it goes: terminal, file, or
+Prefect's server.
+"""
+
+import json
 import logging
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
 
-from providers.redaction import RedactionFilter
+from providers.redaction import redact_record
+from providers.telemetry import place
 
-LOGGERS = ("prefect", "prefect.flow_runs", "prefect.task_runs", "evalake")
+SWITCH = "EVALAKE_LOG_FORMAT"
+ATTRIBUTE = "evalake"  # of a record: the fields of the place where it was made
 
-_filter = RedactionFilter()
+_PREFECT_FIELDS = ("flow_run_id", "flow_run_name", "task_run_id", "task_run_name")
+
+_make = logging.getLogRecordFactory()
+_run_ids: dict[str, str] = {}
 
 
 def redact_logs() -> None:
-    """Put the redaction on every handler of the loggers of runs; repeating it changes nothing."""
-    for name in LOGGERS:
-        for handler in logging.getLogger(name).handlers:
-            handler.addFilter(_filter)
+    """From now on, every log record is redacted and knows its place; repeating it changes nothing."""
+    if logging.getLogRecordFactory() is not _redacted:
+        logging.setLogRecordFactory(_redacted)
+    if as_json():
+        _write_json()
+
+
+def as_json() -> bool:
+    """Whether logs are JSON lines."""
+    return os.environ.get(SWITCH) == "json"
+
+
+def belongs(flow_run_id: str, run_id: str) -> None:
+    """Have what Prefect itself says about a flow run say which run it is."""
+    _run_ids[flow_run_id] = run_id
+
+
+def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
+    record = _make(*arguments, **named)
+    redact_record(record)
+    setattr(record, ATTRIBUTE, place())
+    return record
+
+
+def _write_json() -> None:
+    """One handler at the root, and none that writes text to the terminal; evalake's own records from INFO on."""
+    root = logging.getLogger()
+    others = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
+    for logger in (root, *others):
+        for handler in list(logger.handlers):
+            if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stderr, sys.stdout):
+                if isinstance(handler.formatter, JsonLines):
+                    continue
+                logger.removeHandler(handler)
+                logger.addHandler(_handler)
+    if _handler not in root.handlers:
+        root.addHandler(_handler)
+    logging.getLogger("evalake").setLevel(logging.INFO)
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON; what has no JSON form is written as text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_place_of(record),
+        }
+        if record.exc_text:
+            line["traceback"] = record.exc_text
+        elif record.exc_info and record.exc_info[0] is not None:
+            line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _place_of(record: logging.LogRecord) -> dict[str, str]:
+    """Run, batch and model, and what Prefect knows. Its own records are made around the task, not inside it."""
+    fields = {name: str(value) for name in _PREFECT_FIELDS if (value := getattr(record, name, None)) is not None}
+    if (run_id := _run_ids.get(fields.get("flow_run_id", ""))) is not None:
+        fields["run_id"] = run_id
+    if getattr(record, "task_name", None) == "call-batch":
+        fields["batch"] = fields["task_run_name"]
+        fields["model"] = fields["batch"].rpartition(" #")[0]
+    return {**fields, **getattr(record, ATTRIBUTE, {})}
+
+
+_handler = logging.StreamHandler(sys.stderr)
+_handler.setFormatter(JsonLines())

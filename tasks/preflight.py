@@ -14,6 +14,7 @@ from storage.lake import Lake
 from suites.base import Dataset, Suite
 from suites.registry import suite as find_suite
 from tasks.extract import read_datasets
+from tasks.secrets import read_secret
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def check(order: Order) -> Plan:
     lake = Lake(order.lake)
     lake.ensure(RUNS)
     for model in (*(models if suite.calls_subject else ()), *judges):
-        find_route(model, configuration)
+        find_route(model, configuration, read_secret)
     return Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
 
 

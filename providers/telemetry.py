@@ -1,0 +1,95 @@
+"""Where this process is in a run: fields on every log record and, where EVALAKE_TELEMETRY=1, OpenTelemetry spans.
+
+    with scope("evaluate command_guard", run_id="…", suite="command_guard"):
+        trace = current_trace()          # to be handed to other threads, processes and machines
+        with scope("batch …", parent=trace, batch="…", model="…"):
+            record_call(request, route, reply, begun)
+
+Spans and metrics of calls are named by OpenTelemetry's conventions for generative AI. Prompts and replies are in none
+of them. Switched off, its SDK is not imported. Where to and how is for the SDK's own OTEL_* variables to say.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from contracts.errors import ConfigurationError
+from providers.request import Failure, Reply, Request
+from providers.routes import Route
+
+if TYPE_CHECKING:
+    from providers.instruments import Instruments
+
+SWITCH = "EVALAKE_TELEMETRY"
+
+logger = logging.getLogger("evalake.calls")
+
+_place: ContextVar[Mapping[str, str]] = ContextVar("place", default=MappingProxyType({}))
+
+
+def place() -> Mapping[str, str]:
+    """The fields of the scopes around this line, such as run_id, suite, batch and model."""
+    return _place.get()
+
+
+@contextmanager
+def scope(name: str, *, parent: str | None = None, **fields: str) -> Iterator[None]:
+    """What happens inside happens at this place; as a span, where telemetry is on.
+
+    `parent` is the trace that `current_trace` gave, where the scope around this one is in another thread or process.
+    """
+    instruments = _instruments()
+    token = _place.set({**_place.get(), **fields})
+    try:
+        with instruments.span(name, parent, fields) if instruments else nullcontext():
+            yield
+    finally:
+        _place.reset(token)
+
+
+def current_trace() -> str | None:
+    """The span around this line, in W3C's `traceparent` form; None where telemetry is off."""
+    instruments = _instruments()
+    return instruments.traceparent() if instruments else None
+
+
+def record_call(request: Request, route: Route, outcome: Reply | Failure, begun: int) -> None:
+    """Tell logs, traces and metrics how a call ended.
+
+    `begun` is when its first attempt began, in nanoseconds since 1970; 0 where none was made.
+    """
+    if isinstance(outcome, Failure):
+        logger.info(
+            "a call of %s was given up on after %d attempts (%s): %s",
+            request.model,
+            outcome.attempts,
+            outcome.kind,
+            outcome.message,
+        )
+    if (instruments := _instruments()) is not None:
+        instruments.record(request, route, outcome, begun, time.time_ns())
+
+
+def flush() -> None:
+    """Send what has not been sent yet, for at most a few seconds."""
+    if (instruments := _instruments()) is not None:
+        instruments.flush()
+
+
+@cache
+def _instruments() -> "Instruments | None":
+    if os.environ.get(SWITCH, "0") != "1":
+        return None
+    try:
+        from providers.instruments import Instruments
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{SWITCH} is set, but OpenTelemetry is not installed: add evalake[telemetry]"
+        ) from error
+    return Instruments()
