@@ -23,6 +23,7 @@ from suites.session_review.score import begun
 from suites.session_review.scores import read_total
 from tasks.context import RunContext
 from tasks.converse import Dialogue, call, next_request
+from tasks.failures import land_failures
 from tasks.publish import publish_results
 
 SUITE = "session_review"
@@ -124,11 +125,12 @@ class Scoring:
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
     def walk(self) -> None:
-        """Walk the judge's conversation; what the ledger knows is not asked again."""
+        """Walk the judge's conversation; what the ledger knows is not asked again. A call given up on becomes a row."""
         lake = self.context.lake
         version = lake.ensure(CALLS).version()
         index = shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), version)
         call(self.context, [self.dialogue], index)
+        land_failures(self.context, [self.dialogue])
 
     def end(self) -> Row:
         """Land what the conversation gave; returns the row as it stands.
