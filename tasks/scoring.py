@@ -21,6 +21,7 @@ from suites.session_review.contract import RESULTS
 from suites.session_review.material import text as storable
 from suites.session_review.score import begun
 from suites.session_review.scores import read_total
+from tasks.circuit import CIRCUIT_OPEN, why_open
 from tasks.context import RunContext
 from tasks.converse import Dialogue, call, next_request
 from tasks.failures import land_failures
@@ -125,8 +126,14 @@ class Scoring:
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
     def walk(self) -> None:
-        """Walk the judge's conversation; what the ledger knows is not asked again. A call given up on becomes a row."""
+        """Walk the judge's conversation; what the ledger knows is not asked again. A call given up on becomes a row.
+
+        Raises EvalakeError, having failed the scoring, where the judge's provider counts as down.
+        """
         lake = self.context.lake
+        if reason := why_open(lake, self.row["judge"], self.context.configuration):
+            self.fail(CIRCUIT_OPEN, reason)
+            raise EvalakeError(reason)
         version = lake.ensure(CALLS).version()
         index = shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), version)
         call(self.context, [self.dialogue], index)

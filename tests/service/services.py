@@ -38,10 +38,11 @@ class Place:
         )
         self.answer()
 
-    def answer(self, latency: float = 0.0) -> None:
-        """Have the judge give sixty points and miss one tool, each answer after `latency` seconds."""
+    def answer(self, latency: float = 0.0, tools_latency: float | None = None) -> None:
+        """Have the judge give sixty points and miss one tool, each answer after `latency` seconds unless told apart."""
+        second = latency if tools_latency is None else tools_latency
         self.server.rule(reply=ANSWER, latency=latency)
-        self.server.rule(contains="\n60", reply=TOOLS, latency=latency)  # what follows its own first answer
+        self.server.rule(contains="\n60", reply=TOOLS, latency=second)  # what follows its own first answer
 
     def write(self, *session_ids: str, status: str = "completed", **fields: Any) -> None:
         """Add sessions to the file."""
@@ -56,15 +57,15 @@ class Place:
         draft.write_text(lines)
         draft.replace(self.sessions)
 
-    def set(self, score_id: str, status: str, total: int = 60) -> None:
-        """Bring a scoring into a state, as its flow run would."""
+    def set(self, score_id: str, status: str, total: int = 60, **changes: Any) -> None:
+        """Bring a scoring into a state, as its flow run would, with what else is to change."""
         row = read_score(self.lake, score_id)
         if status == "failed":
             assert failed(self.lake, row, "error", "as the test wants it")
             return
         filled = {"total_score": total, "score_analysis": "an analysis"} if status == "completed" else {}
         ended = {"completed_at": row["started_at"]} if status == "completed" else {}
-        moved = land(self.lake, RESULTS, conform([{**row, **filled, **ended, "status": status}], RESULTS))
+        moved = land(self.lake, RESULTS, conform([{**row, **filled, **ended, **changes, "status": status}], RESULTS))
         assert moved.replaced == 1
 
     def scores(self, session_id: str) -> list[dict[str, Any]]:
