@@ -198,6 +198,31 @@ RUNS = Contract(
 )
 
 
+class RunCallsRow(Row):
+    """What one run asked about one subject with one judge."""
+
+    run_id: str = Field(description="The run.")
+    model: str = Field(description="The subject model.")
+    judge: str = Field(description="The judge model; empty where none is involved.")
+    calls_made: int = Field(description="Calls answered by a provider in this run, subject and judge together.")
+    calls_from_ledger: int = Field(description="Calls that the ledger answered.")
+    calls_failed: int = Field(description="Calls given up on.")
+    input_tokens: int | None = Field(description="Prompt tokens of the calls made; null where a provider told none.")
+    output_tokens: int | None = Field(description="Reply tokens of the calls made; null where a provider told none.")
+    cost_usd: float | None = Field(description="What the calls made cost; null where a price is unknown.")
+    cost_usd_avoided: float | None = Field(description="What the ledger's replies had cost; null where unknown.")
+
+
+RUN_CALLS = Contract(
+    "run_calls",
+    RunCallsRow,
+    ("run_id", "model", "judge"),
+    "Calls of each run by subject and judge: made, from the ledger, failed. A call that two judges share is in both.",
+    (not_blank("model"), not_negative("calls_made"), not_negative("calls_from_ledger"), not_negative("cost_usd")),
+    replaced_when="TRUE",
+)
+
+
 class MetricRow(Row):
     """One metric value of one snapshot."""
 
@@ -314,6 +339,7 @@ CORE_CONTRACTS: tuple[Contract, ...] = (
     CALL_FAILURES,
     RUN_ITEMS,
     RUNS,
+    RUN_CALLS,
     METRIC_SNAPSHOTS,
     SNAPSHOTS,
     CONTRACT_CHECKS,

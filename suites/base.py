@@ -90,7 +90,7 @@ class Answered:
 
     prompt_hash: str
     outcome: Reply | Failure
-    from_ledger: bool = False
+    from_ledger: bool = False  # another run had asked; what this run asked is its own, in a retry too
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from storage.lake import Lake, first_words
 from storage.snapshots import Snapshot, metric_rows, read_metrics
 from suites.registry import all_contracts
 from suites.registry import suite as find_suite
-from tasks.measure import compute, definition_hash_of, run_frame
+from tasks.measure import compute, definition_hash_of, run_calls, run_frame
 from tasks.publish import record_checks
 
 # Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
@@ -185,8 +185,10 @@ def _differing(lake: Lake, row: Mapping[str, Any]) -> list[str]:
     made_by = (suite.scorer_version, definition_hash_of(suite, options))
     if (row["scorer_version"], row["definition_hash"]) != made_by:
         return []  # made by other rules than this evalake's; its values stand, but cannot be made again here
-    frame = run_frame(lake, suite, row["run_id"], json.loads(row["pinned_versions"]))
-    values = compute(frame, suite, options, row["seed"])
+    versions = json.loads(row["pinned_versions"])
+    frame = run_frame(lake, suite, row["run_id"], versions)
+    calls = run_calls(lake, row["run_id"], versions)
+    values = compute(frame, calls, suite, options, row["seed"])
     again = metric_rows(row["snapshot_id"], row["suite"], values).sort("row_key")
     kept = read_metrics(lake, row["snapshot_id"]).select(again.columns).sort("row_key")
     if again.equals(kept, null_equal=True):

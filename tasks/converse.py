@@ -40,7 +40,7 @@ def settle(context: RunContext, dialogues: Sequence[Dialogue], index: LedgerInde
             if (row := found.get(key)) is None:
                 open_dialogues.append(dialogue)
             else:
-                dialogue.answered.append(Answered(key[0], reply_of(row), from_ledger=True))
+                dialogue.answered.append(answered_by(row, context))
                 wave.append(dialogue)
     return open_dialogues
 
@@ -48,20 +48,22 @@ def settle(context: RunContext, dialogues: Sequence[Dialogue], index: LedgerInde
 def call(
     context: RunContext,
     dialogues: Sequence[Dialogue],
-    index: LedgerIndex,
-    on_answer: Callable[[], None] = lambda: None,
+    *indexes: LedgerIndex,
+    on_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Walk every dialogue to its end, all at once; on return each reply is committed to the ledger.
 
-    A dialogue ends early at a call that is given up on. `on_answer` is told of each outcome.
+    A dialogue ends early at a call that is given up on. `indexes` tell which replies are known already, `on_end` is
+    told of each dialogue that has ended.
     """
-    writer, client = ledger_writer(context.lake), client_of(context.run_id, context.configuration)
+    writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Answered]] = {}
 
     async def answer(request: Request, replicate: int) -> Answered:
         key = (request.prompt_hash, replicate)
-        if (known := await _from_ledger(index, key)) is not None:
-            return known
+        for index in indexes:
+            if (known := await _from_ledger(context, index, key)) is not None:
+                return known
         outcome = await client.call(request, replicate)
         if isinstance(outcome, Reply):
             writer.put(reply_row(request, replicate, outcome, context.run_id))
@@ -71,17 +73,18 @@ def call(
         key = (request.prompt_hash, replicate)
         if key not in asked:
             asked[key] = asyncio.ensure_future(answer(request, replicate))
-            asked[key].add_done_callback(lambda _: on_answer())
         return await asked[key]
 
     async def walk(dialogue: Dialogue) -> None:
         while (request := next_request(context, dialogue)) is not None:
             dialogue.answered.append(await answer_once(request, dialogue.item.replicate))
+        on_end()
 
-    try:
-        client.run([walk(dialogue) for dialogue in dialogues])
-    finally:
-        writer.flush()
+    with client_of(context) as client:
+        try:
+            client.run([walk(dialogue) for dialogue in dialogues])
+        finally:
+            writer.flush()
 
 
 def next_request(context: RunContext, dialogue: Dialogue) -> Request | None:
@@ -103,11 +106,16 @@ def _next_key(context: RunContext, dialogue: Dialogue) -> Key | None:
     return request.prompt_hash, dialogue.item.replicate
 
 
-async def _from_ledger(index: LedgerIndex, key: Key) -> Answered | None:
+async def _from_ledger(context: RunContext, index: LedgerIndex, key: Key) -> Answered | None:
     if not index.known([key]):
         return None
     row = (await asyncio.to_thread(index.fetch, [key])).get(key)
-    return None if row is None else Answered(key[0], reply_of(row), from_ledger=True)
+    return None if row is None else answered_by(row, context)
+
+
+def answered_by(row: Row, context: RunContext) -> Answered:
+    """The request that a row of the ledger answers, with its reply, as this run sees it."""
+    return Answered(row["prompt_hash"], reply_of(row), from_ledger=row["run_id"] != context.run_id)
 
 
 def reply_of(row: Row) -> Reply:

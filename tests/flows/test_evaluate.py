@@ -1,6 +1,7 @@
 """The evaluate flow, with real HTTP to a real model server: what is paid for, what lands, what a rerun asks."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -58,6 +59,23 @@ def test_a_rerun_asks_nothing_and_adds_nothing(work: Workplace) -> None:
     assert (again["calls_made"], again["calls_from_ledger"]) == (0, 30)
     assert (again["rows_landed"], again["rows_already_present"]) == (0, 30)
     assert work.rows(RESULTS).height == work.rows(CALLS).height == 30
+
+
+def test_who_was_asked_is_among_the_metrics(work: Workplace) -> None:
+    first = work.run(work.dataset(30))
+    second = work.run(work.dataset(40), models=[MODEL, OTHER])
+    usage = ("calls_made", "calls_from_ledger", "cost_usd_avoided")
+    rows = work.rows(METRIC_SNAPSHOTS).filter(pl.col("metric").is_in(usage))
+
+    def of(run: dict[str, Any], model: str) -> dict[str, float]:
+        kept = rows.filter(snapshot_id=run["snapshot_id"], model=model, slice="all")
+        assert kept["n"].unique().to_list() == [run["samples"]]
+        return dict(kept.select("metric", "value").iter_rows())
+
+    assert of(first, MODEL) == {"calls_made": 30, "calls_from_ledger": 0, "cost_usd_avoided": 0}
+    avoided = {"cost_usd_avoided": pytest.approx(first["cost_usd"])}
+    assert of(second, MODEL) == {"calls_made": 10, "calls_from_ledger": 30} | avoided
+    assert of(second, OTHER) == {"calls_made": 40, "calls_from_ledger": 0, "cost_usd_avoided": 0}
 
 
 def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new(work: Workplace) -> None:
