@@ -9,11 +9,13 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from providers import telemetry
 from providers.redaction import redact_record
-from providers.telemetry import place
 
 SWITCH = "EVALAKE_LOG_FORMAT"
 ATTRIBUTE = "evalake"  # of a record: the fields of the place where it was made
@@ -37,15 +39,22 @@ def as_json() -> bool:
     return os.environ.get(SWITCH) == "json"
 
 
-def belongs(flow_run_id: str, run_id: str) -> None:
-    """Have what Prefect itself says about a flow run say which run it is."""
+@contextmanager
+def observed(name: str, flow_run_id: str, run_id: str, suite: str) -> Iterator[None]:
+    """A flow run of a run, as logs and traces tell it; what was measured has been sent when it ends."""
+    redact_logs()
     _run_ids[flow_run_id] = run_id
+    try:
+        with telemetry.scope(name, run_id=run_id, suite=suite):
+            yield
+    finally:
+        telemetry.flush()
 
 
 def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
     record = _make(*arguments, **named)
     redact_record(record)
-    setattr(record, ATTRIBUTE, place())
+    setattr(record, ATTRIBUTE, telemetry.place())
     return record
 
 
@@ -81,7 +90,7 @@ class JsonLines(logging.Formatter):
             line["traceback"] = record.exc_text
         elif record.exc_info and record.exc_info[0] is not None:
             line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, default=str)
 
 
 def _place_of(record: logging.LogRecord) -> dict[str, str]:

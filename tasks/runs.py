@@ -1,6 +1,7 @@
 """The `runs` row: written when a run begins, and again when it ends."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -59,6 +60,8 @@ class Run:
         return replace(self, state=state, ended_at=datetime.now(UTC), **changes)
 
 
+logger = logging.getLogger("evalake.runs")
+
 _running: dict[str, tuple[Lake, Run]] = {}
 
 
@@ -84,6 +87,16 @@ def save(lake: Lake, run: Run) -> None:
         "code_version": CODE_VERSION,
     }
     land(lake, RUNS, conform([row], RUNS))
+    logger.info(
+        "run %s of %s is %s: %d calls made, %d from the ledger, %d given up on; %s",
+        run.run_id,
+        run.suite,
+        run.state,
+        run.tally.calls_made,
+        run.tally.calls_from_ledger,
+        run.tally.calls_failed,
+        run.message or "nothing to say",
+    )
 
 
 def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:
