@@ -26,8 +26,9 @@ def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
     from cli import show
     from contracts.tables import RUNS
     from storage.lake import Lake
+    from tasks.runs import with_lost
 
-    found = Lake(lake).frame(RUNS).sort("started_at", descending=True).collect()
+    found = with_lost(Lake(lake).frame(RUNS)).sort("started_at", descending=True).collect()
     show.rows(found, style, RUN_COLUMNS)
 
 

@@ -180,7 +180,8 @@ class RunRow(Row):
     code_version: str = Field(description="The version of evalake.")
     message: str | None = Field(description="What a person should know about how it ended.")
     started_at: datetime = Field(description="When it began.")
-    ended_at: datetime | None = Field(description="When it ended; null while it runs, or where it was killed.")
+    alive_at: datetime = Field(description="When it last gave a sign of life, which it does every minute.")
+    ended_at: datetime | None = Field(description="When it ended; null while it runs.")
 
 
 RUNS = Contract(

@@ -11,6 +11,7 @@ from storage.lake import Lake
 from storage.upkeep import maintain as maintain_lake
 from suites.registry import all_contracts
 from tasks.logs import redact_logs
+from tasks.runs import mark_lost
 
 ARTIFACT = "maintenance"
 
@@ -22,7 +23,7 @@ def maintain(
 ) -> int:
     """Compact, checkpoint and vacuum every table that exists; returns how many there are.
 
-    Versions pinned by snapshots stay readable. Raises LakeError where a table needs help; the others are maintained.
+    Runs whose process is gone are marked as failed. Versions pinned by snapshots stay readable. Raises LakeError where a table needs help; the others are maintained.
 
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
@@ -30,6 +31,8 @@ def maintain(
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    if not dry_run:
+        mark_lost(where)
     done = maintain_lake(where, all_contracts(), dry_run=dry_run)
     create_table_artifact(
         [asdict(table) for table in done],

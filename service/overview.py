@@ -11,6 +11,7 @@ from service.views import Micros, micros
 from storage.lake import Lake
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
+from tasks.runs import with_lost
 
 MOST_POINTS = 5000
 
@@ -89,7 +90,7 @@ class Metrics(BaseModel):
 
 def run_page(lake: Lake, suite: str | None, page: int, page_size: int) -> RunPage:
     """One page of the runs."""
-    rows = lake.frame(RUNS)
+    rows = with_lost(lake.frame(RUNS))
     if suite is not None:
         rows = rows.filter(pl.col("suite") == suite)
     found = rows.sort("started_at", "run_id", descending=True).collect()

@@ -2,17 +2,25 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import polars as pl
+
 from contracts.arrow import conform
+from contracts.errors import LakeError
 from contracts.tables import RUNS
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
 from tasks.context import CODE_VERSION
+
+ALIVE_SECONDS = 60.0
+LOST_AFTER = timedelta(minutes=5)  # more than clocks of machines differ
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,7 @@ def save(lake: Lake, run: Run) -> None:
         "dataset_versions": json.dumps(dict(run.dataset_versions), sort_keys=True),
         "models": list(run.models),
         "judges": list(run.judges),
+        "alive_at": datetime.now(UTC),
         "code_version": CODE_VERSION,
     }
     land(lake, RUNS, conform([row], RUNS))
@@ -97,6 +106,42 @@ def save(lake: Lake, run: Run) -> None:
         run.tally.calls_failed,
         run.message or "nothing to say",
     )
+
+
+@contextmanager
+def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float = ALIVE_SECONDS) -> Iterator[None]:
+    """Give a sign of life, and say how far the run is, every minute while the block runs."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(every_seconds):
+            try:
+                save(lake, replace(run, tally=tally()))
+            except LakeError as error:
+                logger.warning("run %s could not give a sign of life: %s", run.run_id, error)
+
+    thread = threading.Thread(target=beat, name="alive", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of RUNS, in the state "lost" where a run's process is gone: killed, or without power."""
+    lost = (pl.col("state") == "running") & (pl.col("alive_at") < datetime.now(UTC) - LOST_AFTER)
+    return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
+
+
+def mark_lost(lake: Lake) -> list[str]:
+    """Mark lost runs as failed; returns their ids. One that is alive after all says so within a minute."""
+    rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
+    if rows.height:
+        message = pl.format("lost: no sign of life after {}; a rerun asks only for what is missing", "alive_at")
+        land(lake, RUNS, rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at"))
+    return rows["run_id"].to_list()
 
 
 def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:

@@ -22,7 +22,7 @@ JUDGE = "hosted_vllm/judge"
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 HOSTILE = '<img src="https://elsewhere.example/x.png" onerror="alert(1)"><script>alert(2)</script> {{7*7}} ${7*7}'
 REVERSED = "safe\u202egnp.exe"  # a character that turns the direction of what follows
-HOSTILE_ID = "hostile <img src=x onerror=alert(1)> {{7*7}} ?a=b&c#d%2F+\u00e9"
+HOSTILE_ID = "hostile <img src=x onerror=alert(1)> {{7*7}} ?a=b&c#d%2F+\u00e9/e//f"
 HUGE = "x" * 60_000
 OLD_CRITERIA = content_hash("criteria of last year")
 ANALYSIS = """## Logical flow: 15/25
@@ -179,6 +179,7 @@ def _run(run_id: str, at: datetime, snapshot: str | None) -> dict[str, Any]:
         "snapshot_id": snapshot,
         "code_version": "1",
         "started_at": at,
+        "alive_at": at,
         "ended_at": at + timedelta(seconds=90),
     }
 

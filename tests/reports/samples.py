@@ -49,6 +49,7 @@ RUN: Mapping[str, Any] = {
     "code_version": "0.1.0",
     "message": None,
     "started_at": datetime(2025, 1, 1, tzinfo=UTC),
+    "alive_at": datetime(2025, 1, 1, tzinfo=UTC),
     "ended_at": None,
 }
 SNAPSHOT: Mapping[str, Any] = {

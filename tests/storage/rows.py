@@ -64,3 +64,25 @@ def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "
 def key_of(row: dict[str, Any]) -> tuple[str, int]:
     """The ledger key of a row."""
     return row["prompt_hash"], row["replicate"]
+
+
+def run(run_id: str, suite: str, when: datetime) -> dict[str, Any]:
+    """One row of RUNS, of a run that began and ended at one moment and made no call."""
+    counts = ("samples", "items", "calls_made", "calls_from_ledger", "calls_failed", "rows_landed")
+    more = ("rows_already_present", "rows_quarantined", "input_tokens", "output_tokens")
+    return {
+        **dict.fromkeys((*counts, *more), 0),
+        **dict.fromkeys(("snapshot_id", "flow_run_id", "message")),
+        **dict.fromkeys(("cost_usd", "cost_usd_avoided"), 0.0),
+        **dict.fromkeys(("parameters", "dataset_versions"), "{}"),
+        "run_id": run_id,
+        "suite": suite,
+        "origin": "run",
+        "state": "completed",
+        "models": ["provider/model"],
+        "judges": [],
+        "code_version": "1",
+        "started_at": when,
+        "alive_at": when,
+        "ended_at": when,
+    }

@@ -1,0 +1,74 @@
+"""Runs whose process is gone: shown as lost, marked as failed by the next run or upkeep, alive again if they are."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from contracts.tables import RUNS
+from flows.maintain import maintain
+from storage.landing import land
+from tasks import runs
+from tasks.runs import Run, Tally
+from tests.cli.command import evalake
+from tests.flows.workplace import Workplace
+
+LONG_AGO = datetime.now(UTC) - timedelta(hours=2)
+
+
+def begin(work: Workplace, run_id: str, silent_since: datetime | None = None) -> Run:
+    """A run that has begun and not ended, with its last sign of life now or at the moment given."""
+    run = Run(run_id, "command_guard", "run", {}, {}, ["a/model"], [], 1, 1, LONG_AGO)
+    runs.save(work.lake, run)
+    if silent_since is not None:
+        rows = work.rows(RUNS).filter(pl.col("run_id") == run_id)
+        land(work.lake, RUNS, rows.with_columns(alive_at=pl.lit(silent_since)))
+    return run
+
+
+def states(work: Workplace) -> dict[str, str]:
+    return dict(work.rows(RUNS).select("run_id", "state").iter_rows())
+
+
+def test_the_next_run_marks_what_is_lost_and_nothing_else(work: Workplace) -> None:
+    begin(work, "lost", silent_since=LONG_AGO)
+    begin(work, "alive")
+    done = work.run(work.dataset(1))
+    assert states(work) == {"lost": "failed", "alive": "running", done["run_id"]: "completed"}
+    row = work.rows(RUNS).row(by_predicate=pl.col("run_id") == "lost", named=True)
+    assert row["ended_at"] == LONG_AGO
+    assert row["message"].startswith("lost: no sign of life after ")
+
+
+def test_upkeep_marks_them_too_unless_it_only_says_what_it_would_do(work: Workplace) -> None:
+    begin(work, "lost", silent_since=LONG_AGO)
+    maintain(work.lake.uri, dry_run=True)
+    assert states(work) == {"lost": "running"}
+    maintain(work.lake.uri)
+    assert states(work) == {"lost": "failed"}
+
+
+def test_they_are_listed_as_lost_before_anybody_marks_them(work: Workplace, tmp_path: Path) -> None:
+    begin(work, "lost", silent_since=LONG_AGO)
+    begin(work, "alive")
+    listed = json.loads(evalake("runs", "--lake", work.lake.uri, "--format", "json", folder=tmp_path).stdout)
+    assert {row["run_id"]: row["state"] for row in listed} == {"lost": "lost", "alive": "running"}
+
+
+def test_a_run_tells_that_it_is_alive_and_how_far_it_is(work: Workplace) -> None:
+    run = begin(work, "slow", silent_since=LONG_AGO)
+    runs.mark_lost(work.lake)
+    assert states(work) == {"slow": "failed"}
+    asked = threading.Event()
+
+    def tally() -> Tally:
+        asked.set()
+        return Tally(calls_made=7)
+
+    with runs.alive(work.lake, run, tally, every_seconds=0.01):
+        assert asked.wait(60)
+    (row,) = work.rows(RUNS).iter_rows(named=True)
+    assert (row["state"], row["calls_made"], row["ended_at"]) == ("running", 7, None)
+    assert row["alive_at"] > LONG_AGO
