@@ -9,8 +9,7 @@ distribution with the covariance that resampling its rows has, which is the boot
 and Freedman 1981). Drawing counts first keeps rare bins right, where a normal distribution of all sums at once would
 give bins of negative size.
 
-Clusters are resampled whole. Above `MOST_UNITS` clusters they are first dealt at random into that many blocks, which
-keeps the variance in expectation (the random-groups method, Wolter 2007).
+Rows that hang together in clusters take another way (`metrics.clusters`).
 
 What still has more than `MOST_PARTS` parts, as by a label that differs in nearly every row, is given no interval: that
 bounds the time that data can cost.
@@ -32,9 +31,9 @@ ENTRIES_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is resampled in one group: units (cells or clusters) and the parts that they contribute.
+    """What is resampled in one group: units (cells) and the parts that they contribute.
 
-    count, stratum   [units]  how many rows or clusters the unit stands for, and where they may be resampled
+    count, stratum   [units]  how many rows the unit stands for, and where they may be resampled
     unit, label      [parts]  the unit a part belongs to, and the label it contributes to: ascending from 0, no gaps
     vector           [parts, sums]  contribution of one occurrence of the unit
     spread           [labels, varying, varying]  root of one row's covariance within merged cells, of the sums `varying`
@@ -133,20 +132,6 @@ def _root(covariance: Array) -> Array:
     """A matrix R with R'R = covariance, which may be singular."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
-
-
-def clusters(
-    cluster: Integers, count: Integers, stratum: Integers, label: Integers, vector: Array, rng: np.random.Generator
-) -> Units:
-    """Units of a group with clusters: each row of the arguments says that `cluster` holds `count` rows of one cell."""
-    names, cluster = np.unique(cluster, return_inverse=True)
-    if len(names) > MOST_UNITS:
-        cluster = rng.permutation(len(names))[cluster] % MOST_UNITS
-    _, first, unit = np.unique(_pair(stratum, cluster), return_index=True, return_inverse=True)
-    _, start, part = np.unique(_pair(label, unit), return_index=True, return_inverse=True)
-    total = np.zeros((len(start), vector.shape[1]))
-    np.add.at(total, part, count[:, None] * vector)
-    return Units(np.ones(len(first), dtype=np.int64), stratum[first], unit[start], label[start], total)
 
 
 def _pair(major: Integers, minor: Integers) -> Integers:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from contracts.errors import MetricError
 from metrics import bootstrap
 from metrics.bootstrap import Units
-from metrics.composite import Composite
-from metrics.intervals import Array, Integers, percentile
+from metrics.composite import Composite, Sums, has_interval, intervals, values
+from metrics.intervals import Array, Integers
 
 MOST_SUMS = 60
 LABELS = ("by", "strata")
@@ -99,22 +99,17 @@ def _digits(key: NDArray[Any]) -> list[NDArray[np.uint16]]:
 
 @dataclass(frozen=True, eq=False)
 class GroupCells:
-    """How many rows of each cell one group has, ascending; of each cluster and cell where there are clusters."""
+    """How many rows of each cell one group has, ascending."""
 
     cell: Integers
     count: Integers
-    cluster: Integers | None
 
-    def units(self, cells: Cells, composite: Composite, rng: np.random.Generator) -> Units:
+    def units(self, cells: Cells, composite: Composite) -> Units:
         level = cells.level[self.cell]
         if composite.bins is not None:
             level = self._binned(level, cells.levels, composite)
-        label = _numbered(level)
-        if self.cluster is not None:
-            stratum, vector = cells.stratum[self.cell], cells.vector[self.cell]
-            return bootstrap.clusters(self.cluster, self.count, stratum, label, vector, rng)
         contributions = bootstrap.Contributions(cells.vector, cells.stratum, cells.kind, cells.varying)
-        return bootstrap.cells(self.cell, self.count, label, contributions)
+        return bootstrap.cells(self.cell, self.count, _numbered(level), contributions)
 
     def _binned(self, level: Integers, levels: pl.Series, composite: Composite) -> Integers:
         """The bin of each cell, from 1; 0 for cells without a value to bin."""
@@ -131,51 +126,38 @@ class GroupCells:
         return bins[index]
 
 
-def group_cells(groups: pl.Series, cells: Cells, cluster: Integers | None) -> Iterator[tuple[int, GroupCells]]:
+def group_cells(groups: pl.Series, cells: Cells) -> Iterator[tuple[int, GroupCells]]:
     """The number and the cells of every group; `groups` numbers each row's group, null for none."""
     number = (groups.cast(pl.Int64) + 1).fill_null(0).shrink_dtype().to_numpy()[cells.rows]  # narrow types sort best
     last = int(number.max()) - 1
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number, minlength=last + 2))
     ordered = cells.cell[order]
-    clusters = None if cluster is None else cluster[cells.rows][order]
     for group in range(last + 1):
-        rows = slice(int(ends[group]), int(ends[group + 1]))
-        if clusters is None:
-            own = ordered[rows]
-            starts = np.concatenate([[0], np.flatnonzero(own[1:] != own[:-1]) + 1])
-            yield group, GroupCells(own[starts], np.diff(starts, append=len(own)), None)
-        else:
-            pairs, count = np.unique(np.stack([ordered[rows], clusters[rows]], axis=1), axis=0, return_counts=True)
-            yield group, GroupCells(pairs[:, 0], count, pairs[:, 1])
-
-
-Numbers = tuple[float, float, float, float, float]
-"""value, n, se, ci_low, ci_high; NaN where undefined"""
+        own = ordered[int(ends[group]) : int(ends[group + 1])]
+        starts = np.concatenate([[0], np.flatnonzero(own[1:] != own[:-1]) + 1])
+        yield group, GroupCells(own[starts], np.diff(starts, append=len(own)))
 
 
 def estimate_group(
     family: Sequence[Composite], cells: Cells, group: GroupCells, draws: int, rng: np.random.Generator
-) -> list[Numbers]:
-    """Each composite of a family in one group, all from the same draws; n is 0 where the value is undefined."""
-    units = group.units(cells, family[0], rng)
-    actual = bootstrap.actual_sums(units)
-    values = [float(composite.evaluate(composite.function, actual)[0]) for composite in family]
-    total = float(actual[0, :, -1].sum())
-    n = [
-        0.0 if np.isnan(value) and not composite.explains_variation else total
-        for composite, value in zip(family, values, strict=True)
-    ]
-    if total < 2 or np.isnan(values).all() or len(units.count) > bootstrap.MOST_PARTS:
-        return [(value, size, np.nan, np.nan, np.nan) for value, size in zip(values, n, strict=True)]
-    drawn: list[list[Array]] = [[] for _ in family]
-    for sums in bootstrap.drawn_sums(units, draws, rng):
-        for composite, results in zip(family, drawn, strict=True):
-            results.append(composite.evaluate(composite.function, sums))
-    estimates: list[Numbers] = []
-    for composite, value, size, results in zip(family, values, n, drawn, strict=True):
-        se, low, high = percentile(np.concatenate(results))
-        if composite.standard_error is not None:
-            se = float(composite.evaluate(composite.standard_error, actual)[0])
-        estimates.append((value, size, *((np.nan,) * 3 if np.isnan(value) else (se, low, high))))
-    return estimates
+) -> Array:
+    """Value, n, se, ci_low and ci_high of each composite of a family in one group, all from the same draws."""
+    units = group.units(cells, family[0])
+    sums = bootstrap.actual_sums(units)
+    actual = _named(family[0], sums)
+    known = values(family, actual, float(sums[0, :, -1].sum()))
+    spread = np.full((len(family), 3), np.nan)
+    if has_interval(known) and len(units.count) <= bootstrap.MOST_PARTS:
+        blocks = (_named(family[0], drawn) for drawn in bootstrap.drawn_sums(units, draws, rng))
+        drawn = [[c.evaluate(c.function, block) for c in family] for block in blocks]
+        spread = intervals(family, [actual] * len(family), known, np.concatenate(drawn, axis=1))
+    return np.concatenate([known, spread], axis=1)
+
+
+def _named(one: Composite, sums: Array) -> Sums:
+    """Sums [draws, labels, sums], in the order of the composite's, by name."""
+    if one.by is None:
+        return {name: sums[:, 0, j] for j, name in enumerate(one.sums)}
+    apart = {name: sums[:, :, j] for j, name in enumerate(one.sums)}
+    return {name: s if one.told_apart(name) else s.sum(axis=1, keepdims=True) for name, s in apart.items()}

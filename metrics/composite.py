@@ -1,6 +1,6 @@
 """Composite metrics: everything that is a function of sums over samples, from a ratio to a weighted index."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,10 +9,10 @@ import polars as pl
 
 from contracts.errors import MetricError
 from metrics.estimators import every_row
-from metrics.intervals import Array, Integers
+from metrics.intervals import Array, Integers, percentile
 
 Sums = Mapping[str, Array]
-"""The sums by name, each of shape [draws]; [draws, labels] in a composite with `by`."""
+"""The sums by name, of shape [draws]; in a composite with `by` [draws, labels], and [draws, 1] where not told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,7 @@ class Composite:
     n         what each row contributes to the denominator; with a total below 2 there is no se and no interval
     by        a label: every sum becomes one sum per label that occurs in the group (rows without one have a label of
               their own, the first), as for macro averages and calibration bins
+    apart     the sums that are told apart `by` it, all unless given
     bins      makes the labels from the group's own data instead: (values of `by`, how many rows have each) -> bin
               numbers; equal values must get equal bins. Bins stay fixed while rows are resampled.
     strata    rows are resampled within each stratum, so that its size is fixed as it was by design
@@ -39,6 +40,7 @@ class Composite:
     sums: Mapping[str, pl.Expr]
     n: pl.Expr = field(default_factory=every_row)
     by: pl.Expr | None = None
+    apart: tuple[str, ...] | None = None
     bins: Callable[[Array, Array], Integers] | None = None
     strata: pl.Expr | None = None
     standard_error: Callable[[Sums], Array] | None = None
@@ -54,14 +56,42 @@ class Composite:
         given = {"n": self.n, "by": self.by, "strata": self.strata}
         return {f"sum {k}": v for k, v in self.sums.items()} | {k: v for k, v in given.items() if v is not None}
 
-    def evaluate(self, function: Callable[[Sums], Array], sums: Array) -> Array:
-        """`function` of sums [draws, labels, names] in the order of `self.sums`: [draws], NaN where undefined."""
-        named = {name: sums[:, :, j] if self.by is not None else sums[:, 0, j] for j, name in enumerate(self.sums)}
+    def told_apart(self, name: str) -> bool:
+        """Whether there is one of this sum for each label."""
+        return self.by is not None and (self.apart is None or name in self.apart)
+
+    def evaluate(self, function: Callable[[Sums], Array], sums: Sums) -> Array:
+        """`function` of the sums: [draws], NaN where undefined."""
         with np.errstate(all="ignore"):
-            result = np.asarray(function(named), dtype=np.float64)
-        if result.shape != sums.shape[:1]:
-            raise MetricError(f"its function must return one number per draw, {sums.shape[:1]}, not {result.shape}")
+            result = np.asarray(function(sums), dtype=np.float64)
+        draws = next(iter(sums.values())).shape[:1]
+        if result.shape != draws:
+            raise MetricError(f"its function must return one number per draw, {draws}, not {result.shape}")
         return np.where(np.isfinite(result), result, np.nan)
+
+
+def values(composites: Sequence[Composite], actual: Sums, total: float) -> Array:
+    """Value and n of composites of the same sums, [composites, 2]: n is the total, 0 where the value is undefined."""
+    known = np.full((len(composites), 2), total)
+    for row, composite in zip(known, composites, strict=True):
+        row[0] = composite.evaluate(composite.function, actual)[0]
+        if np.isnan(row[0]) and not composite.explains_variation:
+            row[1] = 0.0
+    return known
+
+
+def has_interval(known: Array) -> bool:
+    """Whether there is one, and so anything to draw, for any of `values`."""
+    return bool((~np.isnan(known[:, 0]) & (known[:, 1] >= 2)).any())
+
+
+def intervals(composites: Sequence[Composite], actual: Sequence[Sums], known: Array, draws: Array) -> Array:
+    """Standard error and interval, [composites, 3], from each one's actual sums, `values` and draws."""
+    spread = np.stack(percentile(draws), axis=1)
+    for row, composite, sums in zip(spread, composites, actual, strict=True):
+        if composite.standard_error is not None:
+            row[0] = composite.evaluate(composite.standard_error, sums)[0]
+    return np.where(np.isnan(known[:, :1]), np.nan, spread)
 
 
 def mean_defined(values: Array) -> Array:

@@ -12,16 +12,18 @@ import polars as pl
 
 from contracts.errors import MetricError
 from metrics.cells import LABELS, estimate_group, find_cells, group_cells, rank_inputs
+from metrics.clusters import Columns, Family, estimate_slice
 from metrics.composite import Composite
 from metrics.definition import Metric
 from metrics.estimators import Estimate
 from metrics.intervals import Integers
+from metrics.units import Draws
 
 RELIABLE_FROM = 30
 """Denominators from here on make a metric `reliable`."""
 
 MOST_THREADS = 2
-"""Families of composites measured at once; each holds a few copies of its columns."""
+"""Slices, or families of composites, measured at once; each holds a few copies of its columns."""
 
 MEASURES: Mapping[str, pl.DataType] = {
     "slice": pl.String(),
@@ -65,11 +67,7 @@ def measure(
     if not inputs.frame.is_empty():
         for slicing in slicings.values():
             results += _summaries(inputs, slicing, metrics)
-        families = _families(inputs, metrics)
-        ranks = rank_inputs(inputs.frame, [inputs.columns[i] for family in families for i in family])
-        task = partial(_composites, inputs, ranks, slicings, metrics, seed, draws)
-        with ThreadPoolExecutor(MOST_THREADS) as threads:  # families are independent, and NumPy lets go of the lock
-            results += [rows for found in threads.map(task, families) for rows in found]
+        results += _composites(inputs, list(slicings.values()), metrics, seed, draws)
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
 
@@ -233,15 +231,33 @@ def _families(inputs: _Inputs, metrics: Sequence[Metric]) -> list[dict[int, Comp
     families: dict[object, dict[int, Composite]] = {}
     for i, metric in enumerate(metrics):
         if isinstance(metric.estimator, Composite):
-            key = (metric.estimator.bins, *inputs.columns[i].items())
+            key = (metric.estimator.bins, metric.estimator.apart, *inputs.columns[i].items())
             families.setdefault(key, {})[i] = metric.estimator
     return list(families.values())
 
 
 def _composites(
+    inputs: _Inputs, slicings: Sequence[_Slicing], metrics: Sequence[Metric], seed: int, draws: int
+) -> list[pl.DataFrame]:
+    """All composite metrics, in all their slices."""
+    families = _families(inputs, metrics)
+    with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy lets go of the lock
+        if inputs.cluster is None:
+            ranks = rank_inputs(inputs.frame, [inputs.columns[i] for family in families for i in family])
+            by_rows = partial(_by_rows, inputs, ranks, slicings, metrics, seed, draws)
+            found = threads.map(by_rows, families)
+        else:
+            columns = Columns(inputs.frame)
+            drawn = Draws(draws, partial(_random_numbers, seed, "draws"))
+            by_clusters = partial(_by_clusters, inputs, inputs.cluster, columns, metrics, seed, drawn, families)
+            found = threads.map(by_clusters, slicings)
+        return [rows for each in found for rows in each]
+
+
+def _by_rows(
     inputs: _Inputs,
     ranks: pl.DataFrame,
-    slicings: Mapping[str, _Slicing],
+    slicings: Sequence[_Slicing],
     metrics: Sequence[Metric],
     seed: int,
     draws: int,
@@ -252,18 +268,47 @@ def _composites(
     try:
         cells = find_cells(inputs.frame, ranks, family[first], inputs.columns[first])
         rows = []
-        for name, slicing in slicings.items():
-            members = [i for i in family if name in metrics[i].slices]
+        for slicing in slicings:
+            members = [i for i in family if slicing.name in metrics[i].slices]
             if not members or not slicing.keys.height:
                 continue
             estimates = np.empty((slicing.keys.height, len(members), 5))
-            for number, group in group_cells(slicing.group, cells, inputs.cluster):
-                rng = _random_numbers(seed, inputs.signatures[first], name, slicing.keys.row(number))
+            for number, group in group_cells(slicing.group, cells):
+                rng = _random_numbers(seed, inputs.signatures[first], slicing.name, slicing.keys.row(number))
                 estimates[number] = estimate_group([family[i] for i in members], cells, group, draws, rng)
             rows += [slicing.rows(i, metrics[i], Estimate(*estimates[:, m].T)) for m, i in enumerate(members)]
     except MetricError as error:
         raise MetricError(f"Metric {metrics[first].name}: {error}.") from error
     return rows
+
+
+def _by_clusters(
+    inputs: _Inputs,
+    cluster: Integers,
+    columns: Columns,
+    metrics: Sequence[Metric],
+    seed: int,
+    draws: Draws,
+    families: Sequence[Mapping[int, Composite]],
+    slicing: _Slicing,
+) -> list[pl.DataFrame]:
+    """All composite metrics in one slice: rows are read once, then sums of clusters are."""
+    here = [{i: c for i, c in family.items() if slicing.name in metrics[i].slices} for family in families]
+    chosen = [
+        Family(metrics[first].name, family, inputs.columns[first])
+        for family in here
+        if (first := next(iter(family), None)) is not None
+    ]
+    if not chosen or not slicing.keys.height:
+        return []
+    group = slicing.group.cast(pl.Int64).fill_null(slicing.keys.height).to_numpy()
+    dealt = partial(_dealing, seed, slicing)
+    estimates = estimate_slice(chosen, columns, group, slicing.keys.height, cluster, dealt, draws)
+    return [slicing.rows(i, metrics[i], Estimate(*numbers.T)) for i, numbers in estimates.items()]
+
+
+def _dealing(seed: int, slicing: _Slicing, group: int) -> np.random.Generator:
+    return _random_numbers(seed, "dealt", slicing.name, slicing.keys.row(group))
 
 
 def _random_numbers(seed: int, *names: object) -> np.random.Generator:

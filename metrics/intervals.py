@@ -44,16 +44,31 @@ def student_t(mean: ArrayLike, sd: ArrayLike, n: ArrayLike) -> tuple[Array, Arra
     return centre - half, centre + half
 
 
-def percentile(draws: Array) -> tuple[float, float, float]:
-    """(standard error, low, high) of bootstrap draws of one statistic, shape [draws] (Efron 1979).
+def percentile(draws: Array) -> tuple[Array, Array, Array]:
+    """(standard error, low, high) of bootstrap draws, of each statistic: draws [statistics, draws] (Efron 1979).
 
     The interval runs between the draws' 2.5 and 97.5 percentiles: it needs no formula for the statistic, follows
     its skewness, and stays within its range. Draws in which the statistic is undefined (NaN) are left out; with fewer
     than two defined ones all three are NaN.
     """
-    defined = draws[~np.isnan(draws)]
-    if defined.size < 2:
-        return np.nan, np.nan, np.nan
+    ordered = np.sort(draws, axis=1)  # NaN last
+    defined = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+    enough = defined >= 2
+    n = np.where(enough, defined, 1)
+    within = np.arange(ordered.shape[1]) < defined[:, None]
+    mean = np.where(within, ordered, 0.0).sum(axis=1) / n
+    squares = np.where(within, ordered - mean[:, None], 0.0) ** 2
+    error = np.sqrt(squares.sum(axis=1) / np.where(enough, n - 1, 1))
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(defined.std(ddof=1)), float(low), float(high)
+    low, high = (_quantile(ordered, n, q) for q in (tail, 1 - tail))
+    unknown = np.full(len(draws), np.nan)
+    return np.where(enough, error, unknown), np.where(enough, low, unknown), np.where(enough, high, unknown)
+
+
+def _quantile(ordered: Array, n: Integers, q: float) -> Array:
+    """Of the first n of each row, by linear interpolation."""
+    position = (n - 1) * q
+    below = np.floor(position).astype(np.int64)
+    above = np.minimum(below + 1, n - 1)
+    first, second = (np.take_along_axis(ordered, at[:, None], axis=1)[:, 0] for at in (below, above))
+    return np.asarray(first + (position - below) * (second - first))

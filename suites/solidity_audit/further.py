@@ -73,7 +73,7 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any], seed: int) -
     sets = sui_weight_sets(options)
     unstated = calibration_unstated(options)
     declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
-    values = measure(frame, declared, seed=seed, draws=2).drop_nulls("value")
+    values = measure(frame, declared, seed=seed, cluster="cluster", draws=2).drop_nulls("value")
     rows = []
     for (judge,), of_judge in values.group_by("judge", maintain_order=True):
         wide = of_judge.pivot("metric", index="model", values="value").drop_nulls().sort("model")

@@ -101,15 +101,14 @@ _UNDERSTANDING: Mapping[str, pl.Expr] = {
     "invalid": _invalid,
     "total": _total,
 } | {key: value for n in SCORES for key, value in ((n, _score(n)), (f"{n} n", _score(n).is_not_null()))}
-_INDEX = (
-    _CONFUSION | {**_UNDERSTANDING} | {"valid": _valid, "judged": _judged} | calibration_sums(_confidence, _correct)
-)
+_CALIBRATION = calibration_sums(_confidence, _correct)
+_INDEX = _CONFUSION | {**_UNDERSTANDING} | {"valid": _valid, "judged": _judged} | _CALIBRATION
 
 
 def sui(weights: Weights, unstated: float | None) -> Composite:
     """The security understanding index with these weights, over judged rows."""
     function = partial(sui_of, weights=tuple(weights[name] for name in COMPONENTS), calibration_unstated=unstated)
-    return Composite(function, _INDEX, n=_judged, by=equal_width_bin(pl.when(_confident).then(_confidence)))
+    return Composite(function, _INDEX, n=_judged, by=equal_width_bin(_confidence), apart=tuple(_CALIBRATION))
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:

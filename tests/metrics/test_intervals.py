@@ -45,7 +45,7 @@ def test_student_t_needs_two_values() -> None:
 
 def test_percentiles_leave_undefined_draws_out() -> None:
     draws = np.array([np.nan, *np.arange(101.0)])
-    se, low, high = percentile(draws)
+    se, low, high = (float(x[0]) for x in percentile(draws[None]))
     assert (low, high) == pytest.approx((2.5, 97.5))
     assert se == pytest.approx(np.arange(101.0).std(ddof=1))
-    assert np.isnan(percentile(np.array([np.nan, 1.0]))).all()
+    assert np.isnan(percentile(np.array([[np.nan, 1.0]]))).all()
