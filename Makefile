@@ -22,7 +22,7 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $(STAMP)
 
 test: setup
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -u -m pytest $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .
