@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.contract import Column, Contract
-from contracts.rules import Kind
+from contracts.contract import Contract
+from contracts.judge_epochs import JUDGE_EPOCHS
+from contracts.scales import Scale, scales
 from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUNS, SNAPSHOTS
 
 
@@ -42,28 +43,46 @@ REPLIES = View(
 METRIC_HISTORY = View(
     "metric_history",
     "Every metric value of every snapshot, with the run it measures, and how far it moved since the value before it "
-    "that means the same: same model, judge, datasets, definitions and scorer.",
+    "that means the same: same model, judge, epoch of the judge, datasets, definitions and scorer.",
     """
-    with measured as (
+    with judged as (
+        select distinct m.suite, m.judge, r.run_id, coalesce(r.ended_at, r.started_at) as judged_at
+        from metric_snapshots m
+        join snapshots s using (snapshot_id)
+        join runs r on r.run_id = s.run_id
+        where m.judge is not null and r.origin = 'run'
+    ),
+    epochs as (
+        select j.suite, j.judge, j.run_id, 1 + count(distinct e.judge || ' ' || e.epoch) as judge_epoch
+        from judged j
+        left join judge_epochs e
+            on e.suite = j.suite and e.epoch > 1 and e.since <= j.judged_at
+            and list_contains(string_split(replace(j.judge, 'panel:', ''), '+'), e.judge)
+        group by all
+    ),
+    measured as (
         select
             m.suite, m.model, m.judge, coalesce(r.origin, 'unknown') as origin,
             coalesce(array_to_string(list_sort(json_keys(r.dataset_versions)), '+'), 'unknown') as datasets,
             m.slice, m.slice_value, m.metric, m.tier, m.value, m.n, m.se, m.ci_low, m.ci_high, m.reliable,
-            s.run_id, m.snapshot_id, s.created_at as measured_at, s.definition_hash, s.scorer_version
+            s.run_id, m.snapshot_id, s.created_at as measured_at, s.definition_hash, s.scorer_version,
+            e.judge_epoch
         from metric_snapshots m
         join snapshots s using (snapshot_id)
         left join runs r on r.run_id = s.run_id
+        left join epochs e on e.suite = m.suite and e.judge = m.judge and e.run_id = s.run_id
     )
     select
         *, lag(value) over before as previous_value, value - lag(value) over before as change
     from measured
     window before as (
         partition by
-            suite, model, judge, origin, datasets, slice, slice_value, metric, definition_hash, scorer_version
+            suite, model, judge, judge_epoch, origin, datasets, slice, slice_value, metric, definition_hash,
+            scorer_version
         order by measured_at, snapshot_id
     )
     """,
-    (METRIC_SNAPSHOTS.table, SNAPSHOTS.table, RUNS.table),
+    (METRIC_SNAPSHOTS.table, SNAPSHOTS.table, RUNS.table, JUDGE_EPOCHS.table),
     {
         "suite": "The suite.",
         "model": "The subject model.",
@@ -85,6 +104,8 @@ METRIC_HISTORY = View(
         "measured_at": "When the snapshot was made.",
         "definition_hash": "SHA-256 over the metric definitions: values of different ones do not compare.",
         "scorer_version": "The version of the rules that turned replies into rows.",
+        "judge_epoch": "How often the judge (for a panel, its judges) had moved when the run ended, and 1 more: values "
+        "of different epochs do not compare. Null without a judge, and for imports.",
         "previous_value": "The value before it that means the same; null for the first.",
         "change": "The value less the previous one; null for the first.",
     },
@@ -224,28 +245,18 @@ def _answers(contracts: Sequence[Contract], needs: tuple[str, ...]) -> View:
 
 def _selects(contract: Contract) -> Iterator[str]:
     judge = "judge" if "judge" in contract.column else "cast(null as varchar)"
-    for column in contract.columns:
-        if (share := _share(column, contract)) is not None:
-            yield (
-                f"select '{contract.table}' as table_name, '{column.name}' as answer, dataset, sample_id, sample_hash, "
-                f"model, {judge} as judge, prompt_type, replicate, scorer_version, "
-                f"cast({column.name} as varchar) as says, cast({share} as double) as share "
-                f"from {contract.table} where {column.name} is not null"
-            )
+    for answer, scale in scales(contract).items():
+        yield (
+            f"select '{contract.table}' as table_name, '{answer}' as answer, dataset, sample_id, sample_hash, "
+            f"model, {judge} as judge, prompt_type, replicate, scorer_version, "
+            f"cast({answer} as varchar) as says, cast({_share(answer, scale)} as double) as share "
+            f"from {contract.table} where {answer} is not null"
+        )
 
 
-def _share(column: Column, contract: Contract) -> str | None:
-    """The SQL for an answer's place on its scale; None for a column that is no answer."""
-    if column.name == "origin":
-        return None  # has a fixed vocabulary, but says where the row comes from
-    if column.base is bool or column.allowed:
-        return "null"
-    for rule in contract.rules:
-        if rule.column == column.name and rule.kind is Kind.BETWEEN and column.base in (int, float):
-            low, high = rule.parameters["minimum"], rule.parameters["maximum"]
-            if low is not None and high is not None and low < high:
-                return f"({column.name} - {low}) / {high - low}"
-    return None
+def _share(answer: str, scale: Scale) -> str:
+    """The SQL for an answer's place on its scale."""
+    return "null" if scale is None else f"({answer} - {scale[0]}) / {scale[1] - scale[0]}"
 
 
 def _disagreement(needs: tuple[str, ...]) -> View:

@@ -6,6 +6,7 @@ from pathlib import Path
 from contracts.contract import Contract
 from contracts.errors import UsageError
 from contracts.human_labels import HUMAN_LABELS
+from contracts.judge_epochs import JUDGE_CANARIES, JUDGE_EPOCHS
 from contracts.tables import CORE_CONTRACTS
 from suites.base import Suite
 
@@ -29,4 +30,5 @@ def suite(name: str) -> Suite:
 
 def all_contracts() -> tuple[Contract, ...]:
     """The contracts of every table: those that all suites share, then each suite's own."""
-    return (*CORE_CONTRACTS, HUMAN_LABELS, *(contract for name in suite_names() for contract in suite(name).contracts))
+    own = (contract for name in suite_names() for contract in suite(name).contracts)
+    return (*CORE_CONTRACTS, HUMAN_LABELS, JUDGE_EPOCHS, JUDGE_CANARIES, *own)

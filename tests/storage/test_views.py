@@ -1,17 +1,23 @@
 """The views: what they answer, on a lake with rows and on an empty one, and that they are documented."""
 
+from datetime import UTC, datetime
+
 import polars as pl
 import pytest
 
-from contracts.tables import CORE_CONTRACTS
+from contracts.arrow import conform
+from contracts.judge_epochs import JUDGE_EPOCHS
+from contracts.tables import CORE_CONTRACTS, RUNS
 from storage import ledger
 from storage.catalogue import catalogue, column_frame
 from storage.lake import Lake
+from storage.landing import land
+from storage.snapshots import Snapshot, land_snapshot
 from storage.sql import query
 from storage.views import views
 from suites.registry import all_contracts
 from tests.storage.recorded_lake import JUDGES, MODELS, recorded_lake
-from tests.storage.rows import TOYS, call
+from tests.storage.rows import TOYS, call, run
 
 TABLES = all_contracts()
 VIEWS = views(TABLES)
@@ -48,7 +54,7 @@ def test_every_view_says_what_it_and_its_columns_are() -> None:
 
 def test_a_view_whose_tables_are_missing_is_left_out() -> None:
     assert views([TOYS]) == ()
-    assert [view.name for view in views(CORE_CONTRACTS)] == [
+    assert [view.name for view in views([*CORE_CONTRACTS, JUDGE_EPOCHS])] == [
         view.name for view in VIEWS if view.name not in ("answers", "disagreement")
     ]
 
@@ -87,6 +93,38 @@ def test_metric_history_says_how_far_a_value_moved(filled: Lake) -> None:
         f"and model = '{MODELS[0]}' order by measured_at",
     )
     assert moved == [(20, None, None), (40, 109.5, 10.0)]
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 11, number, tzinfo=UTC)
+
+
+def measured(lake: Lake, run_id: str, judge: str, when: datetime, value: float) -> None:
+    """A run and its snapshot with one value, by one judge."""
+    land(lake, RUNS, conform([run(run_id, "s", when)], RUNS))
+    name = {"model": "m", "judge": judge, "slice": "all", "slice_value": "", "metric": "rate", "tier": None}
+    values = {**name, "value": value, "n": 1, "se": None, "ci_low": None, "ci_high": None, "reliable": False}
+    snapshot = Snapshot(run_id, "s", {}, "0" * 64, "1", 1, {"judge": judge}, "1")
+    frame = pl.DataFrame([values], schema_overrides=dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64))
+    land_snapshot(lake, snapshot, frame.with_columns(pl.col("tier").cast(pl.Int64)))
+
+
+def test_metric_history_does_not_compare_across_epochs_of_a_judge(lake: Lake) -> None:
+    moved = {"suite": "s", "judge": "bob", "epoch": 2, "canary_hash": "0" * 64, "since": day(2), "day": "2026-11-02"}
+    row = {**moved, "first_replicate": 0, "replicates": 5, "items": 1, "p_value": 0.0}
+    land(lake, JUDGE_EPOCHS, conform([row, {**row, "epoch": 1, "since": day(1)}], JUDGE_EPOCHS))
+    for number in (1, 2, 3):
+        for judge in ("alice", "bob", "panel:alice+bob"):
+            measured(lake, f"run{number}", judge, day(number), float(number))
+    history = ask(lake, "select judge, judge_epoch, value, change from metric_history order by judge, measured_at")
+    assert history == [
+        ("alice", 1, 1.0, None),
+        ("alice", 1, 2.0, 1.0),
+        ("alice", 1, 3.0, 1.0),
+        *((judge, epoch, value, change)
+          for judge in ("bob", "panel:alice+bob")
+          for epoch, value, change in ((1, 1.0, None), (2, 2.0, None), (2, 3.0, 1.0))),
+    ]  # fmt: skip
 
 
 def test_the_leaderboard_ranks_models_by_each_metric(filled: Lake) -> None:

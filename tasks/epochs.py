@@ -1,0 +1,98 @@
+"""Epochs: which epochs of its judges a run's judgements are from, and that only those of one epoch are compared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from contracts.errors import EvalakeError, UsageError
+from contracts.judge_epochs import JUDGE_EPOCHS
+from contracts.tables import CALLS, RUN_ITEMS, RUNS
+from storage.lake import Lake
+from storage.ledger import replies
+from suites.base import Suite
+from suites.registry import suite as find_suite
+
+
+class JudgeEpochError(EvalakeError):
+    """What is to be compared was judged before and after a judge's answers moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or one model of it."""
+
+    run_id: str
+    model: str | None = None
+
+
+def epochs_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
+    """Of the judges that have moved: judge, epoch, since (null for epoch 1), judgements; a row an epoch, in order.
+
+    A judgement is of the epoch in which its reply came, whichever run asked for it. Imported ones are left out:
+    nobody knows when they were given.
+    """
+    moved = pl.col("epoch") > 1
+    moves = lake.frame(JUDGE_EPOCHS).filter(pl.col("suite") == suite.name, moved).select("judge", "epoch", "since")
+    judges = moves.select("judge").unique().collect()["judge"]
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run_id, pl.col("judge").is_in(judges.implode()))
+    if side.model is not None:
+        items = items.filter(pl.col("model") == side.model)
+    asked_by = pl.col("judge_hash" if suite.calls_subject else "prompt_hash").alias("prompt_hash")
+    judgements = items.select("judge", "replicate", asked_by).drop_nulls().unique().collect()
+    if judgements.is_empty():
+        return pl.DataFrame(
+            schema={"judge": pl.String, "epoch": pl.Int64, "since": pl.Datetime("us", "UTC"), "judgements": pl.UInt32}
+        )
+    wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
+    times = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call"))
+    timed = judgements.lazy().join(
+        times.select("prompt_hash", "replicate", "answered_at"), on=["prompt_hash", "replicate"]
+    )
+    found = timed.sort("answered_at").join_asof(
+        moves.unique().sort("since"), left_on="answered_at", right_on="since", by="judge", check_sortedness=False
+    )
+    return (
+        found.with_columns(pl.col("epoch").fill_null(1))
+        .group_by("judge", "epoch", "since")
+        .agg(judgements=pl.len())
+        .sort("judge", "epoch")
+        .collect()
+    )
+
+
+def epoch_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
+    """What a reader of a run's metrics must know of its judges' epochs, a sentence for each judge that has moved."""
+    for (judge,), rows in epochs_of(lake, suite, Side(run_id)).group_by("judge", maintain_order=True):
+        epoch, since = rows.row(-1, named=True)["epoch"], rows.row(-1, named=True)["since"]
+        if rows.height > 1:
+            counts = " and ".join(f"{row['judgements']} of epoch {row['epoch']}" for row in rows.iter_rows(named=True))
+            yield f"the judge {judge} moved between the judgements: {counts}, which do not compare with each other"
+        elif epoch > 1:
+            yield f"the judge {judge} is in epoch {epoch} since {since:%Y-%m-%d}: numbers of before do not compare"
+
+
+def require_one_epoch(lake: Lake, *sides: Side, force: bool = False) -> list[str]:
+    """See that all that is to be compared was judged in one epoch of each judge.
+
+    Raises JudgeEpochError where it was not, UsageError where there is no such run. With `force`, returns what is to be
+    said beside the comparison instead.
+    """
+    found = pl.concat([epochs_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
+    across = [
+        f"the judge {judge} moved between epochs {' and '.join(map(str, sorted(set(rows['epoch']))))}"
+        for (judge,), rows in found.group_by("judge", maintain_order=True)
+        if rows["epoch"].n_unique() > 1
+    ]
+    if across and not force:
+        raise JudgeEpochError(
+            f"these do not compare: {'; '.join(across)}. Judge both in one epoch, or force the comparison"
+        )
+    return across
+
+
+def _suite_of(lake: Lake, run_id: str) -> Suite:
+    suites = lake.frame(RUNS).filter(pl.col("run_id") == run_id).select("suite").collect()["suite"]
+    if suites.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    return find_suite(suites[0])
