@@ -54,7 +54,9 @@ def run(
     from cli.interrupt import leave_at_once
     from cli.results import finish
     from flows.evaluate import evaluate, run_id_of
+    from tasks.prefect_server import require_server
 
+    require_server()
     parameters: dict[str, Any] = {
         "suite": order.suite,
         "models": order.models,

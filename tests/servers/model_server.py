@@ -238,10 +238,12 @@ Fault = Callable[[web.BaseRequest, Rule, Mapping[str, Any], Mapping[str, Any]], 
 
 
 def _error(status: int, kind: str, code: str | None, message: str) -> Fault:
-    """An answer with an error in OpenAI's form; the fault's `message` and `retry_after` are put in where given."""
+    """An answer with an error in OpenAI's form; the fault's `message`, `headers`, `retry_after` are put in if given."""
 
     async def answer(_: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]) -> web.Response:
-        headers = {"Retry-After": str(fault["retry_after"])} if "retry_after" in fault else {}
+        headers = dict(fault.get("headers", {}))
+        if "retry_after" in fault:
+            headers["Retry-After"] = str(fault["retry_after"])
         error = {"message": fault.get("message", message), "type": kind, "param": None, "code": code}
         return web.json_response({"error": error}, status=fault.get("status", status), headers=headers)
 
