@@ -8,7 +8,6 @@ from contracts.contract import Contract, Row
 from contracts.rules import Dimension, Kind, Rule
 from contracts.tables import hash_rule, not_blank, not_negative
 
-
 _DAY = Rule("day_is_date", "day", Kind.MATCHES, {"pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"})
 
 
