@@ -8,7 +8,7 @@ ALL = "sessions"
 ONE = "session:"
 QUEUED = 256  # messages that a client may be behind
 CHANNELS = 1000  # that one client may listen to
-LONGEST_CHANNEL = 1000  # characters
+LONGEST_CHANNEL = len(ONE) + 1000  # characters, as many as an id in an address may have
 
 Event = Mapping[str, Any]
 

@@ -6,8 +6,10 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
+from service.addresses import SESSION
+
 FOLDER = Path(__file__).resolve().parent / "dashboard"
-ADDRESSES = ("/sessions/{session_id:path}", "/trends", "/runs")
+ADDRESSES = (SESSION, "/trends", "/runs")
 
 
 def add_pages(app: FastAPI, folder: Path = FOLDER) -> None:

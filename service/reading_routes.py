@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from service.addresses import SESSION
 from service.desk import DeskHere, User
 from service.listing import SessionPage, WantedQuery, matching
 from service.overview import Metrics, RunPage, metric_history, run_page
@@ -56,7 +57,7 @@ def read_sessions(desk: DeskHere, user: User, wanted: WantedQuery) -> dict[str, 
     }
 
 
-@router.get("/sessions/{session_id}", response_model=Detail, responses=errors(400, 401, 404, 500))
+@router.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
 def read_session(session_id: SessionId, desk: DeskHere, user: User) -> Detail:
     """A session whole: alert, conversation, final analysis, newest score and people's ratings."""
     return desk.detail(desk.sessions.find(session_id))

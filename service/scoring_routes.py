@@ -7,6 +7,7 @@ from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel, Field, StrictBool, model_validator
 
 from contracts.errors import EvalakeError
+from service.addresses import SESSION
 from service.desk import DeskHere, User
 from service.errors import ApiError, NotFoundError
 from service.scorings import Decision
@@ -106,7 +107,7 @@ class RatingList(BaseModel):
 
 
 @router.post(
-    "/sessions/{session_id}/score",
+    f"{SESSION}/score",
     response_model=Score,
     responses={
         200: _example("The scoring that is there already, completed or failed.", EXAMPLE_SCORE),
@@ -127,13 +128,13 @@ def ask_for_score(
     return desk.score(decision.row)
 
 
-@router.get("/sessions/{session_id}/score", response_model=Score, responses=errors(401, 404, 500))
+@router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
 def read_score(session_id: SessionId, desk: DeskHere, user: User) -> dict[str, Any]:
     """The newest score of a session: one that is under way, or the last one that ended."""
     return desk.score(_newest(session_id, desk))
 
 
-@router.get("/sessions/{session_id}/history", response_model=History, responses=errors(400, 401, 404, 500))
+@router.get(f"{SESSION}/history", response_model=History, responses=errors(400, 401, 404, 500))
 def read_history(session_id: SessionId, desk: DeskHere, user: User) -> dict[str, Any]:
     """All scorings of a session, newest first."""
     state = desk.scorings.state()
@@ -171,13 +172,13 @@ def read_statistics(desk: DeskHere, user: User) -> Statistics:
     return statistics(desk.sessions.all(), desk.scorings.state(), desk.ratings.all())
 
 
-@router.put("/sessions/{session_id}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
+@router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
 def rate(session_id: SessionId, desk: DeskHere, user: User, body: RatingRequest) -> Rating:
     """Rate the investigation as a person; it is kept beside the session's newest score."""
     return desk.ratings.put(_newest(session_id, desk), body.score, body.note, user)
 
 
-@router.get("/sessions/{session_id}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
+@router.get(f"{SESSION}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
 def read_ratings(session_id: SessionId, desk: DeskHere, user: User) -> dict[str, Any]:
     """What people gave the investigation, newest first."""
     _newest(session_id, desk)

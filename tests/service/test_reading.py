@@ -1,13 +1,20 @@
 """What the API reads: lists, history, statistics, ratings, batches, runs, metrics; and how it presents itself."""
 
+import asyncio
+import json
+import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from websockets.asyncio.client import connect
 
+from contracts.hashing import content_hash
 from suites.session_review.metrics import BANDS
 from tests.service.services import Place, Service
 
 SESSIONS = ("lists-red", "lists-yellow", "lists-green", "lists-failed", "lists-none")
+NAMES = ("team/alerts/42", "a//b/", "/score", "x/score", "50% of a+b?c#d", "two\nlines")
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +27,7 @@ def listed(services: tuple[Service, Service], place: Place) -> Service:
         call = {"id": "1", "name": "df", "arguments": {"path": "/"}}
         asked = {"role": "assistant", "content": "let me look", "tool_calls": [call], "at": at}
         place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=[asked, said])
+    place.write(*NAMES, "lists-old")
     _known(service)
     return service
 
@@ -50,7 +58,7 @@ def test_lists_are_filtered_sorted_and_paged(listed: Service, place: Place) -> N
     assert names(criteria="obsolete") == []
     assert names(from_us=1775124000000000, to_us=1775124000000000) == ["yellow"]
     assert names(search="lists-red") == ["red"]
-    assert names(search="%") == []
+    assert names(search="lists-%") == []
     page = listed.http.get("/api/v1/sessions", params={"search": "needle", "page_size": 2, "page": 3}).json()
     assert (page["total"], page["pages"], len(page["sessions"])) == (5, 3, 1)
 
@@ -104,7 +112,7 @@ def test_statistics_add_up(listed: Service) -> None:
     assert found["bands"].keys() == BANDS.keys()
     assert [bucket["low"] for bucket in found["distribution"]] == list(range(0, 100, 10))
     assert sum(point["n"] for point in found["trend"]) >= found["scores"]["n"]
-    assert all(point["current"] for point in found["trend"])
+    assert any(point["current"] for point in found["trend"])
 
 
 def counts_of(bands: dict[str, int]) -> int:
@@ -127,9 +135,57 @@ def test_a_batch_says_what_became_of_each(listed: Service, place: Place) -> None
     ]
     again = listed.http.post("/api/v1/scoring/batch", json={"session_ids": ["batch-1"], "force_rescore": True}).json()
     assert [refusal["status"] for refusal in again["refused"]] == [409]
-    assert listed.http.post("/api/v1/scoring/batch", json={"obsolete": True}).json()["accepted"] == []
     for wrong in ({}, {"session_ids": []}, {"session_ids": ["a"], "obsolete": True}, {"session_ids": "a"}):
         assert listed.http.post("/api/v1/scoring/batch", json=wrong).status_code == 422
+
+
+def test_scores_under_obsolete_criteria_are_told_and_made_again_at_once(listed: Service, place: Place) -> None:
+    old = content_hash("criteria of last year")
+    score_id = listed.ask("lists-old").json()["score_id"]
+    place.set(score_id, "completed", total=55, criteria_hash=old)
+    score = listed.score("lists-old").json()
+    assert (score["prompt_hash"], score["current_prompt_used"]) == (old, False)
+    found = listed.http.get("/api/v1/sessions", params={"criteria": "obsolete"}).json()["sessions"]
+    assert [entry["session_id"] for entry in found] == ["lists-old"]
+    figures = listed.http.get("/api/v1/scoring/statistics").json()
+    assert figures["scores"]["obsolete"] == 1
+    assert [point["n"] for point in figures["trend"] if not point["current"]] == [1]
+
+    said = listed.http.post("/api/v1/scoring/batch", json={"obsolete": True}).json()
+    assert [(new["session_id"], new["status"], new["current_prompt_used"]) for new in said["accepted"]] == [
+        ("lists-old", "pending", True)
+    ]
+    assert (said["existing"], said["refused"]) == ([], [])
+    again = listed.http.post("/api/v1/scoring/batch", json={"obsolete": True}).json()
+    assert again == {"accepted": [], "existing": [], "refused": []}
+    place.set(said["accepted"][0]["score_id"], "completed")
+    assert listed.http.get("/api/v1/sessions", params={"criteria": "obsolete"}).json()["sessions"] == []
+    history = listed.http.get("/api/v1/scoring/sessions/lists-old/history").json()["scores"]
+    assert [(each["current_prompt_used"], each["total_score"]) for each in history] == [(True, 60), (False, 55)]
+
+
+@pytest.mark.parametrize("session", NAMES)
+def test_whatever_a_session_is_called_it_can_be_asked_for(listed: Service, place: Place, session: str) -> None:
+    named = quote(session, safe="")
+    scoring = f"/api/v1/scoring/sessions/{named}"
+    answer = listed.ask(named)
+    assert (answer.status_code, answer.json()["session_id"]) == (202, session)
+    place.set(answer.json()["score_id"], "completed")
+    assert listed.score(named).json()["session_id"] == session
+    assert listed.http.get(f"/api/v1/sessions/{named}").json()["score"]["total_score"] == 60
+    assert len(listed.http.get(f"{scoring}/history").json()["scores"]) == 1
+    assert listed.http.put(f"{scoring}/human-rating", json={"score": 50}).json()["session_id"] == session
+    assert len(listed.http.get(f"{scoring}/human-rating").json()["ratings"]) == 1
+    asyncio.run(_told(listed, session, "scoring.completed"))
+    assert listed.http.get(f"/sessions/{named}").headers["content-type"].startswith("text/html")
+
+
+async def _told(service: Service, session: str, what: str) -> None:
+    """Listen to the session until that is told: at once, or soon."""
+    async with connect(service.socket_url) as socket:
+        await socket.send(json.dumps({"type": "subscribe", "channel": f"session:{session}"}))
+        while (event := json.loads(await asyncio.wait_for(socket.recv(), 60)))["type"] != what:
+            assert event.get("session_id", session) == session
 
 
 def test_runs_and_metrics_of_every_suite_are_there(listed: Service) -> None:
@@ -140,6 +196,16 @@ def test_runs_and_metrics_of_every_suite_are_there(listed: Service) -> None:
     metrics = listed.http.get("/api/v1/metrics").json()
     assert {suite["name"] for suite in metrics["suites"]} >= {"command_guard", "session_review", "solidity_audit"}
     assert metrics["points"] == []
+
+
+def test_the_dashboard_is_where_nothing_else_is(service: Service) -> None:
+    pages = [service.http.get(path) for path in ("/", "/trends", "/runs", "/sessions/any/id%20at%20all")]
+    assert {(page.status_code, page.headers["content-type"]) for page in pages} == {(200, "text/html; charset=utf-8")}
+    assert len({page.text for page in pages}) == 1
+    loaded = re.findall(r'(?:src|href)="(/[^"]+\.(?:js|css|svg))"', pages[0].text)
+    assert [service.http.get(path).status_code for path in loaded] == [200] * 3
+    for path in ("/nothing", "/..%2f..%2fREADME.md", "/js/..%2f..%2fapp.py", "/api/v1/nothing"):
+        assert service.http.get(path).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/api/v1/status", "/api/v1/sessions/nobody", "/nothing/here", "/api/v1/openapi.json"])
