@@ -54,6 +54,7 @@ class Watch:
         self._latest: dict[str, Event] = {}  # by session
         self._life: dict[str, _Life] = {}
         self._clock = 0
+        self._complaint: str | None = None
 
     def phase(self, score_id: str) -> str:
         """The phase of a scoring that is in progress."""
@@ -74,7 +75,7 @@ class Watch:
             try:
                 await self.look()
             except EvalakeError as error:
-                logger.warning("the watch over scorings: %s", error)
+                self._complain(error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
@@ -86,6 +87,12 @@ class Watch:
         if rows:
             await asyncio.to_thread(self._look_at_runs, rows)
             self._tell(await asyncio.to_thread(self._scorings.state))
+
+    def _complain(self, error: EvalakeError) -> None:
+        """Log what goes wrong, once for as long as it goes wrong in the same way."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            logger.warning("the watch over scorings: %s", error)
 
     @property
     def _state_now(self) -> State:
@@ -143,9 +150,10 @@ class Watch:
         try:
             seen = self._gate.look(rows)
         except GateError as error:
-            logger.warning("the watch over scorings: %s", error)
+            self._complain(error)
             self._life.clear()  # nothing is known, and so nothing is lost
             return
+        self._complaint = None
         for row in rows:
             run = seen.get(row["score_id"])
             if run is not None and row["status"] == "in_progress":
