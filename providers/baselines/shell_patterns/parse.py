@@ -7,9 +7,9 @@ marked incomplete and the caller adds the lexical view.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from providers.baselines.shell_patterns.model import Assignment, Command, Redirect, Script, Word
@@ -40,6 +40,7 @@ _ANSI_ESCAPES: Final = {
 _ANSI: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
 _MAX_UPSTREAM: Final = 6
+_of_thread: Final = threading.local()
 _FIELD_SEPARATOR: Final = "\x00"
 """Stands for an unquoted `$IFS` until the word is split there."""
 _COMPOUND: Final = frozenset(
@@ -58,13 +59,16 @@ def parse(text: str, variables: dict[str, str] | None = None) -> Script:
     return Script(tuple(reader.found), complete=reader.complete and not root.has_error)
 
 
-@cache
 def _parser() -> Parser:
-    # Imported here so that the package costs nothing until a command is judged.
-    import tree_sitter_bash
-    from tree_sitter import Language, Parser
+    """This thread's parser: two threads that parse with one would write into each other's memory."""
+    if not hasattr(_of_thread, "parser"):
+        # Imported here so that the package costs nothing until a command is judged.
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
 
-    return Parser(Language(tree_sitter_bash.language()))
+        _of_thread.parser = Parser(Language(tree_sitter_bash.language()))
+    parser: Parser = _of_thread.parser
+    return parser
 
 
 class _Reader:
