@@ -6,25 +6,25 @@ from typing import Annotated, Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
-from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
 from contracts.errors import EvalakeError
-from tasks import progress, runs
+from flows.shards import ask_in_shards, require_shards
+from providers.telemetry import current_trace
+from tasks import progress, runs, usage
 from tasks.artifacts import leave_artifacts
 from tasks.collect import Collector
 from tasks.context import RunContext
-from tasks.logs import redact_logs
+from tasks.logs import observed
 from tasks.measure import measure
 from tasks.preflight import Order, Plan, check
 from tasks.resources import release_client, spared_collector
+from tasks.runner import task_runner
 from tasks.runs import Run
 from tasks.walk import walk
 
-# Prefect types its own runner as one of a narrower future, which its decorator's parameter does not admit.
-RUNNER: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=64)  # type: ignore[assignment]
 DEFAULT_LAKE = "./lake"
 
 
@@ -39,7 +39,7 @@ class IncompleteRunError(EvalakeError):
     name="evaluate",
     flow_run_name="evaluate-{suite}",
     persist_result=False,
-    task_runner=RUNNER,
+    task_runner=task_runner(),
 )
 def evaluate(
     suite: str = "command_guard",
@@ -49,6 +49,7 @@ def evaluate(
     limit: Annotated[int | None, Field(ge=1)] = None,
     replicates: Annotated[int, Field(ge=1)] = 1,
     prompt_types: list[str] | None = None,
+    shards: Annotated[int, Field(ge=1, le=64)] = 1,
     lake: str | None = None,
     configuration_file: str | None = None,
 ) -> str:
@@ -65,12 +66,17 @@ def evaluate(
         limit: Only the first samples of each dataset.
         replicates: How often each request is asked.
         prompt_types: Prompt types; none means the first.
+        shards: How many flow runs, on as many workers as take them, ask the items; this one asks its share, and does
+            everything else.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
     where = lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE
     order = Order(suite, where, models, judges, datasets, limit, replicates, prompt_types, configuration_file)
-    return _evaluate(check(order))
+    flow_run_id = str(flow_run.id)
+    with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
+        require_shards(shards)
+        return _evaluate(check(order), shards)
 
 
 def run_id_of(flow_run_id: str) -> str:
@@ -79,10 +85,10 @@ def run_id_of(flow_run_id: str) -> str:
 
 
 @spared_collector()
-def _evaluate(plan: Plan) -> str:
-    redact_logs()
-    flow_run_id = str(flow_run.id)
-    context = RunContext(run_id_of(flow_run_id), plan.suite.name, plan.lake, plan.configuration)
+def _evaluate(plan: Plan, shards: int) -> str:
+    flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
+    run_id, trace = run_id_of(flow_run_id), current_trace()
+    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, attempt, trace)
     run = Run(
         run_id=context.run_id,
         suite=plan.suite.name,
@@ -97,19 +103,17 @@ def _evaluate(plan: Plan) -> str:
         flow_run_id=flow_run_id,
     )
     runs.save(plan.lake, run)
-    collector = Collector(context)
+    runs.mark_lost(plan.lake)
+    publisher: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=1)
+    collector = Collector(context, publisher)
     try:
-        collector.extract(plan.datasets)
-        with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
-            walk(context, plan, collector)
-        collector.finish()
-        collector.derive()
-        snapshot_id = measure_task(context, collector.warnings) if collector.has_rows else None
+        with publisher, runs.alive(plan.lake, run, lambda: collector.tally):
+            snapshot_id = _carry_out(context, plan, collector, shards)
     except BaseException as error:
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))
         raise
     finally:
-        release_client(context.run_id)
+        release_client(context)
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
@@ -119,6 +123,19 @@ def _evaluate(plan: Plan) -> str:
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
         )
     return ended.run_id
+
+
+def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: int) -> str | None:
+    """From samples to metrics; returns the snapshot's id, None where nothing landed that could be measured."""
+    collector.extract(plan.datasets)
+    if shards > 1:
+        ask_in_shards(context, plan, shards)
+    with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
+        walk(context, plan, collector)
+    collector.finish()
+    collector.derive()
+    usage.save(plan.lake, context.run_id, collector.calls.pairs)
+    return measure_task(context, collector.warnings) if collector.has_rows else None
 
 
 def _message(error: BaseException) -> str:

@@ -39,12 +39,13 @@ def score_session(
         return None
     title = f"{scoring.row['session_id'][:80]}: 10 methodology, 60 missing tools"
     try:
-        with beating(f"scoring-{score_id[:16]}", title, lambda: scoring.progress):
+        progress = beating(f"scoring-{score_id[:16]}", title, lambda: scoring.progress)
+        with scoring.context.scope("score session"), progress:
             scoring.walk()
             total: int | None = scoring.end()["total_score"]
     except BaseException as error:
         scoring.fail("error", f"{type(error).__name__}: {error}")  # without effect where it is over
         raise
     finally:
-        release_client(scoring.context.run_id)
+        release_client(scoring.context)
     return total

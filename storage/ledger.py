@@ -5,7 +5,7 @@ decided, through compaction too. For that the appends of all writers are put in 
 the next version, and stamps them again where another took that version first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -97,9 +97,9 @@ class LedgerIndex:
     row_bits: np.uint64
 
     @classmethod
-    def read(cls, lake: Lake) -> "LedgerIndex":
-        """One scan of the key columns of the newest version."""
-        files = lake.ensure(CALLS).file_uris()
+    def read(cls, lake: Lake, known: Collection[str] = ()) -> "LedgerIndex":
+        """One scan of the key columns of the newest version, but for the files that are `known` to the caller."""
+        files = sorted(set(lake.ensure(CALLS).file_uris()) - set(known))
         columns = _HASH, pl.col("replicate").cast(pl.Int32), pl.col("file")
         keys = _scan(lake, files).select(columns).collect() if files else pl.DataFrame(schema=_NO_KEYS)
         runs = keys["file"].rle().struct  # the rows come file by file

@@ -1,26 +1,31 @@
 """The Prefect task that makes calls: one batch of dialogues, cached by content, retried where the machine failed."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import CachePolicy
 from prefect.context import TaskRunContext
-from prefect.runtime import task_run
 
-from contracts.errors import EvalakeError
+from contracts.errors import EvalakeError, LakeError
 from contracts.hashing import content_hash
+from contracts.tables import CALLS
 from providers.request import Failure, Reply
+from storage.lake import Lake
 from storage.ledger import LedgerIndex, shared_index
 from suites.base import Answered
 from tasks import progress
 from tasks.context import RunContext
-from tasks.converse import Dialogue, call
+from tasks.converse import Dialogue, call, settle
 from tasks.logs import redact_logs
 
 Answers = list[list[dict[str, Any]]]
+
+logger = logging.getLogger("evalake.batches")
 
 
 class BatchIncompleteError(EvalakeError):
@@ -37,15 +42,20 @@ class BatchIncompleteError(EvalakeError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True)
 class Batch:
-    """Dialogues to be walked to their end, the lake's ledger as planning found it, and a name for people."""
+    """Dialogues to be walked to their end, the lake's ledger as planning found it, and a name for people.
 
-    context: RunContext
-    dialogues: Sequence[Dialogue]
-    ledger_id: str
-    ledger_version: int
-    name: str
+    Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
+    """
+
+    def __init__(
+        self, context: RunContext, dialogues: Sequence[Dialogue], ledger_id: str, ledger_version: int, name: str
+    ) -> None:
+        self.context = context
+        self.dialogues = dialogues
+        self.ledger_id = ledger_id
+        self.ledger_version = ledger_version
+        self.name = name
 
     @property
     def content_hash(self) -> str:
@@ -82,12 +92,29 @@ def _machine_failed(task: Any, run: Any, state: Any) -> bool:
     retry_condition_fn=_machine_failed,
 )
 def call_batch(batch: Batch) -> Answers:
-    """Make the calls of a batch. Raises BatchIncompleteError where some were given up on."""
+    """Make the calls of a batch, in whichever process. Raises BatchIncompleteError where some were given up on."""
     redact_logs()
+    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.dialogues[0].item.model):
+        return _answer(batch)
+
+
+def _answer(batch: Batch) -> Answers:
+    context = batch.context
+    require_ledger(context.lake, batch.ledger_id)
     dialogues = [Dialogue(d.item, d.first_hash, list(d.answered)) for d in batch.dialogues]
-    call(batch.context, dialogues, _index(batch), lambda: progress.advance(batch.context.run_id))
+    planned = _planned_index(batch)
+    # What came in since: from other runs, or from this batch's own first attempt, whose process may have been killed.
+    newer = LedgerIndex.read(context.lake, known=planned.files)
+    call(
+        context,
+        settle(context, dialogues, newer),
+        planned,
+        newer,
+        on_end=lambda: progress.advance(context.run_id, batch.name),
+    )
     answers = [[_as_json(answer) for answer in dialogue.answered] for dialogue in dialogues]
     failed = [dialogue.answered[-1].outcome for dialogue in dialogues if dialogue.failed]
+    logger.info("batch ended: %d items, %d of their calls given up on", len(dialogues), len(failed))
     if failed:
         kinds = sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)})
         raise BatchIncompleteError(
@@ -104,12 +131,30 @@ def with_answers(batch: Batch, answers: Answers) -> list[Dialogue]:
     ]
 
 
-def _index(batch: Batch) -> LedgerIndex:
-    """The ledger as it was planned against; as it is now where an earlier attempt of the batch has added to it."""
+def require_ledger(lake: Lake, ledger_id: str) -> None:
+    """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
+    if _ledger_id(lake.uri, _options(lake)) != ledger_id:
+        _ledger_id.cache_clear()
+        raise LakeError(
+            f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
+            "all workers reach by one name, on object storage or a shared folder"
+        )
+
+
+@lru_cache(maxsize=4)
+def _ledger_id(uri: str, options: tuple[tuple[str, str], ...]) -> str | None:
+    lake = Lake(uri, dict(options))
+    return str(lake.open(CALLS).metadata().id) if lake.exists(CALLS) else None
+
+
+def _planned_index(batch: Batch) -> LedgerIndex:
+    """The ledger as this process first saw it for the plan; one scan for all its batches."""
     lake = batch.context.lake
-    if task_run.run_count and task_run.run_count > 1:
-        return LedgerIndex.read(lake)
-    return shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), batch.ledger_version)
+    return shared_index(lake.uri, _options(lake), batch.ledger_version)
+
+
+def _options(lake: Lake) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(lake.storage_options.items()))
 
 
 def _content(dialogue: Dialogue) -> list[Any]:

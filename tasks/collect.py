@@ -1,19 +1,20 @@
 """Collect: finished conversations become rows, rows are published in few large merges, and everything is counted."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner
 
 from contracts.arrow import conform
 from contracts.tables import CALL_FAILURES
-from providers.request import Failure, Reply
+from providers.request import Failure
 from storage.landing import land
-from suites.base import Answered, Dataset, Item
+from suites.base import Dataset
 from tasks import progress
 from tasks.arguments import as_it_is
 from tasks.context import RunContext
@@ -23,6 +24,7 @@ from tasks.extract import extract
 from tasks.plan import write_manifest
 from tasks.publish import Published, publish_results
 from tasks.runs import Tally, versions_of
+from tasks.usage import CallCounter
 
 PUBLISH_ROWS = 10_000
 
@@ -39,19 +41,22 @@ def publish_rows(
 
 
 class Collector:
-    """What the conversations of one run have given so far. Used from the flow's own thread only."""
+    """What the conversations of one run have given so far. Used from the flow's own thread only.
 
-    def __init__(self, context: RunContext) -> None:
+    Rows are published by `publisher`, which stays in the flow's process wherever the calls are made.
+    """
+
+    def __init__(self, context: RunContext, publisher: TaskRunner[Any]) -> None:
         self._context = context
+        self._publisher = publisher
         self._rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         self._unlisted: list[Dialogue] = []  # whose run items are to land with the rows
         self._publication: PrefectFuture[Published] | None = None  # under way, while the next rows are collected
         self._versions: Mapping[str, str] = {}
-        self._asking: dict[tuple[str, int], str] = {}
-        self._batches: Counter[str] = Counter()
         self._unanswered: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
-        self.tally = Tally()
+        self._tally = Tally()
+        self.calls = CallCounter()
         self.has_rows = False
 
     def extract(self, datasets: Sequence[Dataset]) -> None:
@@ -59,13 +64,13 @@ class Collector:
         extracted = extract(self._context.lake, self._context.run_id, datasets)
         self._left_out = extracted.left_out
         self._versions = versions_of(datasets)
-        self.tally += Tally(rows_quarantined=extracted.quarantined)
+        self._tally += Tally(rows_quarantined=extracted.quarantined)
 
     def add_settled(self, dialogues: Sequence[Dialogue], unsettled: Sequence[Dialogue]) -> None:
         """Take the dialogues that the ledger answered to their end."""
         waiting = {id(dialogue) for dialogue in unsettled}
         settled = [dialogue for dialogue in dialogues if id(dialogue) not in waiting]
-        progress.advance(self._context.run_id, len(settled))
+        progress.advance(self._context.run_id, by=len(settled))
         self._unlisted += settled
         self._add(settled)
 
@@ -77,7 +82,7 @@ class Collector:
 
     def _add(self, dialogues: Sequence[Dialogue]) -> None:
         """Score dialogues that have ended, keep their failures, publish once there are enough rows."""
-        self.tally += _tally(dialogues)
+        self.calls.add(dialogues)
         self._land_failures(dialogues)
         for dialogue in dialogues:
             rows = self._context.suite.score(dialogue.item, dialogue.answered, self._context.options)
@@ -97,22 +102,10 @@ class Collector:
         """Publish what follows from the run's rows as a whole."""
         self._count(derive(self._context, "call"))
 
-    def first_askers(self, dialogues: Iterable[Dialogue], late: list[Item]) -> list[Dialogue]:
-        """The dialogues whose request no other sample of the run asks for already; the items of others go to `late`."""
-        first = []
-        for dialogue in dialogues:
-            key = (dialogue.first_hash, dialogue.item.replicate)
-            asking = self._asking.setdefault(key, dialogue.item.sample.sample_hash)
-            if asking == dialogue.item.sample.sample_hash:
-                first.append(dialogue)
-            else:
-                late.append(dialogue.item)
-        return first
-
-    def next_number(self, model: str) -> int:
-        """The number of the model's next batch, from 1."""
-        self._batches[model] += 1
-        return self._batches[model]
+    @property
+    def tally(self) -> Tally:
+        """Calls and rows so far."""
+        return self._tally + self.calls.total
 
     @property
     def state(self) -> str:
@@ -147,9 +140,13 @@ class Collector:
         self._await_publication()
         if not any(self._rows.values()):
             return
-        self._publication = publish_rows.submit(
-            self._context, as_it_is(self._rows), as_it_is(self._unlisted), self._versions
-        )
+        parameters = {
+            "context": self._context,
+            "rows": as_it_is(self._rows),
+            "dialogues": as_it_is(self._unlisted),
+            "versions": self._versions,
+        }
+        self._publication = self._publisher.submit(publish_rows, parameters)
         self._rows, self._unlisted = defaultdict(list), []
         self.has_rows = True
 
@@ -160,7 +157,7 @@ class Collector:
 
     def _count(self, published: Published) -> None:
         landed = published.landed
-        self.tally += Tally(
+        self._tally += Tally(
             rows_landed=landed.inserted + landed.replaced,
             rows_already_present=landed.already_present,
             rows_quarantined=published.quarantined,
@@ -195,28 +192,6 @@ def _failure(dialogue: Dialogue) -> Failure:
     outcome = dialogue.answered[-1].outcome
     assert isinstance(outcome, Failure)
     return outcome
-
-
-def _tally(dialogues: Sequence[Dialogue]) -> Tally:
-    """The calls of some dialogues, each counted once however many items share it."""
-    calls = {(a.prompt_hash, d.item.replicate): a for d in dialogues for a in d.answered}.values()
-    made = [a.outcome for a in calls if isinstance(a.outcome, Reply) and not a.from_ledger]
-    known = [a.outcome for a in calls if isinstance(a.outcome, Reply) and a.from_ledger]
-    return Tally(
-        calls_made=len(made),
-        calls_from_ledger=len(known),
-        calls_failed=len(calls) - len(made) - len(known),
-        input_tokens=_sum(reply.input_tokens for reply in made),
-        output_tokens=_sum(reply.output_tokens for reply in made),
-        cost_usd=_sum(reply.cost_usd for reply in made),
-        cost_usd_avoided=_sum(reply.cost_usd for reply in known),
-    )
-
-
-def _sum(values: Iterable[Any]) -> Any:
-    """The sum, or None where a value is unknown."""
-    listed: list[Answered | Any] = list(values)
-    return None if any(value is None for value in listed) else sum(listed)
 
 
 def _counted(counts: Counter[str]) -> str:

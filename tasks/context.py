@@ -1,12 +1,14 @@
 """What every step of a run needs to know: which run, which suite, which lake, which options."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 from contracts.configuration import Configuration
+from providers import telemetry
 from storage.lake import Lake
 from suites.base import Suite
 from suites.registry import suite as find_suite
@@ -17,12 +19,21 @@ SEED = 20_260
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run of one suite. Small and picklable, so that it can go to any worker."""
+    """One run of one suite. Small, picklable and without keys, so that it can go to any worker.
+
+    `attempt` counts the times that the run was begun.
+    """
 
     run_id: str
     suite_name: str
     lake: Lake
     configuration: Configuration
+    attempt: int = 1
+    trace: str | None = None  # the span of the whole run, where telemetry is on
+
+    def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
+        """A part of the run, as logs and traces name it."""
+        return telemetry.scope(name, parent=self.trace, run_id=self.run_id, suite=self.suite_name, **fields)
 
     @cached_property
     def suite(self) -> Suite:

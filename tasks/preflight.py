@@ -14,6 +14,7 @@ from storage.lake import Lake
 from suites.base import Dataset, Suite
 from suites.registry import suite as find_suite
 from tasks.extract import read_datasets
+from tasks.runner import require_runner
 from tasks.secrets import read_secret
 
 
@@ -87,6 +88,7 @@ def check(order: Order) -> Plan:
         raise UsageError(f"{suite.name} judges what is there already: leave --models out")
     models = _chosen(order.models, suite.baseline_models)
     datasets = read_datasets(suite, order.datasets or (), order.limit)
+    require_runner()
     lake = Lake(order.lake)
     lake.ensure(RUNS)
     for model in (*(models if suite.calls_subject else ()), *judges):

@@ -1,12 +1,19 @@
 """Progress of the runs of this process: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect."""
 
+import logging
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from uuid import UUID
+
+from tasks.logs import as_json
+
+logger = logging.getLogger("evalake.runs")
 
 LINE_EVERY_SECONDS = 5.0
 ARTIFACT_EVERY_SECONDS = 2.0
@@ -17,36 +24,54 @@ _running: dict[str, "_Progress"] = {}
 @dataclass
 class _Progress:
     total: int
-    done: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def done(self) -> int:
+        with self.lock:
+            return min(self.parts.total(), self.total)
 
-def advance(run_id: str, by: int = 1) -> None:
-    """Count answered calls or settled items of a run; without effect in a process that does not show the run."""
+
+def key_of(run_id: str, shard: str | None = None) -> str:
+    """The key of the artifact that shows a run's progress, or a shard's."""
+    return f"progress-{run_id}" if shard is None else f"progress-{run_id}-{shard.replace('/', '-of-')}"
+
+
+def advance(run_id: str, part: str = "", by: int = 1) -> None:
+    """Count ended items of a part of a run, such as a batch; without effect in a process that does not show the run."""
     if (progress := _running.get(run_id)) is not None:
         with progress.lock:
-            progress.done = min(progress.done + by, progress.total)
+            progress.parts[part] += by
+
+
+def ended(run_id: str, part: str, items: int) -> None:
+    """Say that a part of a run has ended, which another process may have walked unseen."""
+    if (progress := _running.get(run_id)) is not None:
+        with progress.lock:
+            progress.parts[part] = items
 
 
 @contextmanager
-def shown(run_id: str, title: str, total: int) -> Iterator[None]:
-    """Show a run's progress towards `total` while the block runs."""
+def shown(run_id: str, title: str, total: int, shard: str | None = None) -> Iterator[None]:
+    """Show a run's progress, or that of one shard of it, towards `total` items while the block runs."""
     from prefect.artifacts import create_progress_artifact
 
     progress = _running[run_id] = _Progress(total)
-    artifact = create_progress_artifact(0.0, key=f"progress-{run_id}", description=title)
-    ended = threading.Event()
-    thread = threading.Thread(target=_show, args=(progress, title, artifact, ended), daemon=True)
+    artifact = create_progress_artifact(0.0, key=key_of(run_id, shard), description=title)
+    over = threading.Event()
+    thread = threading.Thread(target=copy_context().run, args=(_show, progress, title, artifact, over), daemon=True)
     thread.start()
     try:
         yield
     finally:
         del _running[run_id]
-        ended.set()
+        over.set()
         thread.join()
 
 
-def _show(progress: _Progress, title: str, artifact: UUID | None, ended: threading.Event) -> None:
+def _show(progress: _Progress, title: str, artifact: UUID | None, over: threading.Event) -> None:
+    import httpx
     from prefect.artifacts import update_progress_artifact
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -54,16 +79,21 @@ def _show(progress: _Progress, title: str, artifact: UUID | None, ended: threadi
     console = Console(file=sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     line_due = artifact_due = time.monotonic()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    in_words = as_json() or not console.is_terminal
+    with Progress(*columns, console=console, disable=in_words) as bar:
         shown_task = bar.add_task(title, total=progress.total)
         last = False
         while not last:
-            last = ended.wait(0.2)
+            last = over.wait(0.2)
             bar.update(shown_task, completed=progress.done)
             now = time.monotonic()
-            if not console.is_terminal and (last or now >= line_due):
-                console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
+            if in_words and (last or now >= line_due):
+                if as_json():
+                    logger.info("%s: %d of %d", title, progress.done, progress.total)
+                else:
+                    console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
                 line_due = now + LINE_EVERY_SECONDS
             if artifact is not None and (last or now >= artifact_due):
-                update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
+                with suppress(httpx.HTTPError):  # a server that is away for a moment is told the next time
+                    update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
                 artifact_due = now + ARTIFACT_EVERY_SECONDS

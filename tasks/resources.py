@@ -4,32 +4,55 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from contracts.configuration import Configuration
 from contracts.hashing import content_hash
 from providers.client import Client
 from storage.lake import Lake
 from storage.ledger_writer import LedgerWriter
+from tasks.context import RunContext
+from tasks.secrets import read_secret
+
+IDLE_CLIENTS = 4  # that a process keeps: a Dask worker is not told when a run has ended
 
 _lock = threading.Lock()
-_clients: dict[str, Client] = {}
+_clients: dict[tuple[str, int], "_Shared"] = {}
 _writers: dict[str, LedgerWriter] = {}
 
 
-def client_of(run_id: str, configuration: Configuration) -> Client:
-    """The process's client for a run: its limits hold across all batches, and a model it stopped stays stopped."""
-    with _lock:
-        if run_id not in _clients:
-            _clients[run_id] = Client(configuration)
-        return _clients[run_id]
+@dataclass(eq=False)
+class _Shared:
+    client: Client
+    users: int = 0
 
 
-def release_client(run_id: str) -> None:
-    """Close the run's client, where this process has one: the next run asks a stopped model again."""
+@contextmanager
+def client_of(context: RunContext) -> Iterator[Client]:
+    """The process's client for an attempt of a run: its limits hold across all batches, and a model that it stopped
+    stays stopped. Where many runs come by, those that nobody uses are closed, the oldest first.
+    """
+    key = (context.run_id, context.attempt)
     with _lock:
-        client = _clients.pop(run_id, None)
-    if client is not None:
+        shared = _clients.pop(key, None) or _Shared(Client(context.configuration, read_secret=read_secret))
+        shared.users += 1
+        _clients[key] = shared
+        idle = [other for other, held in _clients.items() if not held.users]
+        surplus = [_clients.pop(other).client for other in idle[: max(0, len(idle) - IDLE_CLIENTS)]]
+    for client in surplus:
         client.close()
+    try:
+        yield shared.client
+    finally:
+        with _lock:
+            shared.users -= 1
+
+
+def release_client(context: RunContext) -> None:
+    """Close the client of an attempt of a run, where this process has one."""
+    with _lock:
+        shared = _clients.pop((context.run_id, context.attempt), None)
+    if shared is not None:
+        shared.client.close()
 
 
 def flush_writers() -> None:

@@ -6,9 +6,6 @@ import random
 import subprocess
 from dataclasses import dataclass, field
 
-import polars as pl
-
-from contracts.tables import CALLS
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import MODEL, Workplace
 
@@ -53,10 +50,10 @@ class Kills:
         for left in range(kills, 0, -1):
             before = self._work.asked()
             # Kills are spread over what is left, so that every attempt finds something to do.
-            missing = self._calls - len(self._committed())
+            missing = self._calls - len(self._work.committed())
             target = before + self._random.randrange(1, max(2, 2 * missing // (left + 1)))
             self._kill_at(target)
-            committed_at.append((self._work.asked(), self._committed()))
+            committed_at.append((self._work.asked(), self._work.committed()))
             attempt = {request.content for request in self._work.server.seen[before : committed_at[-1][0]]}
             seen.repeats_by_kill.append(len(attempt - committed_at[-1][1]))
         self._complete()
@@ -77,11 +74,6 @@ class Kills:
         out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         assert json.loads(out)["state"] == "completed"
-
-    def _committed(self) -> set[str]:
-        """The last messages of all requests whose replies are in the ledger."""
-        requests = self._work.lake.frame(CALLS).select(pl.col("request")).collect()["request"]
-        return {json.loads(request)["messages"][-1]["content"] for request in requests}
 
     def _start(self) -> "subprocess.Popen[str]":
         command = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", self._dataset]

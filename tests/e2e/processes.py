@@ -7,12 +7,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 import httpx
+import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +64,13 @@ class Process:
         self.popen.wait()
         self._file.close()
 
+    def kill_all(self) -> None:
+        """SIGKILL to the process and to all that it has started, as when the machine goes down."""
+        for process in (*psutil.Process(self.popen.pid).children(recursive=True), self.popen):
+            process.kill()
+        self.popen.wait()
+        self._file.close()
+
     def stop(self) -> None:
         """End it politely, and by force where that does not help."""
         if self.popen.poll() is None:
@@ -94,9 +104,8 @@ class PrefectStack:
         self._processes: list[Process] = []
 
     def __enter__(self) -> Self:
-        self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
         try:
-            wait_until(self._healthy, "the start of the Prefect server")
+            self._serve()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -106,10 +115,21 @@ class PrefectStack:
         for process in reversed(self._processes):  # workers before the server
             process.stop()
 
-    def start(self, *command: str) -> Process:
+    def restart_server(self) -> None:
+        """End the server as a reboot does, and start it again, with the same database and address."""
+        self._processes[0].kill()
+        self._processes[0] = self._serve()
+        self._processes.pop()
+
+    def _serve(self) -> Process:
+        server = self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
+        wait_until(self._healthy, "the start of the Prefect server")
+        return server
+
+    def start(self, *command: str, **environment: str) -> Process:
         """Start a Python module of the environment as a process of this stack."""
         log = self.folder / f"{len(self._processes)}-{command[0]}.log"
-        process = Process(list(command), log, self.environment)
+        process = Process(list(command), log, {**self.environment, **environment})
         self._processes.append(process)
         return process
 
@@ -125,12 +145,12 @@ class PrefectStack:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def open(self, *command: str) -> "subprocess.Popen[str]":
+    def open(self, *command: str, **environment: str) -> "subprocess.Popen[str]":
         """Start a Python module whose output the test reads, and which it ends itself."""
-        environment = {**os.environ, **self.environment}
+        whole = {**os.environ, **self.environment, **environment}
         pipe = subprocess.PIPE
         words = [sys.executable, "-m", *command]
-        return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(words, cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
     def deploy(self) -> None:
         """Create the pool and deploy everything in prefect.yaml, without its schedules running by themselves."""
@@ -139,9 +159,26 @@ class PrefectStack:
         for deployment in self.post("/deployments/filter", {}):
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 
-    def worker(self) -> Process:
-        """Start a worker of the pool. Without --limit: with it, the worker dies when a run is retried at once."""
-        return self.start("prefect", "worker", "start", "--pool", "evalake")
+    def worker(self, *options: str, pool: str = "evalake", **environment: str) -> Process:
+        """Start a worker of a pool. With --limit it dies when a run is retried at once."""
+        return self.start("prefect", "worker", "start", "--pool", pool, *options, **environment)
+
+    @contextmanager
+    def pool(self, *deployments: str) -> Iterator[str]:
+        """A work pool of its own for deployments (flow/name), so that a test knows and may kill its workers."""
+        pool = f"pool-{uuid4().hex[:8]}"
+        self.post("/work_pools/", {"name": pool, "type": "process", "base_job_template": self._process_template()})
+        ids = [self.get(f"/deployments/name/{deployment}")["id"] for deployment in deployments]
+        for deployment in ids:
+            self.patch(f"/deployments/{deployment}", {"work_pool_name": pool})
+        try:
+            yield pool
+        finally:
+            for deployment in ids:
+                self.patch(f"/deployments/{deployment}", {"work_pool_name": "evalake"})
+
+    def _process_template(self) -> Any:
+        return self.get("/work_pools/evalake")["base_job_template"]
 
     def run(self, deployment: str, parameters: Mapping[str, Any]) -> str:
         """Start a flow run of a deployment (flow/name); returns its id."""
@@ -165,6 +202,10 @@ class PrefectStack:
     def get(self, path: str) -> Any:
         """GET a path of the Prefect API."""
         return self._request("GET", path)
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """PATCH a path of the Prefect API."""
+        return self._request("PATCH", path, json=dict(body))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """POST to a path of the Prefect API."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from contracts.contract import Contract
 from contracts.errors import EvalakeError
-from contracts.tables import RUNS
+from contracts.tables import CALLS, RUNS
 from flows.evaluate import evaluate, run_id_of
 from storage.lake import Lake
 from tests.servers.model_server import ModelServer
@@ -29,9 +29,10 @@ class Workplace:
         self.configuration = folder / "evalake.toml"
         self.configure()
 
-    def configure(self, batch_size: int = 10, limits: str = LIMITS, price: bool = True) -> None:
-        """Write the configuration file."""
+    def configure(self, batch_size: int = 10, limits: str = LIMITS, price: bool = True, key_env: str = "") -> None:
+        """Write the configuration file; `key_env` names the variable in which the models' key is."""
         priced = "price = { input = 1.0, output = 2.0 }\n" if price else ""
+        priced += f'api_key_env = "{key_env}"\n' if key_env else ""
         models = "".join(f'[models."{m}"]\napi_base = "{self.server.api_base}"\n{priced}' for m in (MODEL, OTHER))
         self.configuration.write_text(f"batch_size = {batch_size}\n[providers.hosted_vllm]\n{limits}{models}")
 
@@ -71,6 +72,11 @@ class Workplace:
     def rows(self, contract: Contract) -> pl.DataFrame:
         """All rows of a table."""
         return self.lake.frame(contract).collect()
+
+    def committed(self) -> set[str]:
+        """The last messages of all requests whose replies are in the ledger."""
+        requests = self.lake.frame(CALLS).select("request").collect()["request"]
+        return {json.loads(request)["messages"][-1]["content"] for request in requests}
 
     def asked(self) -> int:
         """How many requests the model server has seen."""

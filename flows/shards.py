@@ -1,0 +1,168 @@
+"""Shards: several flow runs ask the items of one run, on as many workers as take them; the run does the rest."""
+
+import os
+import time
+from dataclasses import asdict
+from typing import Any, cast
+
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run
+from prefect.states import Cancelled, Cancelling
+
+from contracts.errors import ConfigurationError
+from contracts.tables import CALLS
+from tasks import progress
+from tasks.batch import require_ledger
+from tasks.context import RunContext
+from tasks.logs import redact_logs
+from tasks.preflight import Order, Plan, check
+from tasks.resources import release_client
+from tasks.runner import task_runner
+from tasks.shards import Shard, ShardCollector
+from tasks.walk import walk
+
+DEPLOYMENT = "evaluate-shard/on-demand"
+# A shard without a sign of life for so long is given up. It gives one every two seconds, once its process is up.
+PATIENCE = "EVALAKE_SHARD_PATIENCE_SECONDS"
+PATIENCE_SECONDS = 120.0
+LOOK_SECONDS = 1.0
+
+
+@flow(name="evaluate-shard", flow_run_name="shard-{shard}", persist_result=False, task_runner=task_runner())
+def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order) -> None:
+    """Ask one shard of a run's items. Started by the `evaluate` flow; what it is answered is in the ledger.
+
+    Args:
+        shard: Which one, such as 2/4.
+        run_id: The run that the calls are made for.
+        ledger_id: The Delta table id of the run's ledger.
+        order: What the run was asked for.
+    """
+    redact_logs()
+    part = Shard.parse(shard)
+    plan = check(order)
+    require_ledger(plan.lake, ledger_id)
+    _ask(RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, flow_run.run_count or 1), plan, part)
+
+
+def require_shards(shards: int) -> None:
+    """Raise ConfigurationError where flow runs of shards are wanted and cannot be started."""
+    if shards == 1:
+        return
+    try:
+        with get_client(sync_client=True) as client:
+            client.read_deployment_by_name(DEPLOYMENT)
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"a run in {shards} shards needs the deployment {DEPLOYMENT} on the Prefect server: make deploy"
+        ) from error
+
+
+def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
+    """Have the items of a run asked in that many shards: the first here, the others by flow runs of their own.
+
+    On return none is being asked any more. What a shard leaves open, because no worker had room for it or because its
+    worker died, is for the run's own walk.
+    """
+    ledger_id = str(context.lake.ensure(CALLS).metadata().id)
+    with get_client(sync_client=True) as client:
+        going_on = _unfinished(client, context.run_id)  # where an earlier attempt of this run was killed
+        parts = [Shard(number, shards) for number in range(2, shards + 1)]
+        children = [
+            _Child(client, going_on.get(_name(part)) or _start(context, plan, part, ledger_id)) for part in parts
+        ]
+        try:
+            _ask(context, plan, Shard(1, shards))
+            for child in children:
+                if child.look().is_scheduled():
+                    child.end(Cancelled(message="no worker had room for it: the run asks its items itself"))
+            while children := [child for child in children if not child.is_over()]:
+                time.sleep(LOOK_SECONDS)
+        except BaseException:
+            for child in children:
+                child.end(Cancelling(message="the run that it belongs to was ended"))
+            raise
+
+
+def _ask(context: RunContext, plan: Plan, shard: Shard) -> None:
+    title = f"{plan.suite.name} {context.run_id} shard {shard}"
+    try:
+        with progress.shown(context.run_id, title, plan.items, str(shard)):
+            walk(context, plan, ShardCollector(context), shard)
+    finally:
+        release_client(context)
+
+
+def _name(shard: Shard) -> str:
+    return f"shard-{shard}"
+
+
+def _start(context: RunContext, plan: Plan, shard: Shard, ledger_id: str) -> FlowRun:
+    started = run_deployment(
+        DEPLOYMENT,
+        parameters={
+            "shard": str(shard),
+            "run_id": context.run_id,
+            "ledger_id": ledger_id,
+            "order": asdict(plan.order),
+        },
+        flow_run_name=_name(shard),
+        tags=[context.run_id],
+        idempotency_key=f"{context.run_id}-{shard}-{context.attempt}",
+        timeout=0,
+    )
+    return cast(FlowRun, started)  # not a coroutine, because this flow is not one
+
+
+def _unfinished(client: SyncPrefectClient, run_id: str) -> dict[str, FlowRun]:
+    """The flow runs of shards of a run that have not ended, by name."""
+    known = FlowRunFilter(
+        tags=FlowRunFilterTags(all_=[run_id]),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES))),
+    )
+    return {str(run.name): run for run in client.read_flow_runs(flow_run_filter=known)}
+
+
+class _Child:
+    """The flow run of a shard, and when it last gave a sign of life."""
+
+    def __init__(self, client: SyncPrefectClient, run: FlowRun) -> None:
+        self._client, self._id = client, run.id
+        self._sign: Any = None
+        self._seen = time.monotonic()
+
+    def look(self) -> State[Any]:
+        """Its state. A change of this, or of its progress artifact, is a sign of life."""
+        state = self._client.read_flow_run_states(self._id)[-1]
+        shown = self._client.read_artifacts(
+            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[self._id]))
+        )
+        if (sign := (state.id, [artifact.updated for artifact in shown])) != self._sign:
+            self._sign, self._seen = sign, time.monotonic()
+        return state
+
+    def is_over(self) -> bool:
+        """Whether it asks nothing any more; it is given up where it has long been silent."""
+        if self.look().is_final():
+            return True
+        if time.monotonic() - self._seen < float(os.environ.get(PATIENCE, PATIENCE_SECONDS)):
+            return False
+        self.end(Cancelled(message="it gave no sign of life any more: the run asks its items itself"))
+        return True
+
+    def end(self, state: State[Any]) -> None:
+        """Set it to an end state, unless it has ended."""
+        if not self.look().is_final():
+            self._client.set_flow_run_state(self._id, state, force=True)
