@@ -8,6 +8,7 @@ looks like, and however much it differs between items; a shift of any item count
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def distances(answers: Sequence[Given]) -> npt.NDArray[np.float64]:
 
 
 def _distance(a: Given, b: Given) -> float:
-    return sum(_apart(a[name], b[name]) for name in a) / max(len(a), 1)
+    return fsum(_apart(a[name], b[name]) for name in a) / max(len(a), 1)
 
 
 def _apart(a: Any, b: Any) -> float:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import polars as pl
+from pydantic import BaseModel
 
 from contracts.contract import Contract
 from contracts.hashing import content_hash
@@ -149,6 +150,8 @@ class Labelling:
     sheet: Callable[[Mapping[str, pl.DataFrame], int, int, SheetFormat], str]
     # The sheet's text, its format, who filled it in, when -> the labels; SourceError where it is no sheet at all.
     read: Callable[[str, SheetFormat, str, datetime], Labels]
+    # A line of the sheet -> what a form asks about it; the answers are columns of the line.
+    questions: Callable[[Mapping[str, Any]], type[BaseModel]]
 
 
 @dataclass(frozen=True)

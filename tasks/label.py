@@ -12,11 +12,11 @@ from contracts.human_labels import HUMAN_LABELS
 from contracts.tables import RUNS
 from storage.lake import Lake
 from storage.landing import Landed
-from suites.base import Labelling, Refusal, SheetFormat, Suite
+from suites.base import Labelling, Labels, Refusal, SheetFormat
 from suites.registry import suite as find_suite
 from tasks.context import SEED
 from tasks.measure import run_results
-from tasks.publish import publish
+from tasks.publish import Published, publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,21 @@ class Labelled:
     empty: int
 
 
+def suite_of(lake: Lake, run_id: str) -> str:
+    """The suite of a run. Raises UsageError where there is no such run."""
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    return str(runs["suite"][0])
+
+
 def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
     """A sheet of at most `size` results of the run that nobody has labelled, the informative ones favoured.
 
     Raises UsageError where there is no such run, or its suite's results are not labelled by people.
     """
-    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if runs.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    suite = find_suite(runs["suite"][0])
+    suite = find_suite(suite_of(lake, run_id))
+    labelling = labelling_of(suite.name)
     results = run_results(lake, suite, run_id, {}).collect()
     mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
@@ -45,7 +51,7 @@ def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
         if "prompt_hash" in contract.row.model_fields:
             rows = rows.filter(pl.col("prompt_hash").is_in(mine["prompt_hash"]))
         tables[contract.table] = rows.collect()
-    return _labelling(suite).sheet(tables, size, SEED, form)
+    return labelling.sheet(tables, size, SEED, form)
 
 
 def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, labeller: str) -> Labelled:
@@ -53,12 +59,24 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, lab
 
     Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
     """
-    labels = _labelling(find_suite(suite_name)).read(text, form, labeller, datetime.now(UTC))
-    published = publish(lake, f"labels-{content_hash(text)[:12]}", HUMAN_LABELS, list(labels.rows))
-    return Labelled(published.landed, labels.refused, labels.empty)
+    labels = read_labels(suite_name, text, form, labeller, datetime.now(UTC))
+    return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
 
 
-def _labelling(suite: Suite) -> Labelling:
-    if suite.labelling is None:
-        raise UsageError(f"the results of {suite.name} are not labelled through sheets")
-    return suite.labelling
+def read_labels(suite_name: str, text: str, form: SheetFormat, labeller: str, when: datetime) -> Labels:
+    """What a filled-in sheet says; nothing lands. Raises as `import_labels` does."""
+    return labelling_of(suite_name).read(text, form, labeller, when)
+
+
+def land_labels(lake: Lake, labels: Labels) -> Published:
+    """Land labels, each once however often it is repeated."""
+    batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
+    return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
+
+
+def labelling_of(suite_name: str) -> Labelling:
+    """How people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
+    labelling = find_suite(suite_name).labelling
+    if labelling is None:
+        raise UsageError(f"the results of {suite_name} are not labelled through sheets")
+    return labelling

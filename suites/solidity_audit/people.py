@@ -21,6 +21,7 @@ from contracts.human_labels import HUMAN_LABELS
 from suites.base import Labelling, Labels, Refusal, SheetFormat
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.panel import PREFIX
+from suites.solidity_audit.questions import questions
 from suites.solidity_audit.taxonomy import BONUS, CLASSIFICATIONS
 from suites.solidity_audit.truth import SUITE
 from suites.sources import is_storable
@@ -286,4 +287,4 @@ def _sheet(tables: Mapping[str, pl.DataFrame], size: int, seed: int, form: Sheet
     return write_sheet(sheet(draw(candidates(results, findings, labels), size, seed), results, findings), form)
 
 
-LABELLING = Labelling(_sheet, read_sheet)
+LABELLING = Labelling(_sheet, read_sheet, questions)

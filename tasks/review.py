@@ -1,0 +1,109 @@
+"""Review: a batch of a run's results as a form for a person, and what the person says as labels."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+import polars as pl
+from prefect.input import RunInput
+from pydantic import Field, StringConstraints, create_model
+
+from contracts.tables import CALLS
+from storage.lake import Lake
+from storage.ledger import replies
+from suites.base import Labels
+from tasks.label import label_sheet, labelling_of, read_labels, suite_of
+
+LONGEST_MATERIAL = 20_000  # characters of a prompt or an answer that are shown
+
+Line = Mapping[str, Any]
+Answers = Mapping[str, Any]
+
+Labeller = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S")]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is to be reviewed: the lines of a sheet, which stay as they were drawn whatever is labelled meanwhile."""
+
+    suite: str
+    lines: Sequence[Line]
+
+    @classmethod
+    def draw(cls, lake: Lake, run_id: str, size: int) -> "Batch":
+        """At most `size` results of the run that nobody has labelled. Raises UsageError as `label_sheet` does."""
+        sheet = label_sheet(lake, run_id, size, "jsonl")
+        return cls(suite_of(lake, run_id), [json.loads(line) for line in sheet.splitlines()])
+
+    def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
+        """The form: who fills it in, and the suite's questions about each line, with the answers given so far."""
+        questions = labelling_of(self.suite).questions
+        fields: dict[str, Any] = {
+            name: (
+                questions(line),
+                Field(default=answers.get(name, {}), title=title(line), json_schema_extra={"position": number}),
+            )
+            for number, (name, line) in enumerate(self._named(), start=1)
+        }
+        named: dict[str, Any] = {"title": "Your name", "json_schema_extra": {"position": 0}}
+        if "labeller" in answers:
+            named["default"] = answers["labeller"]
+        form = create_model("Review", __base__=RunInput, labeller=(Labeller, Field(**named)), **fields)
+        form._description = "\n\n".join(self._told(problems))
+        return form
+
+    def labels(self, answers: Answers, when: datetime) -> Labels:
+        """What a filled-in form says. Line numbers of refusals are those of the form."""
+        filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
+        text = "".join(json.dumps(line) + "\n" for line in filled)
+        return read_labels(self.suite, text, "jsonl", str(answers.get("labeller", "")), when)
+
+    def _named(self) -> Iterator[tuple[str, Line]]:
+        return ((f"line_{number}", line) for number, line in enumerate(self.lines, start=1))
+
+    def _told(self, problems: Sequence[str]) -> Iterator[str]:
+        if problems:
+            yield "**Please correct what you said:**\n\n" + "\n".join(f"* {problem}" for problem in problems)
+        yield "Leave empty what you do not want to say. What was asked and answered is in the artifact of this run."
+        yield "\n".join(f"{number}. {title(line)}" for number, (_, line) in enumerate(self._named(), start=1))
+
+
+def title(line: Line) -> str:
+    """A line in words: whose answer about which sample it is, and for a finding, what it claims."""
+    whole = f"{line['sample_id']}, {line['model']}"
+    if line.get("finding_id") is None:
+        return whole
+    claims = [str(value) for name, value in line.items() if name.endswith("_claimed") and value]
+    return f"{whole}, finding {line['finding_id']}: {', '.join(claims)}"
+
+
+def material(lake: Lake, batch: Batch) -> str:
+    """What the models of a batch were asked and what they answered, as Markdown."""
+    keys = pl.DataFrame(
+        [(line["prompt_hash"], line["replicate"]) for line in batch.lines],
+        schema={"prompt_hash": pl.String, "replicate": pl.Int64},
+        orient="row",
+    )
+    wanted = pl.col("prompt_hash").is_in(keys["prompt_hash"].unique().implode())
+    known = replies(lake.frame(CALLS).filter(wanted)).select("prompt_hash", "replicate", "request", "response")
+    calls = {(row["prompt_hash"], row["replicate"]): row for row in known.collect().iter_rows(named=True)}
+    parts = []
+    for line in batch.lines:
+        call = calls.get((line["prompt_hash"], line["replicate"]))
+        if line.get("finding_id") is None and call is not None:
+            asked = [message["content"] for message in json.loads(call["request"]).get("messages", ())]
+            shown = [_block(text) for text in (*asked[-1:], call["response"]) if text]
+            parts.append("\n\n".join([f"## {title(line)}", *shown]))
+    return "\n\n".join(parts) or "The ledger holds nothing of this."
+
+
+def _block(text: str) -> str:
+    """The text as a Markdown block of its own, which nothing in the text can end."""
+    cut = text[:LONGEST_MATERIAL] + ("\n[…]" if len(text) > LONGEST_MATERIAL else "")
+    return "\n".join(f"    {line}" for line in cut.splitlines())
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
