@@ -4,19 +4,17 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from suites.base import Dataset, LeftOut, Sample
-from suites.sources import as_payload, is_storable
+from suites.base import Sample
+from suites.harvest import DUPLICATE, NOT_TEXT, REPEATED_ID, BaseHarvest
+from suites.sources import is_storable
 
 SUITE = "command_guard"
 LABELS = ("malicious", "harmless")
 LONGEST_COMMAND = 128 * 1024  # characters; Linux takes no longer argument
 
-DUPLICATE = "duplicate"
 CONTRADICTION = "duplicate with another label"
-REPEATED_ID = "sample_id already taken"
 MISSING_COMMAND = "no command"
 COMMAND_TOO_LONG = "command too long"
-NOT_TEXT = "not storable text (invalid Unicode or NUL)"
 UNKNOWN_LABEL = "label is neither malicious nor harmless"
 NO_CATEGORY = "malicious without category"
 CATEGORY_OF_HARMLESS = "harmless with category"
@@ -37,18 +35,10 @@ class Material:
 
 
 @dataclass
-class Harvest:
+class Harvest(BaseHarvest):
     """Collects one dataset in the order in which its source is read."""
 
-    dataset: str
-    samples: list[Sample] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
     _labels: dict[str, str] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
-
-    def leave(self, where: str, reason: str, refused: str | None = None) -> None:
-        """Leave something out; `refused` is what is malformed, None where it is left out by design."""
-        self.left_out.append(LeftOut(where, reason, None if refused is None else as_payload(refused)))
 
     def take(self, where: str, material: Material) -> None:
         """Make a sample, unless there is a reason not to. Of equal commands the first is kept."""
@@ -62,12 +52,11 @@ class Harvest:
             self.leave(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw)
             return
         sample_id = material.sample_id or self._identity(command, material.name)
-        if sample_id in self._ids:
+        if sample_id in self.ids:
             self.leave(where, REPEATED_ID, material.raw)
             return
         self._labels[command] = material.label
-        self._ids.add(sample_id)
-        self.samples.append(
+        self.keep(
             Sample(
                 SUITE,
                 self.dataset,
@@ -80,15 +69,11 @@ class Harvest:
             )
         )
 
-    def result(self) -> Dataset:
-        """The dataset as collected so far."""
-        return Dataset(self.dataset, tuple(self.samples), tuple(self.left_out))
-
     def _identity(self, command: str, name: str) -> str:
         """`dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
         digest = hashlib.sha256(command.encode("utf-8")).hexdigest()
         names = (f"{self.dataset}/{name}{'_' if name else ''}{digest[:digits]}" for digits in (8, 16, 64))
-        return next((each for each in names if each not in self._ids), f"{self.dataset}/{digest}")
+        return next((each for each in names if each not in self.ids), f"{self.dataset}/{digest}")
 
 
 def _flaw(material: Material) -> str | None:

@@ -22,6 +22,7 @@ from contracts.errors import SourceError
 from suites.base import Dataset, LeftOut
 from suites.command_guard.gtfobins import CATEGORIES, FOLDER, OTHER_FUNCTION, read_gtfobins
 from suites.command_guard.harvest import LABELS, SUITE, UNKNOWN_LABEL, Harvest, Material
+from suites.harvest import read_whole
 from suites.sources import (
     NOT_JSON,
     STARTER,
@@ -33,7 +34,6 @@ from suites.sources import (
     read_mapping,
     read_table,
     split_source,
-    summary,
 )
 
 FIELDS = ("command", "label", "category", "difficulty", "sample_id", "reason")
@@ -45,15 +45,7 @@ def read_dataset(source: str) -> Dataset:
 
     Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no command.
     """
-    try:
-        harvest = _read(source)
-    except OSError as error:
-        raise SourceError(f"cannot read the dataset source {source!r}: {error.strerror or error}") from error
-    dataset = harvest.result()
-    if not dataset.samples:
-        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
-        raise SourceError(f"the dataset source {source!r} holds no command that can be used ({why or 'it is empty'})")
-    return dataset
+    return read_whole(source, lambda: _read(source).result(), "command that can be used")
 
 
 def _read(source: str) -> Harvest:

@@ -19,13 +19,14 @@ from typing import Any, TypeAlias
 
 from contracts.errors import SourceError
 from suites.base import Dataset, LeftOut, Sample
+from suites.harvest import read_whole
 from suites.session_review.database import Rows, database_name, hide_password, open_sqlite, open_url, read_sessions
 from suites.session_review.generic import read_generic
 from suites.session_review.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
 from suites.session_review.model import Session, dump
 from suites.session_review.tarsy import read_detail, read_final_analysis
 from suites.session_review.tarsy_trace import is_trace, read_trace
-from suites.sources import NOT_JSON, NOT_UTF8, STARTER, as_payload, read_table, summary
+from suites.sources import NOT_JSON, NOT_UTF8, STARTER, as_payload, read_table
 
 SUITE = "session_review"
 LARGEST_JSON = 512 * 1024 * 1024  # bytes: a JSON file is read as a whole
@@ -47,15 +48,11 @@ def read_dataset(source: str) -> Dataset:
     """
     url = "://" in source
     shown = hide_password(source) if url else source
-    try:
-        dataset = _dataset(database_name(source), _from_url(source)) if url else _read_path(source)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SourceError(f"cannot read the dataset source {shown!r}: {reason}") from error
-    if not dataset.samples:
-        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
-        raise SourceError(f"the dataset source {shown!r} holds no session that can be judged ({why or 'it is empty'})")
-    return dataset
+
+    def read() -> Dataset:
+        return _dataset(database_name(source), _from_url(source)) if url else _read_path(source)
+
+    return read_whole(shown, read, "session that can be judged")
 
 
 def sample_of(session: Session, dataset: str) -> Sample:

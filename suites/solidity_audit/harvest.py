@@ -6,21 +6,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from suites.base import Dataset, LeftOut, Sample
+from suites.harvest import DUPLICATE, NOT_TEXT, REPEATED_ID, BaseHarvest
 from suites.solidity_audit.judgement import explain
 from suites.solidity_audit.taxonomy import SEVERITIES, normalised
 from suites.solidity_audit.truth import GroundTruth, as_sample
-from suites.sources import as_payload, is_storable
+from suites.sources import is_storable
 
 LONGEST_CONTRACT = 1_000_000  # characters
 
 NO_CONTRACT = "no contract"
-NOT_TEXT = "not storable text (invalid Unicode or NUL)"
 TOO_LONG = "contract too long"
 BAD_TRUTH = "ground truth is not of the form"
 UNKNOWN_SEVERITY = "unknown severity"
-REPEATED_ID = "sample_id already taken"
-DUPLICATE = "duplicate"
 CONTRADICTION = "duplicate with another ground truth"
 
 
@@ -37,18 +34,10 @@ class Material:
 
 
 @dataclass
-class Harvest:
+class Harvest(BaseHarvest):
     """Collects one dataset in the order in which its source is read."""
 
-    dataset: str
-    samples: list[Sample] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
     _targets: dict[str, str | None] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
-
-    def leave(self, where: str, reason: str, refused: str | None = None) -> None:
-        """Leave something out; `refused` is what is malformed, None where it is left out by design."""
-        self.left_out.append(LeftOut(where, reason, None if refused is None else as_payload(refused)))
 
     def take(self, where: str, material: Material) -> None:
         """Make a sample, unless there is a reason not to. Of equal contracts the first is kept."""
@@ -72,12 +61,7 @@ class Harvest:
             self.leave(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw or sample.sample_id)
             return
         self._targets[sample.input] = sample.target
-        self._ids.add(sample.sample_id)
-        self.samples.append(sample)
-
-    def result(self) -> Dataset:
-        """The dataset as collected so far."""
-        return Dataset(self.dataset, tuple(self.samples), tuple(self.left_out))
+        self.keep(sample)
 
     def _flaw(self, material: Material) -> str | None:
         contract = material.contract
@@ -88,4 +72,4 @@ class Harvest:
             return NOT_TEXT
         if len(contract) > LONGEST_CONTRACT:
             return TOO_LONG
-        return REPEATED_ID if material.sample_id in self._ids else None
+        return REPEATED_ID if material.sample_id in self.ids else None

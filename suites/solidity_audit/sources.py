@@ -21,6 +21,7 @@ from typing import Any
 
 from contracts.errors import SourceError
 from suites.base import Dataset, LeftOut
+from suites.harvest import read_whole
 from suites.solidity_audit.harvest import BAD_TRUTH, NO_CONTRACT, Harvest, Material
 from suites.solidity_audit.smartbugs import DATASET as SMARTBUGS
 from suites.solidity_audit.smartbugs import LABELS, read_smartbugs
@@ -35,7 +36,6 @@ from suites.sources import (
     read_mapping,
     read_table,
     split_source,
-    summary,
 )
 
 TRUTH_FILE, VULNERABLE_FILE, PATCHED_FILE = "ground_truth.json", "vulnerable.sol", "patched.sol"
@@ -53,15 +53,7 @@ def read_dataset(source: str) -> Dataset:
 
     Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no contract.
     """
-    try:
-        harvest = _read(source)
-    except OSError as error:
-        raise SourceError(f"cannot read the dataset source {source!r}: {error.strerror or error}") from error
-    dataset = harvest.result()
-    if not dataset.samples:
-        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
-        raise SourceError(f"the dataset source {source!r} holds no contract that can be used ({why or 'it is empty'})")
-    return dataset
+    return read_whole(source, lambda: _read(source).result(), "contract that can be used")
 
 
 def _read(source: str) -> Harvest:
