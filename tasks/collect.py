@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from prefect import task
@@ -10,10 +9,6 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner
 
-from contracts.arrow import conform
-from contracts.tables import CALL_FAILURES
-from providers.request import Failure
-from storage.landing import land
 from suites.base import Dataset
 from tasks import progress
 from tasks.arguments import as_it_is
@@ -21,6 +16,7 @@ from tasks.context import RunContext
 from tasks.converse import Dialogue
 from tasks.derive import derive
 from tasks.extract import extract
+from tasks.failures import failure_of, land_failures
 from tasks.plan import write_manifest
 from tasks.publish import Published, publish_results
 from tasks.runs import Tally, versions_of
@@ -83,11 +79,11 @@ class Collector:
     def _add(self, dialogues: Sequence[Dialogue]) -> None:
         """Score dialogues that have ended, keep their failures, publish once there are enough rows."""
         self.calls.add(dialogues)
-        self._land_failures(dialogues)
+        land_failures(self._context, dialogues)
         for dialogue in dialogues:
             rows = self._context.suite.score(dialogue.item, dialogue.answered, self._context.options)
             if dialogue.failed and not rows.get(self._context.suite.results.table):
-                self._unanswered[_failure(dialogue).kind] += 1
+                self._unanswered[failure_of(dialogue).kind] += 1
             for table, of_table in rows.items():
                 self._rows[table].extend(of_table)
         if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
@@ -162,36 +158,6 @@ class Collector:
             rows_already_present=landed.already_present,
             rows_quarantined=published.quarantined,
         )
-
-    def _land_failures(self, dialogues: Sequence[Dialogue]) -> None:
-        rows = {
-            (dialogue.answered[-1].prompt_hash, dialogue.item.replicate): self._failure_row(dialogue)
-            for dialogue in dialogues
-            if dialogue.failed
-        }
-        if rows:
-            land(self._context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
-
-    def _failure_row(self, dialogue: Dialogue) -> dict[str, Any]:
-        failure = _failure(dialogue)
-        judged = len(dialogue.answered) > 1 or not self._context.suite.calls_subject
-        return {
-            "run_id": self._context.run_id,
-            "prompt_hash": dialogue.answered[-1].prompt_hash,
-            "replicate": dialogue.item.replicate,
-            "model": dialogue.item.judge if judged else dialogue.item.model,
-            "kind": failure.kind,
-            "message": failure.message,
-            "attempts": failure.attempts,
-            "latency_ms": failure.latency_ms,
-            "failed_at": datetime.now(UTC),
-        }
-
-
-def _failure(dialogue: Dialogue) -> Failure:
-    outcome = dialogue.answered[-1].outcome
-    assert isinstance(outcome, Failure)
-    return outcome
 
 
 def _counted(counts: Counter[str]) -> str:
