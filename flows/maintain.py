@@ -23,7 +23,8 @@ def maintain(
 ) -> int:
     """Compact, checkpoint and vacuum every table that exists; returns how many there are.
 
-    Runs whose process is gone are marked as failed. Versions pinned by snapshots stay readable. Raises LakeError where a table needs help; the others are maintained.
+    Runs whose process is gone are marked as failed. Versions pinned by snapshots stay readable. Raises LakeError where
+    a table needs help; the others are maintained.
 
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
