@@ -38,8 +38,11 @@ class Seen:
 
 
 def run_name(row: Row) -> str:
-    """The name of a scoring's flow run, by which it is found again."""
-    return f"{row['session_id'][:60]} {row['score_id'][:24]}"
+    """The name of a scoring's flow run, by which it is found again.
+
+    The request that began it is part of it: in two lakes, or in one that was made anew, scorings may have one id.
+    """
+    return f"{row['session_id'][:60]} {row['score_id'][:24]} {row['run_id'][-12:]}"
 
 
 class Gate:
@@ -57,7 +60,7 @@ class Gate:
             run = client.create_flow_run_from_deployment(
                 client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id,
                 parameters={**self._parameters, "score_id": row["score_id"]},
-                idempotency_key=row["score_id"],
+                idempotency_key=f"{row['run_id']} {row['score_id']}",
                 name=run_name(row),
                 tags=["evalake", "session_review"],
             )

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.processes import PrefectStack
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, Service, deploy, start
+from tests.service.services import Place, Service, deploy, launch
 
 RACES = tuple(f"race-{number}" for number in range(20))
 FORCED = tuple(f"forced-{number}" for number in range(5))
@@ -38,8 +38,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -
 
 @pytest.fixture(scope="package")
 def services(idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Service]]:
-    first = start(idle, place)
-    second = start(idle, place)
+    processes = [launch(idle, place) for _ in range(2)]  # at once: they find an empty lake, and each other
+    first, second = map(Service, processes)
     yield first, second
     second.stop()
     first.stop()

@@ -125,11 +125,16 @@ class Service:
         self.process.stop()
 
 
-def start(stack: PrefectStack, place: Place, *options: str) -> Service:
-    """A service of a stack, on a free port, with the place's sessions as its source."""
+def launch(stack: PrefectStack, place: Place, *options: str) -> Process:
+    """The process of a service of a stack, on a free port, with the place's sessions as its source."""
     known = ["--sessions", str(place.sessions)] if place.sessions.exists() else []
     where = ["--lake", place.lake.uri, "--config", str(place.configuration), "--judge", JUDGE, "--port", "0"]
-    return Service(stack.start("cli", "serve", *where, *known, *options))
+    return stack.start("cli", "serve", *where, *known, *options)
+
+
+def start(stack: PrefectStack, place: Place, *options: str) -> Service:
+    """The same, once it answers."""
+    return Service(launch(stack, place, *options))
 
 
 def deploy(stack: PrefectStack) -> None:

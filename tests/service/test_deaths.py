@@ -15,10 +15,13 @@ pytestmark = pytest.mark.e2e
 SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
 
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Iterator[PrefectStack]:
-    """A server with the scoring flow deployed to a pool, for workers that a test starts."""
-    with PrefectStack(tmp_path / "prefect") as running:
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """A server with the scoring flow deployed to a pool, for workers that a test starts.
+
+    Its tests score equal sessions in lakes of their own: what one of them left in Prefect is not taken for the other's.
+    """
+    with PrefectStack(tmp_path_factory.mktemp("deaths")) as running:
         deploy(running)
         yield running
 
@@ -33,10 +36,9 @@ def place(tmp_path: Path, model_server: ModelServer) -> Place:
 def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: PrefectStack, place: Place) -> None:
     service = start(stack, place)
     worker = _worker(stack)
-    place.answer(latency=SLOW_SECONDS)
+    place.answer(tools_latency=SLOW_SECONDS)
     lost = service.ask("first").json()["score_id"]
-    _wait_for_question(place)
-    assert service.score("first").json()["status"] == "in_progress"
+    _wait_for_phase(service, "identifying_missing_tools")
     kill_tree(worker)
     failed = service.wait_for("first", "failed")
     assert failed["score_id"] == lost
@@ -78,6 +80,7 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
     place.answer(latency=SLOW_SECONDS)
     service.ask("first")
     _wait_for_question(place)
+    _wait_for_phase(service, "analyzing_methodology")
     service.kill()
     place.answer()
 
@@ -112,6 +115,14 @@ def _drain(service: Service, place: Place) -> None:
 
 def _worker(stack: PrefectStack) -> Process:
     return stack.start("prefect", "worker", "start", "--pool", "scores")
+
+
+def _wait_for_phase(service: Service, phase: str) -> None:
+    def reached() -> bool:
+        score = service.score("first").json()
+        return score["status"] == "in_progress" and score["phase"] == phase
+
+    wait_until(reached, f"the phase {phase}")
 
 
 def _asked(place: Place) -> int:

@@ -16,6 +16,7 @@ from storage.landing import land
 from suites.session_review.contract import RESULTS
 from tasks.circuit import why_open
 from tasks.context import RunContext
+from tasks.resources import release_client
 from tasks.scoring import Scoring, pending, read_score
 from tests.servers.model_server import ModelServer
 from tests.service.services import ANSWER, JUDGE, Place
@@ -51,8 +52,11 @@ def finish(place: Place, score_id: str) -> dict[str, Any]:
     """Walk the scoring to its end; returns its row."""
     scoring = take(place, score_id)
     assert scoring is not None
-    scoring.walk()
-    return scoring.end()
+    try:
+        scoring.walk()
+        return scoring.end()
+    finally:
+        release_client(scoring.context)
 
 
 def test_a_scoring_lands_with_its_tools_and_cannot_be_done_twice(place: Place) -> None:
