@@ -22,10 +22,9 @@ def maintain(
 
     from cli import show
     from storage.lake import Lake
-    from storage.upkeep import maintain as maintain_lake
-    from suites.registry import all_contracts
+    from tasks.upkeep import maintain as maintain_lake
 
-    done = maintain_lake(Lake(lake), all_contracts(), dry_run=dry_run)
+    done = maintain_lake(Lake(lake), dry_run)
     if not done:
         typer.echo(f"the lake {lake} has no tables")
         return

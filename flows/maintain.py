@@ -8,10 +8,8 @@ from prefect.artifacts import create_table_artifact
 
 from flows.evaluate import DEFAULT_LAKE
 from storage.lake import Lake
-from storage.upkeep import maintain as maintain_lake
-from suites.registry import all_contracts
 from tasks.logs import redact_logs
-from tasks.runs import mark_lost
+from tasks.upkeep import maintain as maintain_lake
 
 ARTIFACT = "maintenance"
 
@@ -32,9 +30,7 @@ def maintain(
     """
     redact_logs()
     where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
-    if not dry_run:
-        mark_lost(where)
-    done = maintain_lake(where, all_contracts(), dry_run=dry_run)
+    done = maintain_lake(where, dry_run)
     create_table_artifact(
         [asdict(table) for table in done],
         key=ARTIFACT,
