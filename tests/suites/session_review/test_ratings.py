@@ -15,12 +15,14 @@ from sklearn.metrics import cohen_kappa_score
 from contracts.arrow import conform
 from contracts.hashing import content_hash
 from contracts.human_labels import HUMAN_LABELS
+from metrics.compute import measure
 from suites.session_review.metrics import BANDS, METRICS
 from suites.session_review.ratings import assemble
-from tests.suites.session_review.test_metrics import failed, frame, row, values
+from tests.suites.session_review.test_metrics import failed, frame, row
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
-PEARSON, KAPPA = ("judge_human_pearson", ""), ("judge_human_kappa_bands", "")
+PEARSON, KAPPA = "judge_human_pearson", "judge_human_kappa_bands"
+AGREEMENT = [metric for metric in METRICS if metric.name in (PEARSON, KAPPA)]
 
 points = st.integers(0, 100)
 
@@ -45,6 +47,12 @@ def scored(session: str, total: int, **changes: Any) -> dict[str, Any]:
 def rated(rows: Sequence[dict[str, Any]], ratings: Sequence[dict[str, Any]]) -> pl.DataFrame:
     results = frame(*rows).drop("human_score").lazy()
     return assemble(results, {HUMAN_LABELS.table: conform(list(ratings), HUMAN_LABELS).lazy()}).collect()
+
+
+def values(rows: pl.DataFrame) -> dict[str, tuple[float | None, int]]:
+    """Value and n of both metrics."""
+    measured = measure(rows, AGREEMENT, seed=1).iter_rows(named=True)
+    return {each["metric"]: (each["value"], each["n"]) for each in measured}
 
 
 def band(score: float) -> str:
@@ -119,4 +127,4 @@ def test_bands_are_as_declared() -> None:
     assert {name: {band(score) for score in range(low, high + 1)} for name, (low, high) in BANDS.items()} == {
         name: {name} for name in BANDS
     }
-    assert {"judge_human_pearson", "judge_human_kappa_bands"} <= {metric.name for metric in METRICS}
+    assert len(AGREEMENT) == 2
