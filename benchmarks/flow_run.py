@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.place import child
 
 CONCURRENCY = 64
+BATCH_SIZE = 250
 WARM_UP_SAMPLES = 64
 
 
@@ -24,12 +25,20 @@ class Ran:
     peak_bytes: int
 
 
-def run(place: Path, dataset: Path, model: str, environment: Mapping[str, str], api_base: str | None = None) -> Ran:
+def run(
+    place: Path,
+    dataset: Path,
+    model: str,
+    environment: Mapping[str, str],
+    api_base: str | None = None,
+    concurrency: int = CONCURRENCY,
+    batch_size: int = BATCH_SIZE,
+) -> Ran:
     """Run the dataset on the lake `place`/lake; `environment` names the Prefect server."""
     entry = "" if api_base is None else f'[models."{model}"]\napi_base = "{api_base}"\n'
-    limits = f"[providers.{model.partition('/')[0]}]\nconcurrency = {CONCURRENCY}\n"
+    limits = f"[providers.{model.partition('/')[0]}]\nconcurrency = {concurrency}\n"
     place.mkdir(exist_ok=True)
-    (place / "evalake.toml").write_text(entry + limits)
+    (place / "evalake.toml").write_text(f"batch_size = {batch_size}\n{entry}{limits}")
     return Ran(**child("flow_run", [str(place), str(dataset), model], environment))
 
 

@@ -29,9 +29,10 @@ def prefect_server(place: Path) -> Iterator[Mapping[str, str]]:
 
 
 @contextmanager
-def model_server() -> Iterator[str]:
-    """A model server that answers at once; gives its API base."""
-    command = [sys.executable, "-m", "tests.servers.model_server", "--rules", json.dumps([{"reply": ANSWER}])]
+def model_server(latency_seconds: float = 0.0) -> Iterator[str]:
+    """A model server that answers at once, or after a while; gives its API base."""
+    rule = {"reply": ANSWER, "latency": latency_seconds}
+    command = [sys.executable, "-m", "tests.servers.model_server", "--rules", json.dumps([rule])]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

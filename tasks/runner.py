@@ -1,6 +1,7 @@
 """Where batches are called: on threads of the run's own process, or by the workers of a Dask cluster."""
 
 import os
+import sys
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ SCHEDULER = "EVALAKE_DASK_SCHEDULER"
 THREADS, DASK = "threads", "dask"
 THREADS_OF_A_RUN = 64
 CONNECT_SECONDS = 10.0
+LOADED_BY_PREFECT = "__prefect_loader_"
 
 Runner = TaskRunner[PrefectFuture[Any]]
 
@@ -57,11 +59,30 @@ def _require_cluster(address: str | None) -> None:
         raise ConfigurationError(
             f"{RUNNER}={DASK} needs a Prefect server that the Dask workers reach, too: name it with PREFECT_API_URL"
         )
-    from distributed import Client
+    import asyncio
+
+    from distributed.comm.core import connect
+
+    async def knock() -> None:
+        (await connect(address, timeout=CONNECT_SECONDS)).abort()  # type: ignore[no-untyped-call]
 
     try:
-        Client(address, timeout=CONNECT_SECONDS, set_as_default=False).close()  # type: ignore[no-untyped-call]
+        asyncio.run(knock())
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"no Dask scheduler answers at {address}: start one (`dask scheduler`), or correct {SCHEDULER}"
         ) from error
+    _send_flow_whole()
+
+
+def _send_flow_whole() -> None:
+    """Have the flow around sent to Dask workers as code where they cannot import it.
+
+    Prefect loads the flow of a deployment as a module under a name that no other process knows.
+    """
+    import cloudpickle  # type: ignore[import-untyped]
+
+    context = FlowRunContext.get()
+    module = sys.modules.get(context.flow.fn.__module__) if context and context.flow else None
+    if module is not None and module.__name__.startswith(LOADED_BY_PREFECT):
+        cloudpickle.register_pickle_by_value(module)

@@ -1,0 +1,119 @@
+"""Batches on a Dask cluster: a scheduler and workers as processes, one of them killed in the middle of a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.tables import CALL_FAILURES, RUNS
+from tests.cli.command import evalake
+from tests.e2e.clusters import Cluster
+from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.flows.workplace import LIMITS, MODEL, Workplace
+
+pytestmark = pytest.mark.e2e
+
+DEPLOYMENT = "evaluate/command-guard-nightly"
+CONCURRENCY = 8  # of each process, by LIMITS
+LATENCY_SECONDS = 0.4
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    cluster = Cluster(stack, tmp_path_factory.mktemp("dask"))
+    cluster.worker("first", **key_of("first"))
+    return cluster
+
+
+@pytest.fixture
+def work(work: Workplace) -> Workplace:
+    """Keys come from the environment of whoever calls: the model server sees which process a call is from."""
+    work.configure(batch_size=20, limits=LIMITS, key_env=KEY_VARIABLE)
+    return work
+
+
+def test_a_worker_killed_in_the_middle_loses_nothing_and_doubles_nothing(
+    stack: PrefectStack, cluster: Cluster, work: Workplace
+) -> None:
+    second = cluster.worker("second", **key_of("second"))
+    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
+    items = 240
+    run = stack.open(*command(work, work.dataset(items)), **of(cluster))
+    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to the second worker")
+    assert run.poll() is None, run.communicate()
+    second.kill()
+    asked, committed = work.asked(), work.committed()
+    out, err = run.communicate(timeout=240)
+    assert run.returncode == 0, err
+    assert {asker(request) for request in work.server.seen[:asked]} == {"first", "second"}
+    assert {asker(request) for request in work.server.seen[asked:]} == {"first"}
+    assert not [request for request in work.server.seen[asked:] if request.content in committed]
+    # What the killed worker had in flight, and what it had been answered within the second before.
+    assert work.asked() <= items + 2 * CONCURRENCY + CONCURRENCY / LATENCY_SECONDS
+    said = json.loads(out)
+    assert (said["state"], said["calls"]) == ("completed", {"made": items, "from_ledger": 0, "failed": 0})
+    assert are_there_once(work, items)
+
+
+def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
+    stack: PrefectStack, cluster: Cluster, work: Workplace
+) -> None:
+    work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
+    parameters = {
+        "suite": "command_guard",
+        "models": [MODEL],
+        "datasets": [work.dataset(60)],
+        "lake": work.lake.uri,
+        "configuration_file": str(work.configuration),
+    }
+    with stack.pool(DEPLOYMENT) as pool:
+        stack.worker(pool=pool, **of(cluster))
+        flow_run = stack.run(DEPLOYMENT, parameters)
+        assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
+        (first,) = work.rows(RUNS).iter_rows(named=True)
+        assert (first["state"], first["calls_made"], first["calls_failed"]) == ("incomplete", 50, 10)
+        assert work.rows(CALL_FAILURES)["kind"].to_list() == ["server"] * 10
+        asked = work.asked()
+        stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
+        assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
+    assert work.asked() == asked + 10
+    assert are_there_once(work, 60)
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "named"),
+    [
+        ({"EVALAKE_TASK_RUNNER": "ray"}, 2, "ray"),
+        ({"EVALAKE_TASK_RUNNER": "dask"}, 1, "EVALAKE_DASK_SCHEDULER"),
+        ({"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1"}, 1, "PREFECT_API_URL"),
+        (
+            {
+                "EVALAKE_TASK_RUNNER": "dask",
+                "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1",
+                "PREFECT_API_URL": "http://127.0.0.1:1/api",
+            },
+            1,
+            "tcp://127.0.0.1:1",
+        ),
+    ],
+)
+def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
+    tmp_path: Path, environment: dict[str, str], code: int, named: str
+) -> None:
+    done = evalake("run", "command_guard", folder=tmp_path, **environment)
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("evalake: ")
+    assert named in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def command(work: Workplace, dataset: str) -> list[str]:
+    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset]
+    return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
+
+
+def of(cluster: Cluster) -> dict[str, str]:
+    """The environment of a run that goes to the cluster; its own key opens nothing."""
+    return {**cluster.environment, **key_of("flow")}
