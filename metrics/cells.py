@@ -126,17 +126,16 @@ class GroupCells:
         return bins[index]
 
 
-def group_cells(groups: pl.Series, cells: Cells) -> Iterator[tuple[int, GroupCells]]:
-    """The number and the cells of every group; `groups` numbers each row's group, null for none."""
-    number = (groups.cast(pl.Int64) + 1).fill_null(0).shrink_dtype().to_numpy()[cells.rows]  # narrow types sort best
-    last = int(number.max()) - 1
+def group_cells(group: Integers, groups: int, cells: Cells) -> Iterator[tuple[int, GroupCells]]:
+    """The number and the cells of every group; `group` [rows] numbers each row's, `groups` for none."""
+    number = group.astype(np.min_scalar_type(groups))[cells.rows]  # narrow types sort best
     order = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number, minlength=last + 2))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=groups))])
     ordered = cells.cell[order]
-    for group in range(last + 1):
-        own = ordered[int(ends[group]) : int(ends[group + 1])]
-        starts = np.concatenate([[0], np.flatnonzero(own[1:] != own[:-1]) + 1])
-        yield group, GroupCells(own[starts], np.diff(starts, append=len(own)))
+    for each in range(groups):
+        own = ordered[int(starts[each]) : int(starts[each + 1])]
+        begins = np.concatenate([[0], np.flatnonzero(own[1:] != own[:-1]) + 1])
+        yield each, GroupCells(own[begins], np.diff(begins, append=len(own)))
 
 
 def estimate_group(

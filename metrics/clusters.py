@@ -1,17 +1,16 @@
 """The bootstrap over clusters: samples that hang together are resampled together, at a cost of rows plus draws.
 
 One slice at a time, all composites and groups of it: rows are added up once per unit (`metrics.units`), and resampling
-is a matrix product of how often each unit is drawn with what each contributes. Fractions are added up in ascending
-order, so that the order of rows changes no bit.
+is a matrix product of how often each unit is drawn with what each contributes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
 
 from contracts.errors import MetricError
+from metrics.columns import Columns
 from metrics.composite import Composite, Sums, has_interval, intervals, values
 from metrics.intervals import Array, Integers
 from metrics.units import Draws, Generator, Units, numbered
@@ -33,35 +32,6 @@ class Family:
     def one(self) -> Composite:
         """The first: what they share is to be asked of it."""
         return next(iter(self.members.values()))
-
-
-class Columns:
-    """The composites' inputs as one number a row, and their sums."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
-        self._values: dict[str, tuple[Array, Integers | None]] = {}
-        self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
-
-    def sums(self, column: str, number: Integers, size: int) -> Array:
-        """[size]: the column's sum over the rows of each number; null adds nothing."""
-        if column not in self._values:
-            series = self._frame[column]
-            values = series.cast(pl.Float64).fill_null(0.0).to_numpy()
-            order = np.argsort(values, kind="stable") if series.dtype.is_float() else None
-            self._values[column] = (values, None) if order is None else (values[order], order)
-        values, order = self._values[column]
-        return np.asarray(np.bincount(number if order is None else number[order], values, size), dtype=np.float64)
-
-    def ranks(self, column: str | None) -> Integers:
-        """[rows]: the place of each row's value among the column's, from 1, 0 for null; all 0 without a column."""
-        if column is not None and column not in self._ranks:
-            self._ranks[column] = self._frame[column].rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-        return self._ranks[column]
-
-    def distinct(self, column: str) -> Array:
-        """The values that ranks 1, 2 … stand for."""
-        return self._frame[column].unique().drop_nulls().sort().cast(pl.Float64).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ import polars as pl
 
 from contracts.errors import MetricError
 from metrics.cells import LABELS, estimate_group, find_cells, group_cells, rank_inputs
-from metrics.clusters import Columns, Family, estimate_slice
+from metrics.clusters import Family, estimate_slice
+from metrics.columns import Columns, Moments
 from metrics.composite import Composite
 from metrics.definition import Metric
 from metrics.estimators import Estimate
 from metrics.intervals import Integers
-from metrics.units import Draws
+from metrics.units import Draws, numbered
 
 RELIABLE_FROM = 30
 """Denominators from here on make a metric `reliable`."""
@@ -62,12 +63,13 @@ def measure(
     """
     inputs = _Inputs.read(frame.lazy(), metrics, groups, cluster)
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
-    slicings = {name: _Slicing.of(inputs.frame, name, groups) for name in names}
     results = [pl.DataFrame(schema=inputs.result_schema(groups))]
     if not inputs.frame.is_empty():
-        for slicing in slicings.values():
-            results += _summaries(inputs, slicing, metrics)
-        results += _composites(inputs, list(slicings.values()), metrics, seed, draws)
+        columns = Columns(inputs.frame)
+        slicings = [_Slicing.of(inputs.frame, columns, name, groups) for name in names]
+        for slicing in slicings:
+            results += _summaries(inputs, columns, slicing, metrics)
+        results += _composites(inputs, columns, slicings, metrics, seed, draws)
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
 
@@ -81,7 +83,8 @@ class _Inputs:
     """Per metric: from the name of an input to its column in `frame`."""
     signatures: Sequence[str]
     """Per metric: its inputs as text, whichever metrics are beside it."""
-    cluster: Integers | None
+    cluster: str | None
+    """The column in `frame` of what samples hang together by."""
 
     @classmethod
     def read(
@@ -113,7 +116,9 @@ class _Inputs:
                 columns[-1][role] = column
         frame = lazy.select(**selected).collect()
         _refuse_non_finite(frame, owner)
-        return cls(frame, columns, signatures, _cluster_numbers(frame, cluster))
+        if cluster is not None and (unknown := frame[f"column {cluster}"].null_count()):
+            raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
+        return cls(frame, columns, signatures, None if cluster is None else f"column {cluster}")
 
     def column(self, metric: int) -> Callable[[str], pl.Expr]:
         """From the name of one of the metric's inputs to its column."""
@@ -158,31 +163,33 @@ def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
             raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
 
 
-def _cluster_numbers(frame: pl.DataFrame, cluster: str | None) -> Integers | None:
-    if cluster is None:
-        return None
-    column = frame[f"column {cluster}"]
-    if column.null_count():
-        raise MetricError(f"{column.null_count()} samples have no {cluster}, the column of their cluster.")
-    return column.rank("dense").cast(pl.Int64).to_numpy()
-
-
 @dataclass(frozen=True, eq=False)
 class _Slicing:
-    """The groups of one slice: `keys` has one row per group, in order; `group` numbers each sample's, null for none."""
+    """The groups of one slice: `keys` has one row per group; `group` numbers each sample's, their number for none."""
 
     name: str
     keys: pl.DataFrame
-    group: pl.Series
+    group: Integers
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, name: str, groups: Sequence[str]) -> "_Slicing":
-        value = pl.lit("") if name == "all" else pl.col(f"column {name}").cast(pl.String)
-        keys = frame.select(*[pl.col(f"column {group}").alias(group) for group in groups], slice_value=value)
-        member = pl.col("slice_value").is_not_null()
-        group = keys.select(group=pl.when(member).then(pl.struct(pl.all())).rank("dense") - 1).to_series()
-        keys = keys.with_columns(group).drop_nulls("group").unique("group").sort("group").drop("group")
-        return cls(name, keys, group)
+    def of(cls, frame: pl.DataFrame, columns: Columns, name: str, groups: Sequence[str]) -> "_Slicing":
+        sliced = None if name == "all" else f"column {name}"
+        code = columns.ranks(sliced)
+        none = int(code.max()) + 1
+        if sliced is not None:
+            code = np.where(code == 0, none, code)  # rows without a value have the last numbers
+        known = code < none
+        for group in groups:
+            rank = columns.ranks(f"column {group}")
+            width = int(rank.max()) + 1
+            code = numbered(code * width + rank, (int(code.max()) + 1) * width)[0]
+        count = int(code[known].max(initial=-1)) + 1
+        first = np.empty(int(code.max()) + 1, dtype=np.int64)
+        first[code[::-1]] = np.arange(frame.height)[::-1]
+        value = pl.lit("") if sliced is None else pl.col(sliced).cast(pl.String)
+        own = [pl.col(f"column {group}").alias(group) for group in groups]
+        keys = frame[first[:count]].select(*own, slice_value=value)
+        return cls(name, keys, np.minimum(code, count))
 
     def rows(self, number: int, metric: Metric, estimate: Estimate) -> pl.DataFrame:
         """The result's rows for one metric in this slice's groups."""
@@ -203,8 +210,8 @@ class _Slicing:
         )
 
 
-def _summaries(inputs: _Inputs, slicing: _Slicing, metrics: Sequence[Metric]) -> list[pl.DataFrame]:
-    """All metrics of one slice that follow from aggregates, in one aggregation."""
+def _summaries(inputs: _Inputs, columns: Columns, slicing: _Slicing, metrics: Sequence[Metric]) -> list[pl.DataFrame]:
+    """All metrics of one slice that follow from aggregates and moments, in one aggregation."""
     chosen = [
         (i, metric, metric.estimator)
         for i, metric in enumerate(metrics)
@@ -214,13 +221,18 @@ def _summaries(inputs: _Inputs, slicing: _Slicing, metrics: Sequence[Metric]) ->
     distinct: dict[str, pl.Expr] = {}
     for aggregate in (a for named in aggregates.values() for a in named.values()):
         distinct.setdefault(aggregate.meta.serialize(format="json"), aggregate)
-    members = inputs.frame.with_columns(slicing.group).drop_nulls("group")
-    grouped = members.group_by("group").agg(**distinct).sort("group")
+    groups = slicing.keys.height
+    grouped = inputs.frame.with_columns(group=slicing.group).group_by("group").agg(**distinct).sort("group")[:groups]
+    moments: dict[str, Moments] = {}
     rows = []
     for i, metric, estimator in chosen:
         numbers = {name: grouped[aggregate.meta.serialize(format="json")] for name, aggregate in aggregates[i].items()}
+        for column in (inputs.columns[i][role] for role in estimator.summed):
+            if column not in moments:
+                moments[column] = columns.moments(column, slicing.group, groups + 1).of_first(groups)
+        own = {role: moments[inputs.columns[i][role]] for role in estimator.summed}
         try:
-            rows.append(slicing.rows(i, metric, estimator.estimate(numbers)))
+            rows.append(slicing.rows(i, metric, estimator.estimate(numbers, own)))
         except MetricError as error:
             raise MetricError(f"Metric {metric.name}, slice {slicing.name}: {error}.") from error
     return rows
@@ -237,7 +249,7 @@ def _families(inputs: _Inputs, metrics: Sequence[Metric]) -> list[dict[int, Comp
 
 
 def _composites(
-    inputs: _Inputs, slicings: Sequence[_Slicing], metrics: Sequence[Metric], seed: int, draws: int
+    inputs: _Inputs, columns: Columns, slicings: Sequence[_Slicing], metrics: Sequence[Metric], seed: int, draws: int
 ) -> list[pl.DataFrame]:
     """All composite metrics, in all their slices."""
     families = _families(inputs, metrics)
@@ -247,9 +259,9 @@ def _composites(
             by_rows = partial(_by_rows, inputs, ranks, slicings, metrics, seed, draws)
             found = threads.map(by_rows, families)
         else:
-            columns = Columns(inputs.frame)
+            cluster = columns.ranks(inputs.cluster)
             drawn = Draws(draws, partial(_random_numbers, seed, "draws"))
-            by_clusters = partial(_by_clusters, inputs, inputs.cluster, columns, metrics, seed, drawn, families)
+            by_clusters = partial(_by_clusters, inputs, cluster, columns, metrics, seed, drawn, families)
             found = threads.map(by_clusters, slicings)
         return [rows for each in found for rows in each]
 
@@ -273,7 +285,7 @@ def _by_rows(
             if not members or not slicing.keys.height:
                 continue
             estimates = np.empty((slicing.keys.height, len(members), 5))
-            for number, group in group_cells(slicing.group, cells):
+            for number, group in group_cells(slicing.group, slicing.keys.height, cells):
                 rng = _random_numbers(seed, inputs.signatures[first], slicing.name, slicing.keys.row(number))
                 estimates[number] = estimate_group([family[i] for i in members], cells, group, draws, rng)
             rows += [slicing.rows(i, metrics[i], Estimate(*estimates[:, m].T)) for m, i in enumerate(members)]
@@ -301,9 +313,8 @@ def _by_clusters(
     ]
     if not chosen or not slicing.keys.height:
         return []
-    group = slicing.group.cast(pl.Int64).fill_null(slicing.keys.height).to_numpy()
     dealt = partial(_dealing, seed, slicing)
-    estimates = estimate_slice(chosen, columns, group, slicing.keys.height, cluster, dealt, draws)
+    estimates = estimate_slice(chosen, columns, slicing.group, slicing.keys.height, cluster, dealt, draws)
     return [slicing.rows(i, metrics[i], Estimate(*numbers.T)) for i, numbers in estimates.items()]
 
 

@@ -1,7 +1,8 @@
 """Estimators that follow from a few numbers per group: rates, counts, totals, means, quantiles, maxima.
 
-Each says which columns it reads (`inputs`), how Polars aggregates them within a group (`aggregates`), and what follows
-from the aggregates (`estimate`), for all groups at once. What is missing leaves the denominator: it is never a 0.
+Each says which columns it reads (`inputs`), how Polars aggregates them within a group (`aggregates`), of which it needs
+moments (`summed`), and what follows from both (`estimate`), for all groups at once. What is missing leaves the
+denominator: it is never a 0.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from contracts.errors import MetricError
+from metrics.columns import Moments
 from metrics.intervals import Array, Z, student_t, wilson
 
 Column = Callable[[str], pl.Expr]
@@ -45,15 +47,12 @@ class Summary(Protocol):
 
     counted: ClassVar[frozenset[str]]
     """Inputs that must be Boolean or whole numbers."""
+    summed: ClassVar[tuple[str, ...]]
+    """Inputs of which it needs the moments."""
 
     def inputs(self) -> Mapping[str, pl.Expr]: ...
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]: ...
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate: ...
-
-
-def sorted_values(values: pl.Expr) -> pl.Expr:
-    """A group's known values as a list in order: sums depend on the order of their terms, and rows have none."""
-    return values.drop_nulls().sort().implode()
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate: ...
 
 
 def true_rows(condition: pl.Expr) -> pl.Expr:
@@ -77,6 +76,7 @@ class Rate:
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"successes", "of"})
+    summed: ClassVar[tuple[str, ...]] = ()
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
 
@@ -90,7 +90,7 @@ class Rate:
             "n": pl.when(successes.is_not_null()).then(of).sum(),
         }
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
         k, n = numbers(aggregated["k"]), numbers(aggregated["n"])
         if np.any((k < 0) | (k > n)):
             raise MetricError("it counts more successes than units, or fewer than none")
@@ -105,6 +105,7 @@ class Count:
     """How many of the rows `among` meet the condition `of`; n is the number of rows `among`. No uncertainty."""
 
     counted: ClassVar[frozenset[str]] = frozenset({"of", "among"})
+    summed: ClassVar[tuple[str, ...]] = ()
     of: pl.Expr
     among: pl.Expr = field(default_factory=every_row)
 
@@ -115,7 +116,7 @@ class Count:
         both = column("of").cast(pl.Boolean) & column("among").cast(pl.Boolean)
         return {"value": true_rows(both), "n": true_rows(column("among"))}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
         return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
 
 
@@ -124,6 +125,7 @@ class Total:
     """The sum of a value over the rows `where`, null if any of them has none; n is their number. No uncertainty."""
 
     counted: ClassVar[frozenset[str]] = frozenset({"where"})
+    summed: ClassVar[tuple[str, ...]] = ("value",)
     value: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
 
@@ -131,11 +133,11 @@ class Total:
         return {"value": pl.when(self.where).then(self.value), "where": self.where}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"values": sorted_values(column("value")), "rows": true_rows(column("where"))}
+        return {"rows": true_rows(column("where"))}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
-        values, rows = aggregated["values"].list, numbers(aggregated["rows"])
-        return Estimate.bare(np.where(numbers(values.len()) == rows, numbers(values.sum()), np.nan), rows)
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
+        value, rows = moments["value"], numbers(aggregated["rows"])
+        return Estimate.bare(np.where(value.n == rows, value.total, np.nan), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +148,7 @@ class Mean:
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"where"})
+    summed: ClassVar[tuple[str, ...]] = ("value",)
     value: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
     complete: bool = False
@@ -154,11 +157,11 @@ class Mean:
         return {"value": pl.when(self.where).then(self.value), "where": self.where}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"values": sorted_values(column("value").cast(pl.Float64)), "rows": true_rows(column("where"))}
+        return {"rows": true_rows(column("where"))}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
-        values, rows = aggregated["values"].list, numbers(aggregated["rows"])
-        mean, sd, n = numbers(values.mean()), numbers(values.std(ddof=1)), numbers(values.len())
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
+        value, rows = moments["value"], numbers(aggregated["rows"])
+        mean, sd, n = value.mean, value.deviation, value.n
         if self.complete:
             known = n == rows
             mean, sd, n = np.where(known, mean, np.nan), np.where(known, sd, np.nan), rows
@@ -177,6 +180,7 @@ class Quantile:
     """
 
     counted: ClassVar[frozenset[str]] = frozenset()
+    summed: ClassVar[tuple[str, ...]] = ()
     value: pl.Expr
     q: float
     where: pl.Expr = field(default_factory=every_row)
@@ -189,9 +193,9 @@ class Quantile:
         return {"value": pl.when(self.where).then(self.value)}
 
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"values": sorted_values(column("value").cast(pl.Float64))}
+        return {"values": column("value").cast(pl.Float64).drop_nulls().sort().implode()}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
         values = aggregated["values"]
         n = numbers(values.list.len())
 
@@ -214,6 +218,7 @@ class Maximum:
     """The largest value over the rows `where` that have one. No uncertainty: a sample does not bound what it lacks."""
 
     counted: ClassVar[frozenset[str]] = frozenset()
+    summed: ClassVar[tuple[str, ...]] = ()
     value: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
 
@@ -223,5 +228,5 @@ class Maximum:
     def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
         return {"value": column("value").max(), "n": column("value").count()}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series]) -> Estimate:
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
         return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
