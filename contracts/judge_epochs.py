@@ -63,7 +63,8 @@ class JudgeCanaryRow(Row):
         description="Mean distance of these answers from the epoch's, 0 to 1; null where they are the epoch's first."
     )
     noise: float | None = Field(description="Mean distance among the epoch's own answers to one item, 0 to 1.")
-    p_value: float | None = Field(description="How likely a distance like this is while nothing moved; null as above.")
+    shift: float | None = Field(description="How far the mean answer moved from the epoch's, 0 to 1; null as above.")
+    p_value: float | None = Field(description="How likely a change like this is while nothing moved; null as above.")
     run_id: str = Field(description="The run that asked, as in the ledger.")
     flow_run_id: str | None = Field(description="The Prefect flow run.")
     judged_at: datetime = Field(description="When.")
@@ -82,7 +83,7 @@ JUDGE_CANARIES = Contract(
         *map(not_negative, ("items", "answers")),
         *(
             Rule(f"{name}_is_share", name, Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY)
-            for name in ("distance", "noise", "p_value")
+            for name in ("distance", "noise", "shift", "p_value")
         ),
     ),
 )

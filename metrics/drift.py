@@ -1,33 +1,39 @@
-"""Drift: whether answers to the same questions moved beyond their test-retest noise, by a permutation test.
+"""Drift: whether answers to the same questions moved beyond their test-retest noise, by permutation tests.
 
 The null hypothesis is that nothing changed between two times: then the answers to one item, all asked in the same
-words, are exchangeable, whichever time they were given. So the answers of each item are permuted among the two times,
-and what is compared is the mean distance between an earlier and a later answer. The test is exact whatever the noise
-looks like, and however much it differs between items; a shift of any item counts, whichever direction it has.
+words, are exchangeable, whichever time they were given. So the answers of each item are permuted among the two times.
+Two statistics are compared with what permutation gives: the mean *distance* between an earlier and a later answer,
+which sees items that move each in its own way, and the *shift* of the mean answer, which sees many items that move a
+little in one way. Both tests are exact whatever the noise looks like, and however much it differs between items. The
+p-value is twice the smaller of the two (Bonferroni).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-RESAMPLES = 99_999  # drawn permutations; the smallest p that they can give is one in a hundred thousand
+RESAMPLES = 99_999  # drawn permutations: the smallest p-value is two in a hundred thousand
 SEED = 20_260
 _BATCH = 2_000  # permutations held at once
 
-Given = Mapping[str, float | str | bool | None]
+Given: TypeAlias = Mapping[str, float | str | bool | None]
 """One answer by its fields: numbers on a scale from 0 to 1, and words (None is one of them)."""
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Statistic: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Mean distance between earlier and later answers, among the earlier ones, and the test's p-value."""
+    """Mean distance between earlier and later answers, among the earlier ones, the mean answer's shift, the p-value."""
 
     distance: float
     noise: float
+    shift: float
     p_value: float
 
 
@@ -36,20 +42,31 @@ def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], 
 
     The same answers give the same p-value.
     """
+    answers = [[*new, *old] for new, old in zip(later, earlier, strict=True)]
+    new, old = len(later[0]), len(earlier[0])
+    apart, points = np.stack([distances(item) for item in answers]), _points(answers)
+    total, items = points.sum(axis=1), np.arange(len(answers))
+
+    # `places[j]` says, for each item, which of its answers stands in place j; the first `new` places are the later.
+    def distance(*places: npt.NDArray[np.int64], axis: int = -1) -> Array:
+        pairs = [apart[items, a, b] for a in places[:new] for b in places[new:]]
+        return np.asarray(np.add.reduce(pairs).mean(axis=axis) / len(pairs))
+
+    def shift(*places: npt.NDArray[np.int64], axis: int = -1) -> Array:
+        after = np.add.reduce([points[items, place] for place in places[:new]])
+        return np.asarray(np.abs((after / new - (total - after) / old).mean(axis=-2)).sum(axis=-1))
+
+    among = apart[:, new:, new:].sum(axis=(1, 2)) / max(old * (old - 1), 1)
+    (moved, p_moved), (shifted, p_shifted) = (_test(s, len(items), new + old, resamples) for s in (distance, shift))
+    return Drift(moved, float(among.mean()), min(shifted, 1.0), min(1.0, 2 * min(p_moved, p_shifted)))
+
+
+def _test(statistic: Statistic, items: int, places: int, resamples: int) -> tuple[float, float]:
     from scipy.stats import permutation_test
 
-    apart = np.stack([distances([*new, *old]) for new, old in zip(later, earlier, strict=True)])
-    new, old = len(later[0]), len(earlier[0])
-    items = np.arange(len(apart))
-
-    def between(*places: npt.NDArray[np.int64], axis: int = -1) -> npt.NDArray[np.float64]:
-        """`places[j]` says, for each item, which of its answers stands in place j; the first `new` are the later."""
-        total = sum(apart[items, a, b] for a in places[:new] for b in places[new:])
-        return np.asarray(np.asarray(total).mean(axis=axis) / (new * old), dtype=np.float64)
-
     found = permutation_test(
-        [np.full(len(apart), place) for place in range(new + old)],
-        between,
+        [np.full(items, place) for place in range(places)],
+        statistic,
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,
@@ -57,11 +74,10 @@ def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], 
         alternative="greater",
         rng=np.random.default_rng(SEED),
     )
-    among = apart[:, new:, new:].sum(axis=(1, 2)) / max(old * (old - 1), 1)
-    return Drift(float(found.statistic), float(among.mean()), float(found.pvalue))
+    return float(found.statistic), float(found.pvalue)
 
 
-def distances(answers: Sequence[Given]) -> npt.NDArray[np.float64]:
+def distances(answers: Sequence[Given]) -> Array:
     """How far any two answers to one item are apart: the mean over their fields, 0 to 1."""
     return np.array([[_distance(a, b) for b in answers] for a in answers])
 
@@ -74,3 +90,19 @@ def _apart(a: Any, b: Any) -> float:
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b)
     return float(a != b)
+
+
+def _points(answers: Sequence[Sequence[Given]]) -> Array:
+    """Answers as points (items, answers, coordinates): a coordinate for each number, and half a one for each word."""
+    fields = list(answers[0][0])
+    words = sorted({(name, str(_word(a[name]))) for item in answers for a in item for name in fields})
+
+    def point(answer: Given) -> list[float]:
+        numbers = [value if isinstance(value, float) else 0.0 for value in (answer[name] for name in fields)]
+        return [*numbers, *(0.5 * (str(_word(answer[name])) == word) for name, word in words)]
+
+    return np.array([[point(answer) for answer in item] for item in answers]) / max(len(fields), 1)
+
+
+def _word(value: Any) -> Any:
+    return "a number" if isinstance(value, float) else value

@@ -1,7 +1,7 @@
 """Drift: false alarms as often as the level says, whatever the noise; changes found in whichever direction."""
 
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import permutations, product
 from math import comb
 
 import numpy as np
@@ -27,11 +27,12 @@ def constant(items: int, times: int, changed: int = 0) -> list[list[Given]]:
 
 
 @pytest.mark.parametrize("level", [0.05, 0.2, 0.5])
-def test_without_a_change_it_is_wrong_as_often_as_its_level_says(level: float) -> None:
+def test_without_a_change_it_is_wrong_no_more_often_than_its_level_says(level: float) -> None:
     trials = 300
     found = [drift(answers(6, 5, noise=0.05), answers(6, 1, noise=0.05), resamples=499) for _ in range(trials)]
     wrong = sum(each.p_value <= level for each in found)
-    assert abs(wrong - trials * level) < 4 * (trials * level * (1 - level)) ** 0.5
+    spread = (trials * level * (1 - level)) ** 0.5
+    assert trials * level / 2 - 4 * spread < wrong < trials * level + 4 * spread  # two tests share the level
 
 
 def test_answers_that_never_differ_are_no_drift() -> None:
@@ -41,11 +42,11 @@ def test_answers_that_never_differ_are_no_drift() -> None:
 
 @pytest.mark.parametrize("changed", [1, 2, 3])
 def test_of_a_judge_without_noise_the_p_value_is_known(changed: int) -> None:
-    # The changed answer of each item is the later one by a chance of one in six.
-    assert drift(constant(8, 5), constant(8, 1, changed)).p_value == pytest.approx(6.0**-changed, rel=0.1)
+    # The changed answer of each item is the later one by a chance of one in six; and there are two tests.
+    assert drift(constant(8, 5), constant(8, 1, changed)).p_value == pytest.approx(2 * 6.0**-changed, rel=0.1)
     # Five against five: only the two splits without mixture are as far apart, of all ten over five.
-    expected = (2 / comb(10, 5)) ** changed
-    assert drift(constant(8, 5), constant(8, 5, changed)).p_value == pytest.approx(expected, rel=0.1, abs=6e-5)
+    expected = 2 * (2 / comb(10, 5)) ** changed
+    assert drift(constant(8, 5), constant(8, 5, changed)).p_value == pytest.approx(expected, rel=0.1, abs=1.2e-4)
 
 
 def test_shifts_that_cancel_out_are_found() -> None:
@@ -58,14 +59,30 @@ def test_the_same_answers_give_the_same_p_value() -> None:
     assert drift(before, after) == drift(before, after)
 
 
-def test_the_p_value_of_an_item_is_its_share_of_orders() -> None:
-    before, after = [{"x": x} for x in (0.1, 0.2, 0.3, 0.65)], [{"x": 0.6}]
-    mean = [
-        np.mean([abs(order[0]["x"] - other["x"]) for other in order[1:]]) for order in permutations([*after, *before])
+def test_a_small_shift_of_all_items_is_found() -> None:
+    before, after = answers(24, 5, noise=0.03), answers(24, 1, 0.06, noise=0.03)  # one standard deviation on the mean
+    found = drift(before, after)
+    assert found.p_value < 0.01
+    assert 0.02 < found.shift < 0.1
+
+
+def test_p_values_are_shares_of_all_orders() -> None:
+    """Against every order of two small items, counted one by one."""
+    before, after = [[0.1, 0.25, 0.3], [0.8, 0.5, 0.55]], [[0.7], [0.4]]
+    given_ = [[[{"x": x} for x in item] for item in side] for side in (before, after)]
+
+    def statistics(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+        items = (first, second)
+        apart = np.mean([abs(item[0] - x) for item in items for x in item[1:]])
+        return float(apart), abs(float(np.mean([item[0] - np.mean(item[1:]) for item in items])))
+
+    orders = [
+        statistics(*pair)
+        for pair in product(*(permutations([*new, *old]) for new, old in zip(after, before, strict=True)))
     ]
-    expected = np.mean(np.array(mean) >= mean[0] - 1e-12)
-    steady = [{"x": 0.5}] * 4
-    assert drift([before, steady], [after, steady[:1]]).p_value == pytest.approx(expected)
+    seen = orders[0]
+    shares = [np.mean([order[n] >= seen[n] - 1e-12 for order in orders]) for n in (0, 1)]
+    assert drift(*given_).p_value == pytest.approx(2 * min(shares))
 
 
 GIVEN = st.fixed_dictionaries(

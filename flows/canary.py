@@ -1,0 +1,77 @@
+"""Canary: frozen items judged again, to see whether judges still answer as they did; a table in the UI says so."""
+
+import os
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+
+from contracts.configuration import Configuration, read_configuration
+from contracts.errors import EvalakeError
+from flows.evaluate import DEFAULT_LAKE, run_id_of
+from providers.routes import find_route
+from storage.lake import Lake
+from suites.frozen import frozen_suites
+from suites.registry import suite as find_suite
+from tasks.canary import Canary, CanaryError, watch
+from tasks.context import RunContext
+from tasks.logs import redact_logs
+from tasks.resources import release_client
+
+ARTIFACT = "judge-canary"
+SHOWN = ("suite", "judge", "epoch", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
+
+watch_task = task(name="watch", cache_policy=NO_CACHE, persist_result=False)(watch)
+
+
+@flow(name="canary", persist_result=False)
+def canary(
+    suites: list[str] | None = None,
+    judges: list[str] | None = None,
+    day: date | None = None,
+    lake: str | None = None,
+    configuration_file: str | None = None,
+) -> list[dict[str, Any]]:
+    """Ask judges about frozen items once more, and begin a new epoch of those whose answers moved beyond their noise.
+
+    A day is asked once: another run for it finds its answers. Returns the rows of judge_canaries. Raises CanaryError,
+    after all others were asked, where a judge gave no answer.
+
+    Args:
+        suites: The suites whose frozen items are judged; none means all that have some.
+        judges: The judges; none means each suite's baselines.
+        day: The day to be asked for; none means the one for which the run was scheduled.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
+    """
+    redact_logs()
+    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    today = (day or flow_run.scheduled_start_time.date()).isoformat()
+    found, failures = [], []
+    for each in list(_canaries(where, configuration, suites or frozen_suites(), judges, today)):
+        try:
+            found.append(watch_task.with_options(task_run_name=f"{each.context.suite_name} {each.judge}")(each))
+        except EvalakeError as error:
+            failures.append(f"{each.context.suite_name}: {error}")
+        finally:
+            release_client(each.context)
+    create_table_artifact([{name: row[name] for name in SHOWN} for row in found], key=ARTIFACT, description=today)
+    if failures:
+        raise CanaryError(f"{len(failures)} judges could not be judged: {'; '.join(failures)}")
+    return found
+
+
+def _canaries(
+    lake: Lake, configuration: Configuration, suites: list[str] | tuple[str, ...], judges: list[str] | None, day: str
+) -> Iterator[Canary]:
+    run_id = run_id_of(str(flow_run.id))
+    for name in suites:
+        for judge in judges or find_suite(name).baseline_judges:
+            find_route(judge, configuration)
+            yield Canary(RunContext(run_id, name, lake, configuration), judge, day, str(flow_run.id))
