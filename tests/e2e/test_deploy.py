@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import yaml
 from prefect.deployments.steps.core import run_steps
@@ -23,6 +24,8 @@ from storage.lake import Lake
 from suites.command_guard.contract import RESULTS
 from tests.cli.command import evalake, recorded
 from tests.e2e.processes import ROOT, PrefectStack
+from tests.servers.model_server import ModelServer
+from tests.service.services import Place, start
 
 pytestmark = pytest.mark.e2e
 
@@ -34,6 +37,7 @@ SCHEDULES = {
     "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
     "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
     "rescore/rescore-on-demand": None,
+    "score-session/on-demand": None,
 }
 TAGS = {
     "evaluate/command-guard-nightly": "command_guard",
@@ -42,7 +46,10 @@ TAGS = {
     "snapshot/metric-snapshot-daily": "snapshot",
     "maintain/maintenance-daily": "maintenance",
     "rescore/rescore-on-demand": "rescore",
+    "score-session/on-demand": "session_review",
 }
+AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
+REQUIRED = {"rescore/rescore-on-demand": ["run_id"], "score-session/on-demand": ["score_id"]}
 DEPLOY = ROOT / "deploy"
 IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
 
@@ -95,7 +102,7 @@ def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Depl
     for name, tag in TAGS.items():
         one = deployed.first[name]
         assert set(one["tags"]) == {"evalake", tag}
-        assert one["global_concurrency_limit"]["limit"] == 1
+        assert one["global_concurrency_limit"]["limit"] == AT_ONCE.get(name, 1)
         assert one["concurrency_options"]["collision_strategy"] == "ENQUEUE"
         assert one["work_pool_name"] == "evalake"
         assert one["job_variables"]["env"]["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
@@ -120,7 +127,7 @@ def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> Non
     assert "lake" in schema["properties"]
     for parameter in schema["properties"].values():
         assert len(parameter["description"]) > 10
-    assert schema.get("required", []) == (["run_id"] if name.startswith("rescore/") else [])
+    assert schema.get("required", []) == REQUIRED.get(name, [])
 
 
 def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
@@ -228,6 +235,21 @@ def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path:
     _complete(stack, "rescore/rescore-on-demand", lake, run_id=newest["run_id"])
     (counts,) = _artifact(stack, f"rescore-{newest['run_id']}")
     assert (counts["items"], counts["unanswered"], counts["landed"]) == (20, 0, 0)
+
+
+def test_a_worker_scores_what_the_api_only_submits(
+    stack: PrefectStack, tmp_path: Path, model_server: ModelServer
+) -> None:
+    place = Place(tmp_path, model_server)
+    place.write("asked-for")
+    service = start(stack, place)
+    assert psutil.Process(service.process.popen.pid).children(recursive=True) == []  # nothing here could score
+    service.ask("asked-for")
+    score = service.wait_for("asked-for", "completed", "failed")
+    assert (score["status"], score["total_score"]) == ("completed", 60)
+    run = stack.get(f"/flow_runs/{score['flow_run_id']}")
+    assert (run["work_pool_name"], run["parameters"]["lake"]) == ("evalake", place.lake.uri)
+    service.stop()
 
 
 def _unit(name: str) -> str:
