@@ -16,6 +16,7 @@ from storage.ledger import replies
 from suites.base import Labels
 from tasks.label import label_sheet, labelling_of, read_labels, suite_of
 
+LONGEST_TITLE = 200
 LONGEST_MATERIAL = 20_000  # characters of a prompt or an answer that are shown
 
 Line = Mapping[str, Any]
@@ -67,7 +68,7 @@ class Batch:
         if problems:
             yield "**Please correct what you said:**\n\n" + "\n".join(f"* {problem}" for problem in problems)
         yield "Leave empty what you do not want to say. What was asked and answered is in the artifact of this run."
-        yield "\n".join(f"{number}. {title(line)}" for number, (_, line) in enumerate(self._named(), start=1))
+        yield "\n".join(f"{number}. {_quoted(title(line))}" for number, (_, line) in enumerate(self._named(), start=1))
 
 
 def title(line: Line) -> str:
@@ -76,7 +77,7 @@ def title(line: Line) -> str:
     if line.get("finding_id") is None:
         return whole
     claims = [str(value) for name, value in line.items() if name.endswith("_claimed") and value]
-    return f"{whole}, finding {line['finding_id']}: {', '.join(claims)}"
+    return " ".join(f"{whole}, finding {line['finding_id']}: {', '.join(claims)}".split())[:LONGEST_TITLE]
 
 
 def material(lake: Lake, batch: Batch) -> str:
@@ -93,10 +94,21 @@ def material(lake: Lake, batch: Batch) -> str:
     for line in batch.lines:
         call = calls.get((line["prompt_hash"], line["replicate"]))
         if line.get("finding_id") is None and call is not None:
-            asked = [message["content"] for message in json.loads(call["request"]).get("messages", ())]
-            shown = [_block(text) for text in (*asked[-1:], call["response"]) if text]
-            parts.append("\n\n".join([f"## {title(line)}", *shown]))
+            shown = [_block(text) for text in (_asked(call["request"]), call["response"]) if text]
+            parts.append("\n\n".join([f"## {_quoted(title(line))}", *shown]))
     return "\n\n".join(parts) or "The ledger holds nothing of this."
+
+
+def _asked(request: str) -> str | None:
+    """The last message of a request; None for an imported one, which was never rendered."""
+    known = json.loads(request)
+    messages = known.get("messages") if isinstance(known, dict) else None
+    return str(messages[-1]["content"]) if messages else None
+
+
+def _quoted(text: str) -> str:
+    """The text as Markdown that shows it and does nothing else."""
+    return f"`{text.replace('`', chr(39))}`"
 
 
 def _block(text: str) -> str:
