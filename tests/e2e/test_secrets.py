@@ -1,0 +1,204 @@
+"""Two planted keys, echoed by the model's server wherever it can: afterwards neither is anywhere on the disk."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from prefect.blocks.system import Secret
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from contracts.tables import CALL_FAILURES, CALLS, RUNS
+from suites.command_guard.contract import RESULTS
+from tests.cli.command import evalake
+from tests.e2e.processes import PrefectStack
+from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.servers.collector import Collector
+from tests.servers.model_server import ModelServer
+
+pytestmark = pytest.mark.e2e
+
+# Neither looks like a key, so that only who knows them can take them out.
+IN_A_BLOCK = "wisteria-7f3a9c2e-lantern"
+IN_THE_ENVIRONMENT = "harbour-51d80b6a-thimble"
+KEYS = (IN_A_BLOCK, IN_THE_ENVIRONMENT)
+BLOCK = "key-of-the-guard"
+VARIABLE = "ODDLY_NAMED"
+PROMPT = "/etc/shadow"  # what must be found, for the search to mean anything
+BLOCKED = '{"action": "BLOCK", "reason": "who asks with KEY?"}'
+DEPLOYMENT = "evaluate/command-guard-nightly"
+
+
+@dataclass
+class Planted:
+    """A lake to which two runs have written: one of a worker with the block, one of the command with the variable."""
+
+    folder: Path
+    work: Workplace
+    collector: Collector
+    said: str  # by the commands
+
+
+@pytest.fixture(scope="module")
+def planted(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+    folder = tmp_path_factory.mktemp("planted")
+    plant(stack, BLOCK, IN_A_BLOCK)
+    with ModelServer() as server, Collector() as collector:
+        work = Workplace(folder, server)
+        echo(server, IN_A_BLOCK)
+        run_on_the_worker(stack, work, work.dataset(12))
+        echo(server, IN_THE_ENVIRONMENT)
+        said = run_as_a_command(stack, work, work.dataset(12, "others", first=20), collector)
+        assert {seen.authorization for seen in server.seen} == {f"Bearer {key}" for key in KEYS}
+        yield Planted(folder, work, collector, said)
+
+
+def plant(stack: PrefectStack, name: str, key: str) -> None:
+    with temporary_settings({PREFECT_API_URL: stack.url}):
+        Secret(value=key).save(name, overwrite=True, _sync=True)  # type: ignore[call-arg]
+
+
+def echo(server: ModelServer, key: str) -> None:
+    """Replies, errors of several kinds, and headers, all with the key."""
+    words = f"Incorrect key {key}"
+    server.rules.clear()
+    server.rule(reply=BLOCKED.replace("KEY", key), message={"reasoning_content": words, "refusal": words})
+    for number, kind in ((1, "bad_request"), (2, "content_policy"), (3, "server_error"), (4, "rate_limit")):
+        fault = {"kind": kind, "times": 0, "message": words, "headers": {"x-your-key": key}}
+        for first in (0, 20):
+            server.rule(contains=f"# {first + number:05d}", faults=[fault])
+
+
+def run_on_the_worker(stack: PrefectStack, work: Workplace, dataset: str) -> None:
+    work.configure(limits=f'{LIMITS}api_key_secret = "{BLOCK}"\n')
+    parameters = {
+        "suite": "command_guard",
+        "models": [MODEL],
+        "datasets": [dataset],
+        "lake": work.lake.uri,
+        "configuration_file": str(work.configuration),
+    }
+    flow_run = stack.run(DEPLOYMENT, parameters)
+    assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
+
+
+def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collector: Collector) -> str:
+    """With everything switched on that says something, in the loudest way."""
+    work.configure()
+    text = work.configuration.read_text()
+    work.configuration.write_text(text.replace("api_base", f'api_key_env = "{VARIABLE}"\napi_base'))
+    environment = {
+        **stack.environment,
+        VARIABLE: IN_THE_ENVIRONMENT,
+        "EVALAKE_LOG_FORMAT": "json",
+        "EVALAKE_TELEMETRY": "1",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+        "PREFECT_LOGGING_LEVEL": "DEBUG",
+        "LITELLM_LOG": "DEBUG",
+    }
+    at = ("--lake", work.lake.uri)
+    order = ("command_guard", "--models", MODEL, "--dataset", dataset, "--config", work.configuration, "--debug")
+    ran = evalake("run", *order, *at, folder=work.folder, **environment)
+    assert ran.returncode == 1, ran.stderr  # of each kind of error, some calls were given up on
+    said = [ran]
+    for command in (("metrics",), ("runs",), ("sql", "from replies", "--format", "json"), ("check",)):
+        said.append(evalake(*command, *at, folder=work.folder))
+    newest = work.rows(RUNS).sort("started_at")["run_id"][-1]
+    said.append(evalake("report", newest, "--out", work.folder / "report", *at, folder=work.folder))
+    assert [done.returncode for done in said[1:]] == [0] * 5, [done.stderr for done in said]
+    return "".join(done.stdout + done.stderr for done in said)
+
+
+def texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Everything below a folder in words, with its place: files as they are, tables and databases unpacked."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        place = str(path.relative_to(folder))
+        yield place, path.read_bytes().decode("utf-8", "replace")
+        if path.suffix == ".parquet":
+            yield f"{place} (rows)", json.dumps(pl.read_parquet(path).to_dicts(), default=str)
+        elif path.suffix == ".db":
+            yield f"{place} (rows)", _dump(path)
+
+
+def _dump(database: Path) -> str:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
+        rows: list[Any] = [connection.execute(f'select * from "{table}"').fetchall() for table in tables]
+    return str(rows)
+
+
+def test_no_key_is_in_the_lake_its_logs_or_the_reports(planted: Planted) -> None:
+    found = dict(texts(planted.folder))
+    assert [place for place, text in found.items() if any(key in text for key in KEYS)] == []
+    for table in (CALLS, RESULTS):
+        assert any(place.startswith(f"lake/{table.table}/") and PROMPT in text for place, text in found.items())
+    assert any("_delta_log" in place for place in found)
+    assert any(place.startswith("report/") for place in found)
+
+
+def test_no_key_is_in_prefects_database_results_and_logs(planted: Planted, stack: PrefectStack) -> None:
+    found = dict(texts(stack.folder))
+    assert [place for place, text in found.items() if any(key in text for key in KEYS)] == []
+    (database,) = [text for place, text in found.items() if place.endswith("prefect.db (rows)")]
+    assert BLOCK in database  # the block is there, and its value is not to be read
+    assert "calls were given up on" in database  # so are logs and states of the runs
+    assert any("/storage/" in place and "action" in text for place, text in found.items())  # and batches' results
+
+
+def test_no_key_is_in_what_was_said_or_sent(planted: Planted) -> None:
+    sent = b"".join(planted.collector.bodies).decode("utf-8", "replace")
+    assert "evalake.prompt_hash" in sent
+    assert "HTTP 400: " in planted.said
+    assert [key for key in KEYS for text in (planted.said, sent) if key in text] == []
+
+
+def test_what_was_echoed_is_kept_without_the_keys(planted: Planted) -> None:
+    replies = planted.work.rows(CALLS)["response"].to_list()
+    assert (len(replies), set(replies)) == (16, {BLOCKED.replace("KEY", "[redacted]")})
+    failures = planted.work.rows(CALL_FAILURES)["message"].to_list()
+    assert len(failures) == 8
+    assert all("Incorrect key [redacted]" in message for message in failures)
+
+
+def test_a_block_is_read_anew_by_every_run(stack: PrefectStack, model_server: ModelServer, tmp_path: Path) -> None:
+    model_server.rule(reply='{"action": "BLOCK"}')
+    work = Workplace(tmp_path, model_server)
+    work.configure(limits=f'{LIMITS}api_key_secret = "changing"\n')
+    for number, key in enumerate(("the-first-key-of-it", "the-second-key-of-it")):
+        plant(stack, "changing", key)
+        done = _run(work, work.dataset(1, f"d{number}", first=number), **stack.environment)
+        assert done == (0, "")
+    assert [seen.authorization for seen in model_server.seen] == [
+        "Bearer the-first-key-of-it",
+        "Bearer the-second-key-of-it",
+    ]
+
+
+def test_a_block_that_cannot_be_read_is_one_clear_line(
+    stack: PrefectStack, model_server: ModelServer, tmp_path: Path
+) -> None:
+    work = Workplace(tmp_path, model_server)
+    dataset = work.dataset(1)
+    work.configure(limits=f'{LIMITS}api_key_secret = "nowhere"\n')
+    assert _run(work, dataset, **stack.environment) == (
+        1,
+        "evalake: the Prefect server has no Secret block nowhere: create it under Blocks\n",
+    )
+    assert _run(work, dataset, PREFECT_HOME=str(tmp_path / "home")) == (
+        1,
+        "evalake: the Secret block nowhere is on a Prefect server: name it with PREFECT_API_URL\n",
+    )
+    assert not model_server.seen
+
+
+def _run(work: Workplace, dataset: str, **environment: str) -> tuple[int, str]:
+    """Exit code and standard error of `evalake run`, its progress left out."""
+    order = ["run", "command_guard", "--models", MODEL, "--dataset", dataset, "--json"]
+    done = evalake(*order, "--lake", work.lake.uri, "--config", work.configuration, folder=work.folder, **environment)
+    said = [line for line in done.stderr.splitlines(keepends=True) if " of 1\n" not in line]
+    return done.returncode, "".join(said)
