@@ -32,33 +32,29 @@ def epochs_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
     A judgement is of the epoch in which its reply came, whichever run asked for it. Imported ones are left out:
     nobody knows when they were given.
     """
-    moved = pl.col("epoch") > 1
-    moves = lake.frame(JUDGE_EPOCHS).filter(pl.col("suite") == suite.name, moved).select("judge", "epoch", "since")
-    judges = moves.select("judge").unique().collect()["judge"]
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run_id, pl.col("judge").is_in(judges.implode()))
-    if side.model is not None:
-        items = items.filter(pl.col("model") == side.model)
-    asked_by = pl.col("judge_hash" if suite.calls_subject else "prompt_hash").alias("prompt_hash")
-    judgements = items.select("judge", "replicate", asked_by).drop_nulls().unique().collect()
-    if judgements.is_empty():
-        return pl.DataFrame(
-            schema={"judge": pl.String, "epoch": pl.Int64, "since": pl.Datetime("us", "UTC"), "judgements": pl.UInt32}
-        )
+    moved = (pl.col("suite") == suite.name) & (pl.col("epoch") > 1)
+    moves = lake.frame(JUDGE_EPOCHS).filter(moved).select("judge", "epoch", "since").unique().sort("since").collect()
+    if moves.is_empty() or (judgements := _judgements(lake, suite, side, moves["judge"])).is_empty():
+        return pl.DataFrame(schema={**moves.schema, "judgements": pl.UInt32})
     wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
-    times = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call"))
-    timed = judgements.lazy().join(
-        times.select("prompt_hash", "replicate", "answered_at"), on=["prompt_hash", "replicate"]
-    )
-    found = timed.sort("answered_at").join_asof(
-        moves.unique().sort("since"), left_on="answered_at", right_on="since", by="judge", check_sortedness=False
-    )
-    return (
-        found.with_columns(pl.col("epoch").fill_null(1))
-        .group_by("judge", "epoch", "since")
-        .agg(judgements=pl.len())
-        .sort("judge", "epoch")
-        .collect()
-    )
+    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*_CALL, "answered_at")
+    timed = judgements.join(called.collect(), on=_CALL).sort("answered_at")
+    found = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
+    by_epoch = found.with_columns(pl.col("epoch").fill_null(1)).group_by(*moves.columns)
+    return by_epoch.agg(judgements=pl.len()).sort("judge", "epoch")
+
+
+_CALL = ["prompt_hash", "replicate"]
+
+
+def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.DataFrame:
+    """The judge, and the first call to it, of each item of a side that one of the judges has judged."""
+    mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
+    if side.model is not None:
+        mine &= pl.col("model") == side.model
+    asked = pl.col("judge_hash" if suite.calls_subject else "prompt_hash").alias("prompt_hash")
+    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", "replicate", asked)
+    return items.drop_nulls().unique().collect()
 
 
 def epoch_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
