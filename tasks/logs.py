@@ -40,12 +40,15 @@ def as_json() -> bool:
 
 
 @contextmanager
-def observed(name: str, flow_run_id: str, run_id: str, suite: str) -> Iterator[None]:
-    """A flow run of a run, as logs and traces tell it; what was measured has been sent when it ends."""
+def observed(name: str, flow_run_id: str, run_id: str, suite: str, parent: str | None = None) -> Iterator[None]:
+    """A flow run of a run, as logs and traces tell it; what was measured has been sent when it ends.
+
+    `parent` is the run's own trace, where this is a part of it that another process does.
+    """
     redact_logs()
     _run_ids[flow_run_id] = run_id
     try:
-        with telemetry.scope(name, run_id=run_id, suite=suite):
+        with telemetry.scope(name, parent=parent, run_id=run_id, suite=suite):
             yield
     finally:
         telemetry.flush()
