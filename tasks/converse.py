@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex, Row
@@ -12,6 +13,7 @@ from tasks.context import RunContext
 from tasks.resources import client_of, ledger_writer
 
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name != "text")
+_REPLY = itemgetter("response", *REPLY_COLUMNS)  # in the order of Reply's fields
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ def answered_by(row: Row, context: RunContext) -> Answered:
 
 def reply_of(row: Row) -> Reply:
     """The reply that a row of the ledger keeps."""
-    return Reply(text=row["response"], **{name: row[name] for name in REPLY_COLUMNS})
+    return Reply(*_REPLY(row))
 
 
 def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:

@@ -82,7 +82,11 @@ def _flaw(material: Material) -> str | None:
     if command is None or (isinstance(command, str) and not command.strip()):
         return MISSING_COMMAND
     texts = (command, material.category, material.difficulty, material.note, material.sample_id, material.name)
-    if not isinstance(command, str) or not all(t is None or (isinstance(t, str) and is_storable(t)) for t in texts):
+    try:
+        storable = is_storable("".join(text for text in texts if text is not None))
+    except TypeError:  # one of them is no text
+        storable = False
+    if not storable:
         return NOT_TEXT
     if len(command) > LONGEST_COMMAND:
         return COMMAND_TOO_LONG

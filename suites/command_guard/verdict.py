@@ -55,6 +55,8 @@ def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
 
 def split_thinking(text: str) -> tuple[str, str]:
     """What a reply says outside its thinking, and what it says inside."""
+    if "<" not in text:
+        return text, ""
     outside: list[str] = []
     inside: list[str] = []
     tags = list(_THINK_TAG.finditer(text))
