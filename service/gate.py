@@ -135,6 +135,15 @@ class Gate:
             except ObjectNotFound:
                 return None
 
+    def idle_pool(self) -> str | None:
+        """The name of the deployment's work pool where none of its workers is online; None where one is."""
+        from prefect.client.orchestration import get_client
+
+        with _told("look for its workers"), get_client(sync_client=True) as client:
+            name = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name
+            status = client.read_work_pool(name).status if name else None
+        return name if status is not None and status.value != "READY" else None
+
 
 def _updated(artifact: "Artifact") -> datetime:
     return artifact.updated or _NEVER

@@ -1,5 +1,6 @@
 """The server: Prefect beside it where none is configured, the flow served where nobody does, an end in good order."""
 
+import logging
 import os
 import socket
 import threading
@@ -20,6 +21,8 @@ from tasks.scoring import ACTIVE
 START_SECONDS = 120.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
+
+logger = logging.getLogger("evalake.service")
 
 
 def serve(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
@@ -141,6 +144,8 @@ def _runner(settings: Settings) -> Iterator[bool]:
 
     gate = Gate(settings.lake.uri, settings.configuration_file)
     if gate.has_pool():
+        if (pool := gate.idle_pool()) is not None:
+            logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         yield False
         return
     runner = Beside("service.runner", str(settings.configuration.service.scorings_at_once))

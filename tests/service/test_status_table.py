@@ -84,6 +84,10 @@ def test_of_many_forced_requests_at_once_one_starts_and_the_others_are_told(serv
         assert [(row["replicate"], row["status"]) for row in rows] == [(0, "completed"), (1, "pending")]
 
 
+def test_where_no_worker_is_online_the_service_says_that_scorings_wait(service: Service) -> None:
+    assert "no worker of the work pool scores is online" in service.process.log.read_text()
+
+
 def test_a_completed_scoring_never_goes_back(service: Service, place: Place) -> None:
     score_id = service.ask(TABLE[12]).json()["score_id"]
     place.set(score_id, "completed")
