@@ -20,7 +20,7 @@ from tasks.context import RunContext
 from tasks.logs import observed
 from tasks.measure import measure
 from tasks.preflight import Order, Plan, check
-from tasks.resources import release_client, spared_collector
+from tasks.resources import end_attempt, spared_collector
 from tasks.runner import task_runner
 from tasks.runs import Run
 from tasks.walk import walk
@@ -113,7 +113,7 @@ def _evaluate(plan: Plan, shards: int) -> str:
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))
         raise
     finally:
-        release_client(context)
+        end_attempt(context)
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)

@@ -1,5 +1,6 @@
 """Shards: several flow runs ask the items of one run, on as many workers as take them; the run does the rest."""
 
+import logging
 import os
 import time
 from dataclasses import asdict
@@ -23,12 +24,13 @@ from prefect.states import Cancelled, Cancelling
 
 from contracts.errors import ConfigurationError
 from contracts.tables import CALLS
+from providers.telemetry import current_trace
 from tasks import progress
 from tasks.batch import require_ledger
 from tasks.context import RunContext
-from tasks.logs import redact_logs
+from tasks.logs import observed
 from tasks.preflight import Order, Plan, check
-from tasks.resources import release_client
+from tasks.resources import end_attempt
 from tasks.runner import task_runner
 from tasks.shards import Shard, ShardCollector
 from tasks.walk import walk
@@ -39,9 +41,11 @@ PATIENCE = "EVALAKE_SHARD_PATIENCE_SECONDS"
 PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 1.0
 
+logger = logging.getLogger("evalake.shards")
+
 
 @flow(name="evaluate-shard", flow_run_name="shard-{shard}", persist_result=False, task_runner=task_runner())
-def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order) -> None:
+def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order, trace: str | None = None) -> None:
     """Ask one shard of a run's items. Started by the `evaluate` flow; what it is answered is in the ledger.
 
     Args:
@@ -49,12 +53,18 @@ def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order) -> Non
         run_id: The run that the calls are made for.
         ledger_id: The Delta table id of the run's ledger.
         order: What the run was asked for.
+        trace: The run's own span, where telemetry is on.
     """
-    redact_logs()
     part = Shard.parse(shard)
-    plan = check(order)
-    require_ledger(plan.lake, ledger_id)
-    _ask(RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, flow_run.run_count or 1), plan, part)
+    with observed(f"evaluate shard {shard}", str(flow_run.id), run_id, order.suite, trace):
+        plan = check(order)
+        require_ledger(plan.lake, ledger_id)
+        attempt, here = flow_run.run_count or 1, current_trace()
+        context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, attempt, here)
+        try:
+            _ask(context, plan, part)
+        finally:
+            end_attempt(context)
 
 
 def require_shards(shards: int) -> None:
@@ -98,11 +108,8 @@ def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
 
 def _ask(context: RunContext, plan: Plan, shard: Shard) -> None:
     title = f"{plan.suite.name} {context.run_id} shard {shard}"
-    try:
-        with progress.shown(context.run_id, title, plan.items, str(shard)):
-            walk(context, plan, ShardCollector(context), shard)
-    finally:
-        release_client(context)
+    with progress.shown(context.run_id, title, plan.items, str(shard)):
+        walk(context, plan, ShardCollector(context), shard)
 
 
 def _name(shard: Shard) -> str:
@@ -117,6 +124,7 @@ def _start(context: RunContext, plan: Plan, shard: Shard, ledger_id: str) -> Flo
             "run_id": context.run_id,
             "ledger_id": ledger_id,
             "order": asdict(plan.order),
+            "trace": context.trace,
         },
         flow_run_name=_name(shard),
         tags=[context.run_id],
@@ -145,7 +153,7 @@ class _Child:
 
     def look(self) -> State[Any]:
         """Its state. A change of this, or of its progress artifact, is a sign of life."""
-        state = self._client.read_flow_run_states(self._id)[-1]
+        state = cast(State[Any], self._client.read_flow_run(self._id).state)
         shown = self._client.read_artifacts(
             artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[self._id]))
         )
@@ -155,7 +163,9 @@ class _Child:
 
     def is_over(self) -> bool:
         """Whether it asks nothing any more; it is given up where it has long been silent."""
-        if self.look().is_final():
+        if (state := self.look()).is_final():
+            if not state.is_completed():
+                logger.warning("a shard ended %s (%s): the run asks what it left open", state.name, state.message)
             return True
         if time.monotonic() - self._seen < float(os.environ.get(PATIENCE, PATIENCE_SECONDS)):
             return False
@@ -165,4 +175,4 @@ class _Child:
     def end(self, state: State[Any]) -> None:
         """Set it to an end state, unless it has ended."""
         if not self.look().is_final():
-            self._client.set_flow_run_state(self._id, state, force=True)
+            self._client.set_flow_run_state(self._id, state)

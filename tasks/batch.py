@@ -22,6 +22,7 @@ from tasks import progress
 from tasks.context import RunContext
 from tasks.converse import Dialogue, call, settle
 from tasks.logs import redact_logs
+from tasks.resources import RunOverError
 
 Answers = list[list[dict[str, Any]]]
 
@@ -76,8 +77,9 @@ class BatchContentPolicy(CachePolicy):
 
 
 def _machine_failed(task: Any, run: Any, state: Any) -> bool:
-    """Whether a batch that raised should be tried again: not where calls were given up on, they had their retries."""
-    return not isinstance(state.data, BatchIncompleteError) and "BatchIncompleteError" not in (state.message or "")
+    """Whether a batch that raised should be tried again: not where its calls had their retries, or its run is over."""
+    known = BatchIncompleteError, RunOverError
+    return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
 
 
 @task(

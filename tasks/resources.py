@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from contracts.errors import EvalakeError
 from contracts.hashing import content_hash
 from providers.client import Client
 from storage.lake import Lake
@@ -17,7 +18,12 @@ IDLE_CLIENTS = 4  # that a process keeps: a Dask worker is not told when a run h
 
 _lock = threading.Lock()
 _clients: dict[tuple[str, int], "_Shared"] = {}
+_over: set[tuple[str, int]] = set()
 _writers: dict[str, LedgerWriter] = {}
+
+
+class RunOverError(EvalakeError):
+    """An attempt of a run has ended or was cancelled; a batch of it that is still there makes no more calls."""
 
 
 @dataclass(eq=False)
@@ -30,9 +36,13 @@ class _Shared:
 def client_of(context: RunContext) -> Iterator[Client]:
     """The process's client for an attempt of a run: its limits hold across all batches, and a model that it stopped
     stays stopped. Where many runs come by, those that nobody uses are closed, the oldest first.
+
+    Raises RunOverError where `end_attempt` was told of it.
     """
     key = (context.run_id, context.attempt)
     with _lock:
+        if key in _over:
+            raise RunOverError(f"the run {context.run_id} is over: nothing more is asked for it")
         shared = _clients.pop(key, None) or _Shared(Client(context.configuration, read_secret=read_secret))
         shared.users += 1
         _clients[key] = shared
@@ -53,6 +63,13 @@ def release_client(context: RunContext) -> None:
         shared = _clients.pop((context.run_id, context.attempt), None)
     if shared is not None:
         shared.client.close()
+
+
+def end_attempt(context: RunContext) -> None:
+    """Release its client for good: calls on their way are given up, and no batch left behind makes others."""
+    with _lock:
+        _over.add((context.run_id, context.attempt))
+    release_client(context)
 
 
 def flush_writers() -> None:

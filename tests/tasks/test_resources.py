@@ -8,7 +8,7 @@ from contracts.configuration import Configuration
 from contracts.errors import ProviderError
 from storage.lake import Lake
 from tasks.context import RunContext
-from tasks.resources import IDLE_CLIENTS, client_of, release_client
+from tasks.resources import IDLE_CLIENTS, RunOverError, client_of, end_attempt, release_client
 
 
 def context(run_id: str, attempt: int = 1) -> RunContext:
@@ -23,6 +23,18 @@ def test_all_batches_of_an_attempt_share_a_client_and_the_next_attempt_has_its_o
         assert other is not first
     release_client(context("shared"))
     release_client(context("shared", attempt=2))
+
+
+def test_a_batch_that_outlives_its_run_asks_nothing() -> None:
+    with client_of(context("over")) as client:
+        end_attempt(context("over"))
+    with pytest.raises(ProviderError, match="closed"):
+        client.run([])
+    with pytest.raises(RunOverError, match="over"), client_of(context("over")):
+        pass
+    with client_of(context("over", attempt=2)) as again:
+        assert again.run([]) == []
+    release_client(context("over", attempt=2))
 
 
 def test_clients_that_nobody_uses_are_closed_once_there_are_many() -> None:
