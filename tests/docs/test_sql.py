@@ -2,20 +2,24 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from contracts.tables import METRIC_SNAPSHOTS
 from storage.lake import Lake
 from storage.sql import query
 from storage.views import views
 from suites.registry import all_contracts
+from tests.cli.command import evalake
 from tests.storage.recorded_lake import recorded_lake
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
+COMMANDS = re.findall(r"^    (evalake (?:\S| (?! ))+)", PAGE, flags=re.MULTILINE)  # up to the words that explain them
 
 # Readers of version 1 and writers of version 4 are the oldest that are still about.
 NEWEST_READER, NEWEST_WRITER = 1, 4
@@ -34,6 +38,45 @@ def test_there_are_queries_to_learn_from() -> None:
 @pytest.mark.parametrize("sql", QUERIES, ids=[" ".join(sql.split())[:60] for sql in QUERIES])
 def test_every_query_of_the_page_runs_and_finds_something(lake: Lake, sql: str) -> None:
     assert query(lake, all_contracts(), sql).height > 0
+
+
+def test_there_are_commands_to_learn_from() -> None:
+    assert len(COMMANDS) == 7
+    assert {"--at", "--out", "--describe", "--format"} <= {word for line in COMMANDS for word in shlex.split(line)}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_page_prints_something(lake: Lake, tmp_path: Path, command: str) -> None:
+    done = evalake(*shlex.split(command)[1:], folder=tmp_path, EVALAKE_LAKE=lake.uri)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+    if "--out" in command:
+        assert pl.read_parquet(tmp_path / "replies.parquet").height > 0
+
+
+def test_the_command_describes_every_table_and_view(lake: Lake, tmp_path: Path) -> None:
+    done = evalake("tables", "--describe", "--format", "json", "--lake", lake.uri, folder=tmp_path)
+    entries = {entry["name"]: entry for entry in json.loads(done.stdout)}
+    expected = [contract.table for contract in all_contracts()] + [view.name for view in views(all_contracts())]
+    assert list(entries) == expected
+    for entry in entries.values():
+        assert entry["description"]
+        assert all(column["type"] and column["description"] for column in entry["columns"])
+    assert entries["runs"]["key"] == ["run_id"]
+
+
+def test_views_answer_from_the_version_that_is_asked_for(lake: Lake) -> None:
+    newest = lake.version(METRIC_SNAPSHOTS)
+    assert newest is not None
+    count = "select count(*) as n from metric_history where suite = 'command_guard'"
+    now = query(lake, all_contracts(), count)["n"].item()
+    answers = [
+        query(lake, all_contracts(), count, versions={"metric_snapshots": version})["n"].item()
+        for version in range(newest + 1)
+    ]
+    assert answers == sorted(answers)
+    assert (answers[0], answers[-1]) == (0, now)
+    assert len(set(answers)) > 2  # before the first import, between the two, and after
 
 
 def test_the_page_names_every_view() -> None:
