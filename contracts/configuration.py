@@ -1,4 +1,4 @@
-"""What `evalake.toml` may say of models, providers, suites and the service; of keys, only their variables' names."""
+"""What `evalake.toml` may say of models, providers, suites and the service; of keys, only where they are."""
 
 import tomllib
 from pathlib import Path
