@@ -84,7 +84,9 @@ def flush() -> None:
 
 @cache
 def _instruments() -> "Instruments | None":
-    if os.environ.get(SWITCH, "0") != "1":
+    if (wanted := os.environ.get(SWITCH) or "0") not in ("0", "1"):
+        raise ConfigurationError(f"{SWITCH} is 1, or not set: not {wanted}")
+    if wanted == "0":
         return None
     try:
         from providers.instruments import Instruments

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from contracts.errors import ConfigurationError
 from providers import telemetry
 from providers.redaction import redact_record
 
@@ -35,8 +36,11 @@ def redact_logs() -> None:
 
 
 def as_json() -> bool:
-    """Whether logs are JSON lines."""
-    return os.environ.get(SWITCH) == "json"
+    """Whether logs are JSON lines. Raises ConfigurationError where something else is asked for."""
+    wanted = os.environ.get(SWITCH, "")
+    if wanted not in ("", "json"):
+        raise ConfigurationError(f"{SWITCH} is json, or not set: not {wanted}")
+    return wanted == "json"
 
 
 @contextmanager

@@ -74,6 +74,11 @@ def test_without_the_package_one_line_says_what_to_install() -> None:
     assert done.stderr.splitlines()[-1].endswith(said)
 
 
+def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+    done = process("from providers.telemetry import flush; flush()", EVALAKE_TELEMETRY="yes")
+    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY is 1, or not set: not yes")
+
+
 def test_places_nest_and_are_left_again() -> None:
     assert dict(place()) == {}
     with scope("a", run_id="r", suite="s"):

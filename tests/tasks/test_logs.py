@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.errors import ConfigurationError
 from providers.telemetry import scope
 from tasks.logs import JsonLines, redact_logs
 
@@ -85,6 +86,12 @@ def test_a_record_is_one_line_of_json(text: str) -> None:
     (line,) = stream.getvalue().split("\n")[:-1]
     assert json.loads(line)["message"] == text
     assert line.isascii()
+
+
+def test_a_format_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALAKE_LOG_FORMAT", "xml")
+    with pytest.raises(ConfigurationError, match="EVALAKE_LOG_FORMAT is json, or not set: not xml"):
+        redact_logs()
 
 
 def test_doing_it_again_changes_nothing() -> None:
