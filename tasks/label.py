@@ -1,7 +1,7 @@
 """Label: sheets for people to fill in, drawn from a run's results, and their words back into `human_labels`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -59,7 +59,7 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, lab
 
     Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
     """
-    labels = read_labels(suite_name, text, form, labeller, datetime.now(UTC))
+    labels = named(lake, read_labels(suite_name, text, form, labeller, datetime.now(UTC)))
     return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
 
 
@@ -69,9 +69,26 @@ def read_labels(suite_name: str, text: str, form: SheetFormat, labeller: str, wh
 
 
 def land_labels(lake: Lake, labels: Labels) -> Published:
-    """Land labels, each once however often it is repeated."""
+    """Land labels, each once however often it is repeated; those of `named`."""
+    labels = named(lake, labels)
     batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
     return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
+
+
+def named(lake: Lake, labels: Labels) -> Labels:
+    """The labels with their samples' names, which sheets do not tell; those on nothing in the lake are refused."""
+    names: dict[str, str] = {}
+    for suite_name in {row["suite"] for row in labels.rows}:
+        known = lake.frame(find_suite(suite_name).results).select("sample_hash", "sample_id")
+        hashes = [row["sample_hash"] for row in labels.rows if row["suite"] == suite_name]
+        names |= dict(known.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash").collect().iter_rows())
+    rows = [{**row, "sample_id": names[row["sample_hash"]]} for row in labels.rows if row["sample_hash"] in names]
+    strangers = [
+        Refusal(row["sample_id"], "this lake has no result of it: import the sheet where it was exported")
+        for row in labels.rows
+        if row["sample_hash"] not in names
+    ]
+    return replace(labels, rows=rows, refused=[*labels.refused, *strangers])
 
 
 def labelling_of(suite_name: str) -> Labelling:

@@ -1,7 +1,8 @@
 """People's part: which audits are worth their time, the sheets they fill in, and what their words become.
 
 A sheet has a line for each audit that was drawn, and one for each of its findings as one judge counted them. It shows
-what the audit claims and nothing of what judges made of it, so that people are not led.
+what the audit claims and nothing of what judges made of it, nor the sample's name, which may tell the truth about it
+("bank-07/patched"), so that people are not led. Landed labels have the name again, by the sample's hash.
 """
 
 import csv
@@ -106,11 +107,17 @@ def sheet(drawn: pl.DataFrame, results: pl.DataFrame, findings: pl.DataFrame) ->
     for audit in drawn.iter_rows(named=True):
         empty = dict.fromkeys(SHEET)
         shared = {name: audit[name] for name in (*AUDIT[1:], "inclusion_probability")}
+        shared["sample_id"] = blind_name(audit["sample_hash"])
         lines.append(empty | shared)
         for finding in by_audit.get(tuple(audit[name] for name in key), []):
             told = {name: finding[name] for name in (*SHOWN, "judge", "judge_hash", "finding_id")}
             lines.append(empty | shared | told)
     return lines
+
+
+def blind_name(sample_hash: str) -> str:
+    """What a sheet calls a sample: enough to tell it from others, and nothing about it."""
+    return f"sample-{sample_hash[:12]}"
 
 
 def write_sheet(lines: Sequence[Mapping[str, Any]], form: SheetFormat) -> str:

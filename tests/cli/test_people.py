@@ -70,6 +70,7 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
     rows = list(csv.DictReader((folder / "sheet.csv").read_text().splitlines()))
     audits = [row for row in rows if not row["finding_id"]]
     assert len(audits) == 4
+    assert all(row["sample_id"] == f"sample-{row['sample_hash'][:12]}" for row in rows)  # labelled blind
     audits[0].update(verdict="vulnerable", target_found="yes", labeller="ada")
     audits[1].update(target_found="perhaps")
     with (folder / "filled.csv").open("w", newline="") as file:
@@ -81,8 +82,26 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
     assert "1 labels landed" in done.stdout
     assert "1 refused" in done.stdout
     assert "perhaps" in done.stderr
-    found = evalake("sql", "select labeller, target_found from human_labels", "--format", "json", folder=folder)
-    assert json.loads(found.stdout) == [{"labeller": "ada", "target_found": True}]
+    query = (
+        "select labeller, target_found, sample_id in (select sample_id from solidity_audit_results) as named "
+        "from human_labels"
+    )
+    found = evalake("sql", query, "--format", "json", folder=folder)
+    assert json.loads(found.stdout) == [{"labeller": "ada", "target_found": True, "named": True}]
+
+
+def test_a_sheet_of_another_lake_is_refused(folder: Path) -> None:
+    run = (folder / "run").read_text()
+    evalake("label", "export", run, "--size", "1", "--out", "strange.csv", folder=folder)
+    rows = list(csv.DictReader((folder / "strange.csv").read_text().splitlines()))
+    rows[0].update(target_found="yes", sample_hash="f" * 64)
+    with (folder / "strange.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows[:1])
+    done = evalake("label", "import", "strange.csv", "--suite", "solidity_audit", folder=folder)
+    assert done.returncode == 1
+    assert "no result of it" in done.stderr
 
 
 def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(folder: Path) -> None:

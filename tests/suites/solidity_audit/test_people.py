@@ -19,12 +19,13 @@ from contracts.human_labels import HUMAN_LABELS
 from suites.solidity_audit.further import further_metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.people import candidates, draw, inclusion, read_sheet, sheet, write_sheet
-from tests.suites.solidity_audit.support import SAFE, finding, frame_of, judgement, line, rows_of, target
+from tests.suites.solidity_audit.support import SAFE, TRUTH, finding, frame_of, judgement, line, rows_of, target
 
 WHEN = datetime(2025, 5, 1, tzinfo=UTC)
 NOBODY = conform([], HUMAN_LABELS)
 
 FOUND = judgement([finding(location_claimed="=HYPERLINK(evil)")], target())
+MISSED_NOTHING = judgement([], None, said=False)
 MISSED = judgement([], target(found=False), said=False, confidence=0.5)
 
 
@@ -38,6 +39,22 @@ def lines_of_run() -> list[dict[str, Any]]:
         (4, None, None),
     ]
     return [line(n, judged=each, judge=judge) for n, a, b in told for judge, each in (("a", a), ("b", b))]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_sheet_tells_nothing_of_the_truth(form: Any) -> None:
+    told = [(f"bank-{n}/{twin}", truth) for n in range(3) for twin, truth in (("vulnerable", TRUTH), ("patched", SAFE))]
+    lines = [
+        line(truth=truth, judged=FOUND if truth is TRUTH else MISSED_NOTHING, sample_id=name) for name, truth in told
+    ]
+    results, findings = rows_of(lines)
+    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 6, 1), results, findings), form)
+    assert "bank" not in text
+    assert "patched" not in text
+    assert "cluster" not in text
+    labels = read_sheet(text.replace('"target_found": null', '"target_found": true'), form, "ada", WHEN)
+    assert not labels.refused
+    assert {row["sample_hash"] for row in labels.rows} <= {*results["sample_hash"]}
 
 
 def test_audits_worth_a_look_weigh_more() -> None:
