@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.dashboard.browsing import Visit
 from tests.dashboard.judge import Judge
@@ -24,6 +24,8 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+PATIENCE = 45_000  # milliseconds, for busy machines; what is there is seen at once
 
 Open = Callable[..., Visit]
 
@@ -57,6 +59,7 @@ def address(world: World) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield running
@@ -72,7 +75,7 @@ def visit(browser: Browser, address: str) -> Iterator[Open]:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="UTC", locale="en-GB"
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         visits.append(Visit(context.new_page(), address))
         visits[-1].go(path)
         return visits[-1]

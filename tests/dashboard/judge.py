@@ -17,7 +17,7 @@ Synthesis quality: 17/25
 68"""
 TOOLS = "1. **pg-stat-activity**: it would have shown who holds the connections."
 NO_TOTAL = "I would rather not say."
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Judge:

@@ -43,6 +43,16 @@ def test_every_page_fits_and_is_accessible(visit: Open, width: int, scheme: Any)
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
 
 
+@pytest.mark.parametrize("width", [360])
+@pytest.mark.parametrize("path", ["/runs", session_path("scored-100", "?view=technical"), session_path(HOSTILE_ID)])
+def test_nothing_but_tables_of_figures_is_read_by_scrolling_sideways(visit: Open, path: str, width: int) -> None:
+    page = visit(path, width=width).page
+    hidden = page.locator("main :is(.scroll:has(.texts), .listing, .prose)").evaluate_all(
+        "all => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel ?? e.className)"
+    )
+    assert hidden == []
+
+
 def test_from_the_list_to_a_score_and_its_views_by_keyboard_alone(visit: Open) -> None:
     seen = visit("/?min_score=74&max_score=74")
     page, keys = seen.page, seen.page.keyboard

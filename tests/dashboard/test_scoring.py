@@ -11,7 +11,7 @@ from tests.dashboard.world import World
 
 pytestmark = pytest.mark.e2e
 
-A_SCORING = 60_000  # milliseconds in which a flow run starts and ends
+A_SCORING = 120_000  # milliseconds in which a flow run starts and ends
 
 
 def test_scores_a_session_live(visit: Open, judge: Judge) -> None:

@@ -130,17 +130,18 @@ function intervalOf({ci_low: low, ci_high: high}) {
 function runTable(runs, service) {
   return table({
     caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Refused rows", "Cost", "Flow run"],
+    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", "Flow run"],
     texts: true,
     rows: runs.map((run) => [
       name(run.run_id), words(run.suite),
       [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
       [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
-      [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)], count(run.samples),
+      [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
+      [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
       [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
-      count(run.rows_quarantined), dollars(run.cost_usd), flowRunLink(service, run.flow_run_id) ?? "–",
+      dollars(run.cost_usd), flowRunLink(service, run.flow_run_id, "in Prefect") ?? "–",
     ]),
-    kinds: [null, "line", "state-cell", "line", "long", null, "line", null, null, "line"],
+    kinds: [null, "line", "state-cell", "line", "long", null, "calls", null, null],
   });
 }
 

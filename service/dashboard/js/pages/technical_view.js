@@ -10,10 +10,10 @@ export function technicalView({session, score, service}) {
   return h("div", {}, aboutSession(session), stages(workers), tools(workers), runbook(session), aboutScoring(score, service));
 }
 
-/** The link to a flow run in Prefect's own pages, or its id where these are unknown. */
-export function flowRunLink(service, id) {
+/** The link to a flow run in Prefect's own pages, by default with its id as text; the id where these are unknown. */
+export function flowRunLink(service, id, text = null) {
   if (!id) return null;
-  return service.prefect_url ? outerLink(`${service.prefect_url}/runs/flow-run/${encodeURIComponent(id)}`, name(id)) : name(id);
+  return service.prefect_url ? outerLink(`${service.prefect_url}/runs/flow-run/${encodeURIComponent(id)}`, text ?? name(id)) : name(id);
 }
 
 function* agents(stage, above) {
@@ -44,8 +44,8 @@ function stages(workers) {
     return [title, name(stage.agent), words(stage.status), duration(stage.started_at_us, stage.completed_at_us),
       count((stage.interactions ?? []).length), count(calls.length), count(failed)];
   });
-  return h("section", {class: "panel"}, h("h2", {}, "Stages"), table({caption: "Stages of the session", rows,
-    headings: ["Stage", "Agent", "Status", "Took", "Interactions", "Tool calls", "Tool errors"]}));
+  return h("section", {class: "panel"}, h("h2", {}, "Stages"), table({caption: "Stages of the session", rows, texts: true,
+    kinds: [null, "long"], headings: ["Stage", "Agent", "Status", "Took", "Interactions", "Tool calls", "Tool errors"]}));
 }
 
 function tools(workers) {
@@ -64,7 +64,7 @@ function tools(workers) {
   const titles = [...new Set([...used.keys(), ...known.keys()])];
   if (!titles.length) return null;
   const rows = titles.map((title) => [name(title), count(used.get(title) ?? 0), known.has(title) ? name(known.get(title), 400) : "not in the list of tools"]);
-  return h("section", {class: "panel"}, h("h2", {}, "Tools"), table({caption: "Tools, used and available", headings: ["Tool", "Calls", "What it does"], rows, texts: true}));
+  return h("section", {class: "panel"}, h("h2", {}, "Tools"), table({caption: "Tools, used and available", headings: ["Tool", "Calls", "What it does"], rows, texts: true, kinds: [null, null, "long"]}));
 }
 
 function runbook(session) {
