@@ -10,6 +10,7 @@ from reports.wording import interval, number, short_names, visible
 from suites.figures import Quantity, Unit
 
 MUTED = "#8a919c"
+LONGEST_NAME = 34
 
 _TICKS: dict[Unit, dict[str, str]] = {
     Unit.US_DOLLARS: {"tickprefix": "$"},
@@ -151,7 +152,8 @@ def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[st
 
 def names(subjects: Sequence[Subject]) -> list[str]:
     """Short names, all different."""
-    return short_names([subject.name for subject in subjects])
+    fits = all(len(subject.name) <= LONGEST_NAME for subject in subjects)
+    return short_names([subject.name if fits else subject.brief for subject in subjects], LONGEST_NAME)
 
 
 def safe(text: str) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reports import plots, tables
+from reports import judge_plots, plots, tables
 from reports.plots import Drawing
 from reports.report import Report
 from reports.tables import Table
-from suites.figures import Bars, HeatMap, Ranking, Scatter
+from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Ranking, Reliability, Scatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,4 +25,7 @@ KINDS: Mapping[type, Kind] = {
     Scatter: Kind(tables.scatter_table, plots.draw_scatter, terminal="no"),
     Bars: Kind(tables.bars_table, plots.draw_bars),
     HeatMap: Kind(tables.heat_map_table, plots.draw_heat_map),
+    Reliability: Kind(tables.reliability_table, judge_plots.draw_reliability),
+    AgreementMatrix: Kind(tables.agreement_table, judge_plots.draw_agreement),
+    ByJudge: Kind(tables.by_judge_table, judge_plots.draw_by_judge),
 }

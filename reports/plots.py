@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 ACCENT, TARGET = "#3b82c4", "#4a9d5b"
-COLOURS = (ACCENT, "#d07a1f", TARGET, "#a06cc0", "#cf4f4f", "#8a7a5a")
+COLOURS = (ACCENT, "#d07a1f", TARGET, "#a06cc0", "#cf4f4f", "#8a7a5a", "#2f9fa3", "#c9a227", "#d27ba6", "#7d838c")
+"""Enough for every class of a whole to have one of its own."""
+
 HATCHED = "/"
 BAD_TO_GOOD = ((0.0, "#c8641f"), (0.5, "#efe9df"), (1.0, "#2a6fb5"))
 
@@ -122,7 +124,11 @@ def draw_bars(report: Report, figure: Bars) -> Drawing:
     """Horizontal bars with their values, models from best to worst."""
     import plotly.graph_objects as go
 
-    quantities, subjects = figure.quantities, report.subjects
+    quantities, subjects, notes = figure.quantities, report.subjects, []
+    if figure.stacked:
+        parts = {s: [report.value(s, quantity).value for quantity in quantities] for s in subjects}
+        subjects = tuple(s for s in subjects if any(part is not None for part in parts[s]))
+        notes = [left_out(figure.title.lower(), [s for s in parts if s not in subjects])]
     table = [[report.value(s, quantity) for s in subjects] for quantity in quantities]
     alt = f"{', '.join(q.label for q in quantities)}: bars for every model."
     known = [v.value for values in table for v in values if v.value is not None]
@@ -159,7 +165,7 @@ def draw_bars(report: Report, figure: Bars) -> Drawing:
     plot.update_layout(barmode="stack" if figure.stacked else "overlay")
     plot.update_xaxes(**quantity_axis(quantities[0], (0.0, longest * 1.22)) | {"title": None})
     plot.update_yaxes(**rows_axis(subjects))
-    return Drawing(plot, alt)
+    return Drawing(plot, alt, _said(notes))
 
 
 def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from reports.ranking import Comparison, Standing, compare_all, stand
-from suites.figures import Answers, Figure, Quantity, Ranking
+from suites.figures import AgreementMatrix, Answers, Figure, Quantity, Ranking
 
 
 class Subject(NamedTuple):
@@ -22,6 +22,14 @@ class Subject(NamedTuple):
     def name(self) -> str:
         """The model, and who judged it where somebody did."""
         return self.model if self.judge is None else f"{self.model} · {self.judge}"
+
+    @property
+    def brief(self) -> str:
+        """The name where there is little room: without leading path parts, and of a panel, how many judges it has."""
+        model, judge = (part and part.rsplit("/", 1)[-1] for part in self)
+        if self.judge is not None and self.judge.startswith("panel:"):
+            judge = f"panel of {self.judge.count('+') + 1}"
+        return f"{model}" if judge is None else f"{model} · {judge}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,28 @@ class Report:
         """The values of a slice for which a metric was measured, in order."""
         rows = self.metrics.filter(pl.col("metric") == quantity.metric, pl.col("slice") == slice_)
         return rows["slice_value"].unique().sort().to_list()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, in the order of `subjects`."""
+        return tuple(dict.fromkeys(subject.model for subject in self.subjects))
+
+    def judges(self, quantity: Quantity) -> list[str | None]:
+        """The judges by whom the quantity is known of some model, in order of name."""
+        known = {s.judge for s in self.subjects if self.value(s, quantity).value is not None}
+        return sorted(known, key=lambda judge: judge or "")
+
+    def agreement(self, figure: AgreementMatrix) -> dict[Subject, dict[tuple[str, str], Value]]:
+        """Of each subject, what the quantity is for each pair of judges that it was measured for."""
+        pairs = self.slice_values(figure.quantity, figure.slice)
+        found: dict[Subject, dict[tuple[str, str], Value]] = {}
+        for subject in self.subjects:
+            for pair in pairs:
+                key = (subject, figure.quantity.metric, figure.slice, pair)
+                if key in self._values:
+                    first, _, second = pair.partition("~")
+                    found.setdefault(subject, {})[first, second] = self._values[key]
+        return found
 
     def passes(self, subject: Subject) -> bool | None:
         """Whether a model reaches the target; None where there is no target or no value."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, interval, number, visible
-from suites.figures import Bars, HeatMap, Quantity, Ranking, Scatter, Unit
+from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Ranking, Reliability, Scatter, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,35 @@ def heat_map_table(report: Report, figure: HeatMap) -> Table:
         for s in report.subjects
     )
     return Table(figure.title, ("model", *(visible(part, 80) for part in parts)), rows)
+
+
+def reliability_table(report: Report, figure: Reliability) -> Table:
+    """Accuracy in each tenth of stated confidence."""
+    return heat_map_table(report, HeatMap(figure.title, figure.accuracy, figure.slice))
+
+
+def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
+    """One row a model and pair of judges."""
+    unit = figure.quantity.unit
+    rows = tuple(
+        (Cell(visible(subject.model, 300)), *(Cell(visible(judge, 80)) for judge in pair), measured(value, unit))
+        for subject, pairs in report.agreement(figure).items()
+        for pair, value in pairs.items()
+    )
+    return Table(figure.title, ("model", "judge", "other judge", figure.quantity.label), rows)
+
+
+def by_judge_table(report: Report, figure: ByJudge) -> Table:
+    """One row a model, one column a judge."""
+    judges = report.judges(figure.quantity)
+    rows = tuple(
+        (
+            Cell(visible(model, 300)),
+            *(measured(report.value(Subject(model, judge), figure.quantity), figure.quantity.unit) for judge in judges),
+        )
+        for model in report.models
+    )
+    return Table(figure.title, ("model", *(visible(judge or "by rules", 80) for judge in judges)), rows)
 
 
 def comparisons_table(report: Report) -> Table:

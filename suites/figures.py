@@ -74,7 +74,37 @@ class HeatMap:
     note: str = ""
 
 
-Figure: TypeAlias = Ranking | Scatter | Bars | HeatMap
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How often a model is right against how sure it said it was, by the values of a slice of stated confidence."""
+
+    title: str
+    accuracy: Quantity
+    confidence: Quantity
+    slice: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementMatrix:
+    """Judges against judges, one matrix a model. The slice's values are pairs of judges, `a~b`."""
+
+    title: str
+    quantity: Quantity
+    slice: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ByJudge:
+    """One quantity of every model, side by side as each of its judges saw the same answers."""
+
+    title: str
+    quantity: Quantity
+    note: str = ""
+
+
+Figure: TypeAlias = Ranking | Scatter | Bars | HeatMap | Reliability | AgreementMatrix | ByJudge
 
 
 @dataclass(frozen=True, slots=True)

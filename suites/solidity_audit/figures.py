@@ -1,6 +1,18 @@
 """What reports on solidity_audit show: the seven tiers, plots, tables and mistakes, declared."""
 
-from suites.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
+from suites.figures import (
+    AgreementMatrix,
+    Answers,
+    Bars,
+    ByJudge,
+    Figure,
+    HeatMap,
+    Quantity,
+    Ranking,
+    Reliability,
+    Scatter,
+    Unit,
+)
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 
 SUI = Quantity("sui", "security understanding")
@@ -38,24 +50,25 @@ FIGURES: tuple[Figure, ...] = (
     Scatter("Targets found against valid findings", TARGETS, PRECISION),
     Bars("Findings by class, of all findings", SHARES, stacked=True),
     Bars("Reasoning about found targets", REASONING),
-    HeatMap(
-        "Reliability: accuracy by stated confidence",
+    Reliability(
+        "Reliability: how often right, against how sure",
         ACCURACY,
+        Quantity("mean_confidence", "stated confidence"),
         "confidence_bin",
-        note="A model whose confidence can be trusted is as often right as it says.",
+        note="On the dotted line a model is as often right as it says; below it, it is overconfident.",
     ),
     Bars("Calibration error", (ECE, Quantity("ece_adaptive", "in bins of equal mass", higher_is_better=False))),
     HeatMap("Targets found by type", TARGETS, "vulnerability_type"),
     HeatMap("Targets found by difficulty", TARGETS, "difficulty_tier"),
     HeatMap("Targets found by prompt", TARGETS, "prompt_type"),
-    HeatMap(
+    AgreementMatrix(
         "Agreement of judges on targets found (Cohen's kappa)",
         Quantity("cohen_kappa", "kappa", Unit.SCORE),
         "judge_pair",
     ),
-    Bars(
+    ByJudge(
         "Hallucinated findings by judge",
-        (HALLUCINATED,),
+        HALLUCINATED,
         note="The same audits, each judge's word: where the bars of one model differ, the judge is the property.",
     ),
     Scatter("Cost against score", COST, SUI, pareto=True),

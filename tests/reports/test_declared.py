@@ -3,7 +3,7 @@
 import pytest
 
 from reports.kinds import KINDS
-from suites.figures import Bars, Figure, HeatMap, Quantity, Ranking, Scatter
+from suites.figures import AgreementMatrix, Bars, ByJudge, Figure, HeatMap, Quantity, Ranking, Reliability, Scatter
 from suites.registry import suite, suite_names
 
 
@@ -16,7 +16,11 @@ def needed(figure: Figure) -> list[tuple[Quantity, str]]:
             return [(figure.x, "all"), (figure.y, "all")]
         case Bars():
             return [(quantity, "all") for quantity in figure.quantities]
-        case HeatMap():
+        case Reliability():
+            return [(figure.accuracy, figure.slice), (figure.confidence, figure.slice)]
+        case ByJudge():
+            return [(figure.quantity, "all")]
+        case HeatMap() | AgreementMatrix():
             return [(figure.quantity, figure.slice)]
 
 

@@ -1,0 +1,101 @@
+"""Figures about confidence and judges: lines, matrices and groups show what was measured, and say what is missing."""
+
+from typing import Any
+
+import pytest
+
+from reports.judge_plots import MOST_LINES, draw_agreement, draw_by_judge, draw_reliability
+from reports.tables import agreement_table, by_judge_table, reliability_table
+from suites.figures import AgreementMatrix, Bars, ByJudge, Quantity, Ranking, Reliability, Unit
+from tests.reports.samples import SCORE, metric, report
+
+ACCURACY, CONFIDENCE = Quantity("accuracy", "accuracy"), Quantity("mean_confidence", "confidence")
+KAPPA, WRONG = Quantity("cohen_kappa", "kappa", Unit.SCORE), Quantity("wrong", "wrong", higher_is_better=False)
+RELIABILITY = Reliability("Reliability", ACCURACY, CONFIDENCE, "bin")
+AGREEMENT, BY_JUDGE = AgreementMatrix("Agreement", KAPPA, "pair"), ByJudge("Wrong", WRONG)
+
+
+def by(judge: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"judge": judge} for row in rows]
+
+
+def tenth(model: str, name: str, confidence: float, accuracy: float, n: int = 40) -> list[dict[str, Any]]:
+    return [
+        metric(model, of, value, n) | {"slice": "bin", "slice_value": name}
+        for of, value in (("mean_confidence", confidence), ("accuracy", accuracy))
+    ]
+
+
+def test_a_reliable_model_lies_on_the_diagonal_and_few_samples_are_hollow() -> None:
+    rows = [metric("a", "score", 0.9), *tenth("a", "0.8 to 0.9", 0.85, 0.85), *tenth("a", "0.9 to 1.0", 0.95, 0.5, n=3)]
+    plot = draw_reliability(report(rows), RELIABILITY).figure
+    assert plot is not None
+    diagonal, line = plot.data
+    assert (list(diagonal.x), list(diagonal.y)) == ([0, 1], [0, 1])
+    assert (list(line.x), list(line.y)) == ([0.85, 0.95], [0.85, 0.5])
+    assert list(line.marker.symbol) == ["circle", "circle-open"]
+    assert [cell.text for cell in reliability_table(report(rows), RELIABILITY).rows[0]] == ["a", "85.0%", "50.0%"]
+
+
+def test_of_many_models_the_best_have_lines_and_the_rest_are_counted() -> None:
+    rows = []
+    for k in range(MOST_LINES + 2):
+        rows += [metric(f"m{k}", "score", 1 - k / 10), *tenth(f"m{k}", "all", 0.5, 0.5)]
+    drawing = draw_reliability(report(rows), RELIABILITY)
+    assert drawing.figure is not None
+    assert [line.name for line in drawing.figure.data[1:]] == [f"m{k}" for k in range(MOST_LINES)]
+    assert drawing.notes == (f"Drawn: the best {MOST_LINES} of {MOST_LINES + 2} models.",)
+
+
+def test_models_that_state_no_confidence_are_named() -> None:
+    drawing = draw_reliability(report([metric("a", "score", 0.9)]), RELIABILITY)
+    assert drawing.figure is None
+    assert drawing.notes == ("Left out, as confidence is unknown: a.",)
+
+
+def test_a_matrix_of_judges_is_symmetric_and_empty_on_its_diagonal() -> None:
+    pairs = {"x~y": 0.5, "x~z": None, "y~z": -0.2}
+    rows = [metric("a", "score", 0.9)]
+    rows += [
+        metric("a", "cohen_kappa", value) | {"slice": "pair", "slice_value": pair} for pair, value in pairs.items()
+    ]
+    built = report(by("panel:x+y+z", rows))
+    drawing = draw_agreement(built, AGREEMENT)
+    assert drawing.figure is not None
+    (matrix,) = drawing.figure.data
+    assert [list(row) for row in matrix.z] == [[None, 0.5, None], [0.5, None, -0.2], [None, -0.2, None]]
+    assert matrix.text[0][2] == "no variation"
+    assert drawing.notes == ("Judges: 1 x, 2 y, 3 z.",)
+    cells = [[cell.text for cell in row] for row in agreement_table(built, AGREEMENT).rows]
+    assert cells[0] == ["a", "x", "y", "0.500"]
+
+
+def test_without_pairs_there_is_nothing_to_compare() -> None:
+    drawing = draw_agreement(report([metric("a", "score", 0.9)]), AGREEMENT)
+    assert drawing.figure is None
+    assert "no pair of judges" in drawing.notes[0]
+
+
+def test_each_judge_has_a_bar_for_each_model_and_panels_without_a_word_have_none() -> None:
+    rows = [row for model in ("a", "b") for row in by("x", [metric(model, "score", 0.9), metric(model, "wrong", 0.1)])]
+    rows += by("y", [metric("a", "score", 0.9), metric("a", "wrong", 0.3)])
+    rows += by("panel:x+y", [metric("a", "score", 0.9)])
+    built = report(rows, figures=(Ranking("", SCORE),))
+    plot = draw_by_judge(built, BY_JUDGE).figure
+    assert plot is not None
+    bars = [trace for trace in plot.data if trace.type == "bar"]
+    assert [(bar.name, list(bar.x)) for bar in bars] == [("x", [0.1, 0.1]), ("y", [0.3, None])]
+    table = by_judge_table(built, BY_JUDGE)
+    assert table.headings == ("model", "x", "y")
+    assert [[cell.text for cell in row] for row in table.rows] == [["a", "10.0%", "30.0%"], ["b", "10.0%", "–"]]
+
+
+@pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "vendor/judge"])
+def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
+    from reports.plots import draw_bars
+
+    rows = by(judge, [metric("somebody/a-model-of-some-length", "score", 0.9)])
+    plot = draw_bars(report(rows), Bars("", (SCORE,))).figure
+    assert plot is not None
+    kind = "panel of 2" if judge.startswith("panel") else "judge"
+    assert plot.layout.yaxis.ticktext == (f"a-model-of-some-length · {kind}",)
