@@ -94,8 +94,8 @@ def test_each_judge_has_a_bar_for_each_model_and_panels_without_a_word_have_none
 def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
     from reports.plots import draw_bars
 
-    rows = by(judge, [metric("somebody/a-model-of-some-length", "score", 0.9)])
+    rows = by(judge, [metric("somebody/a-model-of-length", "score", 0.9)])
     plot = draw_bars(report(rows), Bars("", (SCORE,))).figure
     assert plot is not None
     kind = "panel of 2" if judge.startswith("panel") else "judge"
-    assert plot.layout.yaxis.ticktext == (f"a-model-of-some-length · {kind}",)
+    assert plot.layout.yaxis.ticktext == (f"a-model-of-length · {kind}",)
