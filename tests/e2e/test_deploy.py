@@ -36,6 +36,8 @@ SCHEDULES = {
     "evaluate/session-review-hourly": ("15 * * * *", "UTC", "hourly"),
     "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
     "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
+    "canary/judge-canary-daily": ("0 2 * * *", "UTC", "daily"),
+    "review/review-on-demand": None,
     "rescore/rescore-on-demand": None,
     "score-session/on-demand": None,
 }
@@ -45,11 +47,17 @@ TAGS = {
     "evaluate/session-review-hourly": "session_review",
     "snapshot/metric-snapshot-daily": "snapshot",
     "maintain/maintenance-daily": "maintenance",
+    "canary/judge-canary-daily": "canary",
+    "review/review-on-demand": "review",
     "rescore/rescore-on-demand": "rescore",
     "score-session/on-demand": "session_review",
 }
 AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
-REQUIRED = {"rescore/rescore-on-demand": ["run_id"], "score-session/on-demand": ["score_id"]}
+REQUIRED = {
+    "review/review-on-demand": ["run_id"],
+    "rescore/rescore-on-demand": ["run_id"],
+    "score-session/on-demand": ["score_id"],
+}
 DEPLOY = ROOT / "deploy"
 IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
 
@@ -70,6 +78,7 @@ class Deployed:
         self.first = self._deploy()
         self.second = self._deploy()
         self.pools = self.post("/work_pools/filter", {})
+        self.automations = self.post("/automations/filter", {})
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST to a path of the server's API."""
@@ -139,6 +148,17 @@ def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
         for part in ("parameters", "tags", "job_variables", "parameter_openapi_schema", "pull_steps"):
             assert after[part] == before[part]
         assert [_schedule(each) for each in after["schedules"]] == [_schedule(each) for each in before["schedules"]]
+
+
+def test_the_example_of_an_automation_is_there_once(deployed: Deployed) -> None:
+    (automation,) = deployed.automations
+    assert automation["enabled"]
+    assert automation["trigger"]["expect"] == ["evalake.judge-epoch.began"]
+    (action,) = automation["actions"]
+    assert (action["type"], action["deployment_id"]) == (
+        "run-deployment",
+        deployed.second["snapshot/metric-snapshot-daily"]["id"],
+    )
 
 
 def test_a_wrong_password_is_said_in_one_line(deployed: Deployed) -> None:
