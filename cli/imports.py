@@ -25,6 +25,7 @@ def import_(
 ) -> None:
     """Import recorded results: scored, audited and measured like a run, without any call."""
     from cli.results import find_run, finish_import
+    from contracts.configuration import read_configuration
     from storage.lake import Lake
     from suites.registry import suite as find_suite
     from tasks.import_samples import import_samples
@@ -35,7 +36,7 @@ def import_(
     if found.read_recorded is None:
         run_id = import_samples(where, found, files)
     else:
-        run_id = import_recorded(where, found, [Path(file) for file in files])
+        run_id = import_recorded(where, found, [Path(file) for file in files], read_configuration())
     run = find_run(where, run_id)
     assert run is not None
     finish_import(run, lake, out, as_json=json)

@@ -37,18 +37,19 @@ class _Read:
     refused: list[Refused] = field(default_factory=list)
 
 
-def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path]) -> str:
+def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configuration: Configuration | None = None) -> str:
     """Import files of recorded results as one run, named by their content; returns its id.
 
-    Importing them again changes nothing. Bad lines go to quarantine with file and line number, the rest goes on.
-    Raises SourceError where a file cannot be read, or holds not one good line.
+    Importing them again changes nothing but the metrics, where the suite's options are others. Bad lines go to
+    quarantine with file and line number, the rest goes on. Raises SourceError where a file cannot be read, or holds not
+    one good line.
     """
     started = datetime.now(UTC)
     read = _read(suite, files)
     datasets = _datasets(read.recorded)
     content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]
     run_id = f"import-{content_hash([suite.name, *content])[:12]}"
-    context = RunContext(run_id, suite.name, lake, Configuration())
+    context = RunContext(run_id, suite.name, lake, configuration or Configuration())
     run = Run(
         run_id=run_id,
         suite=suite.name,

@@ -127,6 +127,17 @@ def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: st
     assert named in done.stderr
 
 
+def test_imported_results_are_measured_with_the_options_of_the_configuration(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "audits.jsonl").write_text((folder / "audits.jsonl").read_text())
+    weights = {"f2": 1, "target_detection_rate": 0, "finding_precision": 0, "avg_reasoning": 0, "calibration": 0}
+    lines = [f"{name} = {weight}" for name, weight in weights.items()]
+    (tmp_path / "evalake.toml").write_text("\n".join(["[suites.solidity_audit.sui_weights]", *lines]))
+    done = json.loads(evalake("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=tmp_path).stdout)
+    shown = evalake("metrics", "--run", done["run_id"], "--format", "json", folder=tmp_path).stdout
+    values = {(row["metric"], row["model"]): row["value"] for row in json.loads(shown) if row["slice"] == "all"}
+    assert [values["sui", model] for model in MODELS] == [values["f2", model] for model in MODELS]
+
+
 def test_suites_without_sheets_say_so(folder: Path) -> None:
     (folder / "empty.csv").write_text("a,b\n")
     done = evalake("label", "import", "empty.csv", "--suite", "command_guard", folder=folder)
