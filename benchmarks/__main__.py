@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from benchmarks.measure import Measure, say
 
 # Each is a module of this package that prints its measures; add one here, and it is run.
-BENCHMARKS = ("planning", "landing", "rerun", "throughput", "workers", "memory", "kills")
+BENCHMARKS = ("planning", "landing", "rerun", "throughput", "workers", "memory", "kills", "judged")
 
 WIDTHS = (46, 12, 12, 6)
 

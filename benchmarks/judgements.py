@@ -1,14 +1,15 @@
 """Judged audits in any number, made up: what a snapshot of solidity_audit is computed from."""
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from suites.solidity_audit.contract import SolidityAuditResult
+from metrics.calibration import equal_width_bin
 from suites.solidity_audit.labels import BINS
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, DIFFICULTY_TIERS, SEVERITIES, VALID, count_column
-from suites.solidity_audit.truth import SUITE
 
 MODELS = 5
 JUDGES = 2
@@ -38,7 +39,7 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
     findings = rng.poisson(1.5, n)
     classified = rng.multinomial(findings, _OFTEN)
     counts = dict(zip(CLASSIFICATIONS, classified.T, strict=True))
-    valid = sum(counts[name] for name in VALID)
+    valid = np.sum([counts[name] for name in VALID], axis=0)
     confidence = np.round(rng.beta(5, 2, n), 2)
     of_pair = np.random.default_rng(seed + 1)
     names = np.array([hashlib.sha256(f"{number}".encode()).hexdigest() for number in range(pairs)])
@@ -46,10 +47,11 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
     severities = of_pair.choice(SEVERITIES, pairs)
     tiers = of_pair.choice(DIFFICULTY_TIERS, pairs)
 
-    def known(values: object, where: np.ndarray = answered) -> pl.Expr:
+    def known(values: NDArray[Any], where: NDArray[np.bool_] = answered) -> pl.Expr:
         return pl.when(pl.lit(pl.Series(where))).then(pl.lit(pl.Series(values)))
 
-    frame = pl.select(
+    shares = {name: known(np.round(rng.beta(4, 2, n), 2), answered & found) for name in ("rcir", "ava", "fsv")}
+    columns: dict[str, pl.Expr] = dict(
         model=pl.lit(pl.Series(np.array([f"vendor/model-{i}" for i in range(MODELS)])[model])),
         judge=pl.lit(pl.Series(np.array([f"vendor/judge-{i}" for i in range(JUDGES)])[judge])),
         sample_hash=pl.lit(pl.Series(names[pair])) + pl.lit(pl.Series(twin)).cast(pl.String),
@@ -68,7 +70,7 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         target_found=known(found, answered & vulnerable),
         lucky_guess=known(vulnerable & correct & ~found),
         type_match=known(rng.choice(["exact", "semantic", "partial"], n), answered & found),
-        **{name: known(np.round(rng.beta(4, 2, n), 2), answered & found) for name in ("rcir", "ava", "fsv")},
+        **shares,
         total_findings=known(findings),
         valid_findings=known(valid),
         invalid_findings=known(findings - valid),
@@ -87,7 +89,6 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         human_valid_findings=pl.lit(None, pl.Int64),
         human_probability=pl.lit(None, pl.Float64),
     )
-    from metrics.calibration import equal_width_bin
-
+    frame = pl.DataFrame().select(**columns)
     tenth = equal_width_bin(pl.col("confidence")).replace_strict(BINS, default=None, return_dtype=pl.String)
     return frame.with_columns(confidence_bin=tenth)

@@ -28,17 +28,17 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """The known values of a column, and the rows they are of; None for all of them."""
+    """A column's values and the rows they are of: of all rows, 0 for null, or the known ones in ascending order."""
 
     values: Array
     rows: Integers | None
 
     @classmethod
     def of(cls, series: pl.Series, ascending: bool) -> "_Column":
+        if not ascending:
+            return cls(series.cast(pl.Float64).fill_null(0.0).to_numpy(), None)
         known = series.is_not_null().arg_true().to_numpy() if series.null_count() else None
         values = series.drop_nulls().cast(pl.Float64).to_numpy()
-        if not ascending:
-            return cls(values, known)
         order = np.argsort(values, kind="stable")
         return cls(values[order], order if known is None else known[order])
 

@@ -1,4 +1,11 @@
-"""The suite's section of the configuration: the weights of SUI, and the weight sets among which its ranking is held."""
+"""The suite's section of the configuration: the weights of SUI, and the weight sets among which its ranking is held.
+
+`sui_calibration_unstated` settles a case that can be read in two ways. Where no confidence was stated, calibration is
+undefined. To share out its weight among the other components ("left_out") treats it as any undefined component, and
+makes silence worth as much as the rest of the index: a model that does well elsewhere gains by stating nothing. The
+default, 0.5, is what an uninformed guess would get, and what the recorded results hold that SUI is tested against. A
+snapshot of a model that stated no confidence warns of it. Like the weights, it is part of the metric definition.
+"""
 
 from collections.abc import Mapping
 from typing import Any

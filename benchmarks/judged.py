@@ -1,0 +1,83 @@
+"""Judged: samples a second of a snapshot of a million judged audits, over a plain Python loop; and its peak memory."""
+
+import math
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+
+import polars as pl
+
+from benchmarks import plain_judged
+from benchmarks.judgements import judged_audits
+from benchmarks.measure import Measure, report, say
+
+ROWS = 1_000_000
+LOOP_ROWS = 600  # the loop draws 2,000 times for every slice of every model and judge: about half a minute
+VALUE_ROWS = 60_000
+DRAWS = 2000
+SEED = 1
+DRAWN = frozenset(plain_judged.composites(defaultdict(float), {}))
+
+Looped = Mapping[plain_judged.Group, Mapping[str, plain_judged.Estimate]]
+
+
+def main() -> None:
+    """Measure a million rows by the engine; fewer by the loop, with draws and without, whose values must agree."""
+    from metrics import measure
+    from suites.solidity_audit.options import DEFAULTS
+    from suites.solidity_audit.suite import SUITE
+
+    declared = SUITE.metrics(DEFAULTS)
+    few, some = judged_audits(LOOP_ROWS), judged_audits(VALUE_ROWS)
+    loop_seconds, looped = _loop(few, DRAWS)
+    say(f"plain loop with draws: {few.height:,} rows in {loop_seconds:.1f} s")
+    same = _compare(measure(few, declared, seed=SEED, cluster=SUITE.cluster), looped)
+    say(f"{same:,} of its numbers are those of the engine")
+    value_seconds, _ = _loop(some, 0)
+    say(f"plain loop without draws: {some.height:,} rows in {value_seconds:.1f} s")
+    many = judged_audits(ROWS)
+    say(f"made {many.height:,} rows, {many.estimated_size() / 2**20:.0f} MiB")
+    started = time.perf_counter()
+    assert SUITE.further_metrics is not None
+    rows = measure(many, declared, seed=SEED, cluster=SUITE.cluster, draws=DRAWS).height
+    rows += SUITE.further_metrics(many, DEFAULTS, SEED).height
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    rate, loop_rate, value_rate = many.height / seconds, few.height / loop_seconds, some.height / value_seconds
+    behind = f"{rate:,.0f} rows/s ({rows:,} values in {seconds:.1f} s), the loop {loop_rate:,.0f} rows/s"
+    without = f"the loop's values and formula intervals alone: {value_rate:,.0f} rows/s"
+    report(
+        [
+            Measure("snapshot of a million judged samples", rate / loop_rate, 30, True, "x", behind),
+            Measure("... over a loop that draws nothing", rate / value_rate, 1, True, "x", without),
+            Measure("peak memory of that process", peak, 4, False, "GiB", f"{many.height:,} rows"),
+        ]
+    )
+
+
+def _loop(frame: pl.DataFrame, draws: int) -> tuple[float, Looped]:
+    rows = frame.to_dicts()
+    started = time.perf_counter()
+    found = plain_judged.measure(rows, draws, SEED)
+    return time.perf_counter() - started, found
+
+
+def _compare(measured: pl.DataFrame, looped: Looped) -> int:
+    """How many values and formula intervals are the same in both; raises where one is not."""
+    same = 0
+    for row in measured.iter_rows(named=True):
+        found = looped.get((row["model"], row["judge"], row["slice"], row["slice_value"]), {}).get(row["metric"])
+        if found is None:
+            continue  # shares of classifications, tokens, costs: the loop leaves them out
+        drawn = row["metric"] in DRAWN
+        ours = [row["value"], *([] if drawn else [row["se"], row["ci_low"], row["ci_high"]])]
+        for mine, its in zip(ours, found, strict=False):
+            if mine != its and (mine is None or its is None or not math.isclose(mine, its, abs_tol=1e-7)):
+                raise AssertionError(f"{row} is {found} in the loop")
+            same += 1
+    return same
+
+
+if __name__ == "__main__":
+    main()
