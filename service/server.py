@@ -16,6 +16,7 @@ from service.beside import Beside, free_port
 from service.desk import Desk
 from service.security import SecurityHeaders
 from service.settings import TOKEN_VARIABLE, Settings
+from tasks.logs import as_json, redact_logs
 from tasks.scoring import ACTIVE
 
 START_SECONDS = 120.0
@@ -32,6 +33,7 @@ def serve(settings: Settings, host: str, port: int, announce: Callable[[str], No
     """
     require_reachable_by_whom(settings, host)
     settings.check()
+    _show_logs()
     with _listening(host, port) as listener, _prefect(), _runner(settings) as runs_here:
         from service.app import create_app
 
@@ -58,6 +60,16 @@ def require_reachable_by_whom(settings: Settings, host: str) -> None:
         raise UsageError(
             f"--host {host} is reachable by others: set {TOKEN_VARIABLE}, or [service] trusted_proxies in evalake.toml"
         )
+
+
+def _show_logs() -> None:
+    """What the service itself logs is for the terminal, too, where Prefect's logs are not."""
+    redact_logs()
+    if not as_json() and not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False
 
 
 class _Server(uvicorn.Server):
