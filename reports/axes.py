@@ -81,7 +81,10 @@ def reach_of(
     low, high = min(ends), max(ends)
     share = quantity.unit is Unit.SHARE
     room = max(0.12 * (high - low), 0.05 if share or logarithmic else 0.12 * abs(high) or 1.0)
-    return (max(low - room, -0.05), min(high + room, 1.05)) if share else (low - room, high + room)
+    if share:
+        return max(low - room, -0.05), min(high + room, 1.05)
+    least = -0.08 * (high + room) if low >= 0 and not logarithmic else -math.inf  # money and time are never below 0
+    return max(low - room, least), high + room
 
 
 def positions(values: Sequence[float], reach: Sequence[float], *, logarithmic: bool = False) -> list[float]:
