@@ -2,7 +2,8 @@
 
 A suite declares `Metric`s (`definition.py`) whose estimators say what is counted (`estimators.py`, `composite.py`,
 `calibration.py`); `compute.measure` evaluates them for every (model, judge) and slice, with intervals (`intervals.py`,
-`bootstrap.py`). `agreement.py` holds the statistics of several raters. Nothing here does I/O.
+`bootstrap.py` over rows, `clusters.py` over clusters). `agreement.py` holds the statistics of several raters. Nothing
+here does I/O.
 """
 
 from metrics.composite import Composite, Sums, macro_average, mean_defined, population_std, ratio
