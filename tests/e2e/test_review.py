@@ -1,0 +1,125 @@
+"""A review by a person, with a real server and worker: the run ends while it waits, and lands each answer once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from contracts.human_labels import HUMAN_LABELS
+from storage.lake import Lake
+from suites.registry import suite
+from tasks.recorded import import_recorded
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.suites.solidity_audit.support import finding, judgement, line, target
+
+pytestmark = pytest.mark.e2e
+
+
+class Review:
+    """A review of a run with four audits, of a finding each."""
+
+    def __init__(self, stack: PrefectStack, folder: Path, **parameters: Any) -> None:
+        self._stack = stack
+        self.lake = Lake(str(folder / "lake"))
+        file = folder / "audits.jsonl"
+        audits = [line(n, judged=judgement([finding()], target(share=0.8)), judge="alice") for n in range(4)]
+        file.write_text("".join(json.dumps(audit) + "\n" for audit in audits))
+        run = import_recorded(self.lake, suite("solidity_audit"), [file])
+        self.flow_run = stack.run(
+            "review/review-on-demand", {"run_id": run, "size": 2, "lake": self.lake.uri, **parameters}
+        )
+
+    def state(self, *names: str) -> str:
+        """Wait for one of these states."""
+        return self._stack.wait_for(self.flow_run, *names, "Failed", "Crashed", "Completed")
+
+    def form(self, number: int) -> dict[str, Any]:
+        """The schema of a form, as the UI reads it; waits until it is there."""
+        wait_until(lambda: f"suspended-review-{number}-schema" in self.inputs(), f"form {number}")
+        schema: dict[str, Any] = json.loads(self.inputs()[f"suspended-review-{number}-schema"])
+        return schema
+
+    def inputs(self) -> dict[str, str]:
+        """All that is kept with the flow run, by key."""
+        body = {"prefix": "", "limit": 200}
+        found = self._stack.post(f"/flow_runs/{self.flow_run}/input/filter", body)
+        return {each["key"]: each["value"] for each in found}
+
+    def resume(self, **answers: Any) -> dict[str, Any]:
+        """Resume as the UI does; returns what the server says to it."""
+        said: dict[str, Any] = self._stack.post(f"/flow_runs/{self.flow_run}/resume", {"run_input": answers})
+        return said
+
+    def retry(self) -> None:
+        """Retry as the UI does."""
+        self._stack.set_state(self.flow_run, "SCHEDULED", "AwaitingRetry")
+
+    def attempts(self) -> int:
+        """How often the flow run was begun, but for resumptions, which Prefect does not count."""
+        return int(self._stack.get(f"/flow_runs/{self.flow_run}")["run_count"])
+
+    def process(self) -> int:
+        """The process that the worker started for the flow run's last attempt."""
+        return int(self._stack.get(f"/flow_runs/{self.flow_run}")["infrastructure_pid"].rpartition(":")[2])
+
+    def labels(self) -> list[dict[str, Any]]:
+        return self.lake.frame(HUMAN_LABELS).collect().sort("finding_id", nulls_last=False).to_dicts()
+
+
+def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectStack, tmp_path: Path) -> None:
+    review = Review(stack, tmp_path)
+    assert review.state("Suspended") == "Suspended"
+    form = review.form(1)
+    assert list(form["properties"]) == ["labeller", "line_1", "line_2", "line_3", "line_4"]  # two audits, two findings
+    assert form["required"] == ["labeller"]
+    wait_until(lambda: not psutil.pid_exists(review.process()), "the end of the process that showed the form")
+
+    # What the form does not allow is refused with the reason, and the form stays.
+    refused = review.resume(labeller="ann", line_1={"verdict": "perhaps"})
+    assert refused["status"] == "REJECT"
+    assert "line_1" in refused["details"]["reason"]
+    assert review.resume(labeller=" ")["status"] == "REJECT"
+    assert review.state("Suspended") == "Suspended"
+    assert review.labels() == []
+
+    # What the form allows and the sheet does not is said in the next form, beside what was answered.
+    assert review.resume(labeller="ann", line_1={"note": "x"})["status"] == "ACCEPT"
+    again = review.form(2)
+    assert again["properties"]["labeller"]["default"] == "ann"
+    assert again["properties"]["line_1"]["default"] == {"note": "x"}
+    assert "nothing was filled in" in review.inputs()["suspended-review-2-description"]
+    assert review.state("Suspended") == "Suspended"
+    assert review.labels() == []
+
+    finding_line = {"classification": "BONUS_VALID", "note": "real, but another flaw"}
+    audit_line = {"verdict": "vulnerable", "target_found": "no", "rcir": 0.25}
+    assert review.resume(labeller="ann", line_1=audit_line, line_2=finding_line)["status"] == "ACCEPT"
+    assert review.state() == "Completed"
+    audit, found = review.labels()
+    assert (audit["labeller"], audit["verdict"], audit["target_found"], audit["root_cause_score"]) == (
+        *("ann", "vulnerable", False, 0.25),
+    )
+    assert (found["finding_id"], found["classification"], found["note"]) == (1, *finding_line.values())
+    assert 0 < audit["inclusion_probability"] <= 1
+
+    before, attempts = review.labels(), review.attempts()
+    review.retry()
+    wait_until(lambda: review.attempts() > attempts, "the retry")
+    assert review.state() == "Completed"
+    assert review.labels() == before
+
+
+def test_a_review_that_nobody_answers_fails_and_its_retry_asks_again(stack: PrefectStack, tmp_path: Path) -> None:
+    review = Review(stack, tmp_path, patience_hours=1 / 3600)
+    drawn = wait_until(lambda: review.inputs().get("review-batch"), "the drawing of the batch")
+    assert review.state() == "Failed"
+    assert "never resumed" in stack.get(f"/flow_runs/{review.flow_run}")["state"]["message"]
+    late = review.resume(labeller="ann", line_1={"verdict": "safe"})
+    assert late["status"] == "ABORT"
+    assert review.labels() == []
+    review.retry()
+    review.form(2)
+    assert review.inputs()["review-batch"] == drawn
+    assert review.state() == "Failed"
