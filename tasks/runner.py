@@ -1,8 +1,8 @@
 """Where batches are called: on threads of the run's own process, or by the workers of a Dask cluster."""
 
 import os
-import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
 
 from prefect.context import FlowRunContext
@@ -17,7 +17,6 @@ SCHEDULER = "EVALAKE_DASK_SCHEDULER"
 THREADS, DASK = "threads", "dask"
 THREADS_OF_A_RUN = 64
 CONNECT_SECONDS = 10.0
-LOADED_BY_PREFECT = "__prefect_loader_"
 
 Runner = TaskRunner[PrefectFuture[Any]]
 
@@ -72,17 +71,15 @@ def _require_cluster(address: str | None) -> None:
         raise ConfigurationError(
             f"no Dask scheduler answers at {address}: start one (`dask scheduler`), or correct {SCHEDULER}"
         ) from error
-    _send_flow_whole()
+    _require_importable_flow()
 
 
-def _send_flow_whole() -> None:
-    """Have the flow around sent to Dask workers as code where they cannot import it.
-
-    Prefect loads the flow of a deployment as a module under a name that no other process knows.
-    """
-    import cloudpickle  # type: ignore[import-untyped]
-
+def _require_importable_flow() -> None:
+    """A flow that Prefect has loaded from a file is a module of a bare name, which no Dask worker knows."""
     context = FlowRunContext.get()
-    module = sys.modules.get(context.flow.fn.__module__) if context and context.flow else None
-    if module is not None and module.__name__.startswith(LOADED_BY_PREFECT):
-        cloudpickle.register_pickle_by_value(module)
+    if context and context.flow and "." not in context.flow.fn.__module__:
+        code = context.flow.fn.__code__
+        raise ConfigurationError(
+            f"Dask workers cannot import a flow that was deployed by its file: deploy it with the entrypoint "
+            f"flows.{Path(code.co_filename).stem}.{code.co_name}"
+        )

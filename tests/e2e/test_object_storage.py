@@ -21,6 +21,8 @@ from storage.upkeep import maintain
 from suites.command_guard.contract import RESULTS
 from tests.cli.command import evalake, recorded
 from tests.e2e.buckets import SECRET, Bucket, bucket_of
+from tests.e2e.processes import PrefectStack
+from tests.flows.workplace import MODEL, Workplace
 from tests.storage.rows import TOYS, call, key_of, toy
 
 pytestmark = pytest.mark.e2e
@@ -135,3 +137,31 @@ def test_the_commands_work_on_a_bucket_and_leave_no_key_behind(bucket: Bucket, t
     assert objects
     stored = [bucket.client().get_object(Bucket="lake", Key=key)["Body"].read() for key in objects]
     assert not any(SECRET.encode() in content for content in (*stored, *(text.encode() for text in said)))
+
+
+def test_a_run_in_a_bucket_and_everything_after_it(
+    bucket: Bucket, stack: PrefectStack, work: Workplace, tmp_path: Path
+) -> None:
+    lake = "s3://lake/runs/deep"
+    environment = {**stack.environment, **bucket.options}
+
+    def run(*arguments: str) -> str:
+        done = evalake(*arguments, "--lake", lake, folder=tmp_path, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(40), "--json")
+    order += ("--config", str(work.configuration))
+    first, second = json.loads(run(*order)), json.loads(run(*order))
+    assert (first["state"], first["calls"]) == ("completed", {"made": 40, "from_ledger": 0, "failed": 0})
+    assert (second["state"], second["calls"]) == ("completed", {"made": 0, "from_ledger": 40, "failed": 0})
+    assert second["rows"] == {"landed": 0, "already_present": 40, "quarantined": 0}
+    assert work.asked() == 40
+    counted = run("sql", f"select verdict, count(*) as n from {RESULTS.table} group by verdict", "--format", "json")
+    assert json.loads(counted) == [{"verdict": "BLOCK", "n": 40}]
+    snapshots = {row["snapshot_id"] for row in json.loads(run("snapshots", "--format", "json"))}
+    assert snapshots == {first["snapshot_id"], second["snapshot_id"]}
+    assert CALLS.table in run("maintain")
+    assert json.loads(run("check", "--json"))["healthy"] is True
+    assert json.loads(run("sql", "select count(*) as n from calls", "--format", "json")) == [{"n": 40}]
+    assert {path.name for path in tmp_path.iterdir()} == {"commands.jsonl", "evalake.toml"}  # no lake beside them
