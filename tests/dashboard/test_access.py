@@ -43,7 +43,7 @@ def test_every_page_fits_and_is_accessible(visit: Open, width: int, scheme: Any)
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
 
 
-@pytest.mark.parametrize("width", [360])
+@pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("path", ["/runs", session_path("scored-100", "?view=technical"), session_path(HOSTILE_ID)])
 def test_nothing_but_tables_of_figures_is_read_by_scrolling_sideways(visit: Open, path: str, width: int) -> None:
     page = visit(path, width=width).page
