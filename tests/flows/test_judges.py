@@ -1,0 +1,128 @@
+"""Judges and panels over real HTTP: what a panel adds, what a later judge costs, what rescoring and replicates give."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from contracts.configuration import read_configuration
+from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from flows.evaluate import evaluate, run_id_of
+from storage.lake import Lake
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from tasks.rescore import rescore
+from tests.flows.judges import doubting, strict
+from tests.servers.model_server import ModelServer
+
+STRICT, DOUBTING, LATE = "hosted_vllm/strict", "hosted_vllm/doubting", "hosted_vllm/late"
+SUBJECT = "hosted_vllm/subject"
+PANEL = f"panel:{DOUBTING}+{STRICT}"
+AUDITS = 8
+
+
+class Bench:
+    """A lake, and a server at which the judges sit; the subject is embedded unless it is asked for there."""
+
+    def __init__(self, folder: Path, server: ModelServer) -> None:
+        self.server, self.lake = server, Lake(str(folder / "lake"))
+        self.configuration = folder / "evalake.toml"
+        names = (STRICT, DOUBTING, LATE, SUBJECT)
+        places = [f'[models."{name}"]\napi_base = "{server.api_base}"\n' for name in names]
+        self.configuration.write_text("".join(places))
+
+    def run(self, *judges: str, models: Sequence[str] = (), **more: Any) -> str:
+        """Run the first audits of the starter data to the end; returns the run's id."""
+        state = evaluate(
+            suite="solidity_audit",
+            models=list(models) or None,
+            judges=list(judges),
+            limit=AUDITS,
+            lake=self.lake.uri,
+            configuration_file=str(self.configuration),
+            return_state=True,
+            **more,
+        )
+        state.result()
+        return run_id_of(str(state.state_details.flow_run_id))
+
+    def metrics(self, run_id: str) -> pl.DataFrame:
+        """The metrics of the run's last snapshot."""
+        snapshot = self.lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()["snapshot_id"][0]
+        return self.lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot).collect()
+
+    def warnings(self, run_id: str) -> str:
+        """What its snapshots warn of."""
+        rows = self.lake.frame(SNAPSHOTS).filter(pl.col("run_id") == run_id).collect()
+        return " ".join(said for warned in rows["warnings"].to_list() for said in warned)
+
+    def asked(self, model: str) -> int:
+        """How many requests the server has had for a model."""
+        return len(self.server.requests(model=model.partition("/")[2]))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, model_server: ModelServer) -> Bench:
+    model_server.rule(model="strict", reply=strict)
+    model_server.rule(model="doubting", reply=doubting)
+    model_server.rule(model="late", reply=strict)
+    model_server.rule(model="subject", reply=json.dumps({"verdict": "safe", "confidence": 0.9, "findings": []}))
+    return Bench(tmp_path, model_server)
+
+
+def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_only(bench: Bench) -> None:
+    first = bench.run(STRICT, DOUBTING)
+    assert (bench.asked(STRICT), bench.asked(DOUBTING)) == (AUDITS, AUDITS)
+    results = bench.lake.frame(RESULTS).collect()
+    assert dict(results.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
+    panel = results.filter(judge=PANEL)
+    agreed = results.filter(pl.col("judge") != PANEL).group_by("sample_id").agg(pl.col("target_found").n_unique() == 1)
+    undecided = dict(panel.select("sample_id", "panel_undecided").iter_rows())
+    vulnerable = {*panel.filter("is_vulnerable")["sample_id"]}
+    assert {name: not same for name, same in agreed.iter_rows() if name in vulnerable} == {
+        name: undecided[name] for name in vulnerable
+    }
+    assert any(undecided.values())
+    assert {*bench.lake.frame(FINDINGS).collect()["judge"]} == {STRICT, DOUBTING}
+
+    metrics = bench.metrics(first)
+    pair = metrics.filter(slice="judge_pair", slice_value=f"{DOUBTING}~{STRICT}", metric="percent_agreement")
+    found = results.filter("is_vulnerable").pivot("judge", index="sample_id", values="target_found")
+    assert pair["value"].to_list() == [pytest.approx((found[STRICT] == found[DOUBTING]).mean())]
+    assert {"fleiss_kappa", "krippendorff_alpha", "unanimous_rate"} <= {*metrics.filter(judge=PANEL)["metric"]}
+
+    second = bench.run(STRICT, DOUBTING, LATE)
+    assert [bench.asked(name) for name in (STRICT, DOUBTING, LATE)] == [AUDITS, AUDITS, AUDITS]
+    decided = bench.metrics(second).filter(
+        judge=f"panel:{DOUBTING}+{LATE}+{STRICT}", metric="panel_undecided_rate", slice="all"
+    )
+    assert decided["value"].to_list() == [0.0]  # of three answers, two agree
+
+
+def test_rescoring_derives_rows_and_snapshot_without_a_call(bench: Bench) -> None:
+    run = bench.run(STRICT, DOUBTING)
+    before = bench.lake.frame(RESULTS).collect()
+    asked = len(bench.server.requests())
+    done = rescore(bench.lake, run, read_configuration(bench.configuration))
+    assert len(bench.server.requests()) == asked
+    assert (done.items, done.unanswered) == (2 * AUDITS, 0)
+    landed, findings = done.published.landed, bench.lake.frame(FINDINGS).collect().height
+    assert (landed.inserted, landed.replaced, landed.already_present) == (0, 0, before.height + findings)
+    snapshots = bench.lake.frame(SNAPSHOTS).filter(pl.col("run_id") == run).collect()
+    assert done.snapshot_id in {*snapshots["snapshot_id"]}
+
+
+def test_replicates_tell_how_a_judge_agrees_with_itself(bench: Bench) -> None:
+    run = bench.run(STRICT, replicates=2)
+    assert bench.asked(STRICT) == 2 * AUDITS
+    again = bench.metrics(run).filter(metric="cohen_kappa", slice="replicate_pair")
+    assert again.select("judge", "slice_value", "value").rows() == [(STRICT, "0~1", 1.0)]
+
+
+def test_judging_oneself_and_being_the_only_judge_is_said(bench: Bench) -> None:
+    run = bench.run(SUBJECT, models=[SUBJECT])
+    warned = bench.warnings(run)
+    assert f"self-judging: {SUBJECT}" in warned
+    assert "a panel of one judge" in warned
