@@ -23,6 +23,7 @@ from tasks.context import RunContext
 from tasks.converse import Dialogue, call, settle
 from tasks.logs import redact_logs
 from tasks.resources import RunOverError
+from tasks.runner import spare_profiler
 
 Answers = list[list[dict[str, Any]]]
 
@@ -96,6 +97,7 @@ def _machine_failed(task: Any, run: Any, state: Any) -> bool:
 def call_batch(batch: Batch) -> Answers:
     """Make the calls of a batch, in whichever process. Raises BatchIncompleteError where some were given up on."""
     redact_logs()
+    spare_profiler()
     with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.dialogues[0].item.model):
         return _answer(batch)
 

@@ -1,6 +1,7 @@
 """Where batches are called: on threads of the run's own process, or by the workers of a Dask cluster."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -47,6 +48,24 @@ def processes() -> int:
     context = FlowRunContext.get()
     client = getattr(context.task_runner, "client", None) if context else None
     return 1 if client is None else max(1, len(client.nthreads()))
+
+
+def spare_profiler() -> None:
+    """In a Dask worker, stop its profiler for good; elsewhere, nothing.
+
+    It asks for the frames of all threads a hundred times a second, and where CPython 3.11 begins to collect garbage at
+    that very moment, the whole process stands still for ever.
+    """
+    if "distributed" not in sys.modules:
+        return
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:  # this is no Dask worker
+        return
+    if (profiling := worker.periodic_callbacks.get("profile")) is not None and profiling.is_running():
+        worker.loop.add_callback(profiling.stop)
 
 
 def _require_cluster(address: str | None) -> None:
