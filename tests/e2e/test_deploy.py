@@ -37,6 +37,7 @@ SCHEDULES = {
     "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
     "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
     "canary/judge-canary-daily": ("0 2 * * *", "UTC", "daily"),
+    "evaluate-shard/on-demand": None,
     "review/review-on-demand": None,
     "rescore/rescore-on-demand": None,
     "score-session/on-demand": None,
@@ -48,12 +49,14 @@ TAGS = {
     "snapshot/metric-snapshot-daily": "snapshot",
     "maintain/maintenance-daily": "maintenance",
     "canary/judge-canary-daily": "canary",
+    "evaluate-shard/on-demand": "evaluate",
     "review/review-on-demand": "review",
     "rescore/rescore-on-demand": "rescore",
     "score-session/on-demand": "session_review",
 }
-AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
+AT_ONCE = {"score-session/on-demand": 4, "evaluate-shard/on-demand": 64}  # all others run one at a time
 REQUIRED = {
+    "evaluate-shard/on-demand": ["shard", "run_id", "ledger_id", "order"],
     "review/review-on-demand": ["run_id"],
     "rescore/rescore-on-demand": ["run_id"],
     "score-session/on-demand": ["score_id"],
@@ -102,9 +105,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
     seen = {name: [_schedule(each) for each in one["schedules"]] for name, one in deployed.first.items()}
-    assert {name: seen.get(name) for name in SCHEDULES} == {
-        name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()
-    }
+    assert seen == {name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()}
 
 
 def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Deployed) -> None:
@@ -133,7 +134,7 @@ def test_a_worker_finds_evalake_where_its_own_environment_says(
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> None:
     schema = deployed.first[name]["parameter_openapi_schema"]
-    assert "lake" in schema["properties"]
+    assert {"lake", "order"} & schema["properties"].keys()  # the order of a run names its lake
     for parameter in schema["properties"].values():
         assert len(parameter["description"]) > 10
     assert schema.get("required", []) == REQUIRED.get(name, [])
