@@ -48,7 +48,19 @@ def test_debug_shows_where(tmp_path: Path) -> None:
     assert "Traceback" in evalake("metrics", "--debug", folder=tmp_path).stderr
 
 
-HEAVY = "prefect litellm great_expectations pandas polars deltalake duckdb opentelemetry distributed scipy plotly".split()
+HEAVY = [
+    "prefect",
+    "litellm",
+    "great_expectations",
+    "pandas",
+    "polars",
+    "deltalake",
+    "duckdb",
+    "opentelemetry",
+    "distributed",
+    "scipy",
+    "plotly",
+]
 
 
 def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
