@@ -6,6 +6,8 @@ import dataclasses
 import json
 import random
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -331,6 +333,23 @@ def _check(text: str) -> None:
     assert decision.reason
     assert decision.rule
     assert guard(text) == decision
+
+
+@pytest.mark.parametrize("attempt", range(3))  # where memory lies decides whether a fault shows
+def test_no_character_brings_the_process_down(attempt: int) -> None:
+    judged = (
+        "from providers.baselines.shell_patterns.engine import guard\n"
+        f"for code in range(0x10000 + {attempt}, 0x110000, 1009): guard('{{' + chr(code) + ' x')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", judged], cwd=Path(__file__).parents[2], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "command", ["cat é /etc/shadow", "cat /etc/shadow # 日本", "日本=1 cat /etc/shadow", "echo 𱡀; cat /etc/shadow"]
+)
+def test_other_alphabets_change_nothing_about_what_is_dangerous(command: str) -> None:
+    assert guard(command).action == "BLOCK"
 
 
 @settings(max_examples=150, deadline=None)

@@ -41,6 +41,9 @@ _ANSI: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)
 _BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
 _MAX_UPSTREAM: Final = 6
 _of_thread: Final = threading.local()
+_ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
+"""What the grammar is given for other bytes, on which its scanner can crash (tree-sitter-bash issue 337): a byte that is
+part of a word and of no name, as they are for bash. Offsets stay, and words are read from the source itself."""
 _FIELD_SEPARATOR: Final = "\x00"
 """Stands for an unquoted `$IFS` until the word is split there."""
 _COMPOUND: Final = frozenset(
@@ -53,7 +56,7 @@ def parse(text: str, variables: dict[str, str] | None = None) -> Script:
     source = text.encode("utf-8", "replace")
     if len(source) > MAX_BYTES:
         return Script((), complete=False)
-    root = _parser().parse(source).root_node
+    root = _parser().parse(source.translate(_ONLY_ASCII)).root_node
     reader = _Reader(source, {} if variables is None else variables)
     reader.statement(root, 0)
     return Script(tuple(reader.found), complete=reader.complete and not root.has_error)
