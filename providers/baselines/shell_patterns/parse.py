@@ -42,7 +42,7 @@ _BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
 _MAX_UPSTREAM: Final = 6
 _of_thread: Final = threading.local()
 _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
-"""What the grammar is given for other bytes, on which its scanner can crash (tree-sitter-bash issue 337): a byte that is
+"""What the grammar is given for other bytes, on which its scanner can crash (tree-sitter-bash issue 337): one that is
 part of a word and of no name, as they are for bash. Offsets stay, and words are read from the source itself."""
 _FIELD_SEPARATOR: Final = "\x00"
 """Stands for an unquoted `$IFS` until the word is split there."""
