@@ -31,10 +31,35 @@ LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into
 
 @dataclass
 class _Read:
-    """What the files hold: good lines, and bad ones with what is wrong with them."""
+    """What the files hold: good lines, bad ones with what is wrong with them, and how many said nothing new."""
 
     recorded: list[Recorded] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    repeated: int = 0
+
+
+@dataclass
+class _Said:
+    """What earlier lines said of a sample or an item, and where: a line may repeat it, but not say otherwise."""
+
+    known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
+
+    def before(self, line: Recorded, where: str) -> bool:
+        """Whether the line was there already. Raises SourceError where it contradicts an earlier one."""
+        item, sample = line.item, line.item.sample
+        about = (sample.dataset, sample.sample_id)
+        self._agree(about, sample.sample_hash, where, f"another sample {sample.sample_id} of {sample.dataset}")
+        asked = (*about, item.model, item.judge, item.prompt_type, item.replicate)
+        return self._agree(asked, content_hash(_identity(line)), where, "another result for the same item")
+
+    def _agree(self, about: tuple[Any, ...], said: str, where: str, other: str) -> bool:
+        if about not in self.known:
+            self.known[about] = said, where
+            return False
+        earlier, place = self.known[about]
+        if earlier != said:
+            raise SourceError(f"{place} has {other}")
+        return True
 
 
 def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configuration: Configuration | None = None) -> str:
@@ -71,7 +96,7 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
     tally = Tally(
         calls_from_ledger=sum(len(dialogue.answered) for dialogue in dialogues),
         rows_landed=published.landed.inserted + published.landed.replaced,
-        rows_already_present=published.landed.already_present,
+        rows_already_present=published.landed.already_present + read.repeated,
         rows_quarantined=published.quarantined + refused,
     )
     snapshot_id = measure(context)
@@ -82,13 +107,17 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
 
 
 def _read(suite: Suite, files: Sequence[Path]) -> _Read:
-    read = _Read()
+    read, said = _Read(), _Said()
     for file in files:
         for number, line in _lines(file):
+            where = f"{file.name}:{number}"
             try:
-                read.recorded.append(_parse(suite, line))
+                recorded = _parse(suite, line)
+                if said.before(recorded, where):
+                    read.repeated += 1
+                else:
+                    read.recorded.append(recorded)
             except SourceError as error:
-                where = f"{file.name}:{number}"
                 payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
                 read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
     if not read.recorded:
