@@ -30,8 +30,10 @@ class SolidityAuditResult(Row):
     judge_hash: str = Field(description="The prompt hash of the judge call; of the members' judge hashes for a panel.")
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     is_vulnerable: bool = Field(description="Ground truth: whether the contract has a vulnerability.")
-    vulnerability_type: str | None = Field(description="Ground truth: its type; null for a safe contract.")
-    severity: str | None = Field(description="Ground truth: how severe it is; null where unknown or safe.")
+    vulnerability_type: str | None = Field(
+        description="Ground truth: its type; null where there is none, or nobody said."
+    )
+    severity: str | None = Field(description="Ground truth: how severe it is; null where nobody said.")
     difficulty_tier: int | None = Field(description="Ground truth: 1 textbook to 4 economic; null where unknown.")
     judge_error: str | None = Field(description="Why there is no judgement; null where there is one.")
     repaired: bool | None = Field(description="The judgement is the judge's second attempt; null for panels, imports.")
@@ -113,10 +115,6 @@ RESULTS = Contract(
         ),
         _consistent("found_finding_exists", "unknown_finding_ids", Kind.EMPTY),
         _consistent("finding_ids_differ", "repeated_finding_ids", Kind.EMPTY),
-        _consistent(
-            "vulnerable_has_type", "vulnerability_type", Kind.PRESENT_WHEN, other="is_vulnerable", values=(True,)
-        ),
-        _consistent("safe_has_no_type", "vulnerability_type", Kind.ABSENT_WHEN, other="is_vulnerable", values=(False,)),
         _consistent("valid_within_total", "valid_findings", Kind.NOT_ABOVE, other="total_findings"),
         _consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, other="panel_judges"),
     ),

@@ -104,8 +104,13 @@ def _of_pair(a: str, b: str, found: Mapping[str, pl.Expr]) -> list[Metric]:
     """Of two judges, on the samples that every judge of the panel answered."""
     answered = _all_answered(list(found.values()))
     first, second = (pl.when(answered).then(found[judge]) for judge in (a, b))
-    scores = [(f"pearson_{score}", pearson(pl.col(f"{score} {a}"), pl.col(f"{score} {b}"))) for score in SCORES]
-    return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in (*_nominal(first, second), *scores)]
+    given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in SCORES}
+    declared = [
+        *_nominal(first, second),
+        *((f"icc_2_1_{score}", icc_2_1(pair)) for score, pair in given.items()),
+        *((f"pearson_{score}", pearson(*pair)) for score, pair in given.items()),
+    ]
+    return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in declared]
 
 
 def _nominal(first: pl.Expr, second: pl.Expr) -> list[tuple[str, Any]]:

@@ -51,9 +51,14 @@ class Harvest(BaseHarvest):
             told = explain(error)[0] if isinstance(error, ValidationError) else "nested too deeply"
             self.leave(f"{where} ({told})", BAD_TRUTH, material.raw or str(material.sample_id))
             return
+        if truth.flaw is not None:
+            self.leave(f"{where} ({truth.flaw})", BAD_TRUTH, material.raw or str(material.sample_id))
+            return
         if truth.severity is not None and normalised(truth.severity) not in SEVERITIES:
             self.leave(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, material.raw or str(material.sample_id))
             return
+        if not truth.is_vulnerable:
+            truth = truth.model_copy(update={"severity": None})  # a patched twin has none
         cluster = material.cluster if isinstance(material.cluster, str) and material.cluster else material.sample_id
         sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
         if sample.input in self._targets:

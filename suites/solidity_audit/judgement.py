@@ -74,6 +74,11 @@ class Judgement(_Part):
     target_assessment: TargetAssessment | None = None
 
     @property
+    def has_target(self) -> bool:
+        """Whether a finding is classified as the known vulnerability."""
+        return any(finding.classification == TARGET for finding in self.findings)
+
+    @property
     def contradictions(self) -> tuple[str, ...]:
         """Where the judgement contradicts itself, in words for the judge; the contract refuses the same."""
         return tuple(_contradictions(self))
@@ -86,7 +91,7 @@ def _contradictions(judgement: Judgement) -> list[str]:
         found.append(f"several findings have the finding_id {repeated[0]}; give each one of its own")
     if unknown := unknown_ids(judgement):
         found.append(f"target_assessment.finding_id is {unknown[0]}, but no finding has that id")
-    if target is not None and not target.found and any(f.classification == TARGET for f in judgement.findings):
+    if target is not None and not target.found and judgement.has_target:
         found.append(f"a finding is classified {TARGET}, but target_assessment.found is false")
     for name, value in shares(judgement).items():
         if value is not None and not 0 <= value <= 1:
@@ -161,6 +166,8 @@ def _unasked(judgement: Judgement, asked: Asked) -> tuple[str, ...]:
         flaws.append("target_assessment: the field is missing")
     if asked.target is False and judgement.target_assessment is not None:
         flaws.append("target_assessment: leave the field out, this contract has no known vulnerability")
+    if asked.target is None and judgement.target_assessment is None and judgement.has_target:
+        flaws.append(f"findings: one is classified {TARGET}, but there is no target_assessment")
     if asked.target is False and any(f.classification in (TARGET, PARTIAL) for f in judgement.findings):
         flaws.append(f"findings: {TARGET} and {PARTIAL} are no classifications where there is no known vulnerability")
     if asked.verdict and judgement.overall_verdict is None:

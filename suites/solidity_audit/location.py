@@ -7,7 +7,7 @@ from dataclasses import dataclass
 NEAR = 3  # lines: a claim this close points at the place
 WIDEST_RANGE = 2_000  # lines of one claimed range; a wider one says nothing
 
-_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
+_IDENTIFIER = re.compile(r"[\w$]++")
 _LINES = re.compile(
     r"(?:\blines?|\bl|:|#l)[ \t.:#]*+"
     r"([0-9]{1,7}(?:[ \t]*+(?:,|-|\u2013|\u2014|to|and|&)[ \t]*+(?:l(?:ines?)?[ \t]*+)?[0-9]{1,7})*+)",

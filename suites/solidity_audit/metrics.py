@@ -143,7 +143,7 @@ def _target_metrics() -> _Declared:
     yield "lucky_guess_rate", Rate(lucky, _tp), 2, "True positives without the target."
     yield "bonus_discovery_rate", Rate(_bonus > 0), 2, "Audits with a finding of another real vulnerability."
     yield "extra_valid_rate", Rate(extra), 2, "Audits with more valid findings than the target accounts for."
-    yield "target_found_count", Count(_found_target.fill_null(False), _target), 2, ""
+    yield "target_found_count", Count(_found_target.fill_null(False), _judged | _target), 2, ""
     yield "lucky_guess_count", Count(lucky.fill_null(False), _judged), 2, ""
 
 
@@ -162,10 +162,10 @@ def _quality() -> _Declared:
     for name in SCORES:
         yield f"mean_{name}", Mean(_score(name)), 4, ""
         yield f"std_{name}", population_std(_score(name)), 4, "Of the population (ddof 0)."
-    match = pl.col("type_match")
-    yield "exact_match_rate", Rate(match == "exact", _found_target), 5, "Found targets of the very type."
-    yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), _found_target), 5, "Or of one that means it."
-    yield "partial_match_rate", Rate(match == "partial", _found_target), 5, ""
+    match, found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # a match that was not told is none
+    yield "exact_match_rate", Rate(match == "exact", found), 5, "Found targets of the very type."
+    yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), found), 5, "Or of one that means it."
+    yield "partial_match_rate", Rate(match == "partial", found), 5, ""
 
 
 def _calibration() -> _Declared:

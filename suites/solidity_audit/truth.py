@@ -11,12 +11,12 @@ from suites.sources import is_storable
 
 SUITE = "solidity_audit"
 
-Text = Annotated[str, Field(min_length=1, max_length=100_000)]
+Text = Annotated[str, Field(max_length=100_000)]
 Line = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class GroundTruth(BaseModel):
-    """What is wrong with a contract, and where; a safe one has `is_vulnerable` false and perhaps a tier."""
+    """What is known of a contract: whether it is vulnerable, and how, where and why, as far as anybody said."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -32,23 +32,29 @@ class GroundTruth(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.is_vulnerable and not normalised(self.vulnerability_type or ""):
-            raise ValueError("a vulnerable contract needs a vulnerability_type")
-        if not self.is_vulnerable and (self.vulnerability_type or self.vulnerable_functions or self.vulnerable_lines):
-            raise ValueError("a safe contract has no vulnerability_type, vulnerable_functions or vulnerable_lines")
         texts = (self.vulnerability_type, self.severity, *self.vulnerable_functions)
         if not all(is_storable(text) for text in (*texts, self.root_cause, self.attack_scenario, self.fix) if text):
             raise ValueError("a text that cannot be stored (half a surrogate pair, or NUL)")
         return self
+
+    @property
+    def flaw(self) -> str | None:
+        """Why no judge could be asked about a contract of which this is known; recorded judgements need less."""
+        if self.is_vulnerable and not normalised(self.vulnerability_type or ""):
+            return "a vulnerable contract needs a vulnerability_type"
+        if not self.is_vulnerable and (self.vulnerability_type or self.vulnerable_functions or self.vulnerable_lines):
+            return "a safe contract has no vulnerability_type, vulnerable_functions or vulnerable_lines"
+        texts = (self.severity, *self.vulnerable_functions, self.root_cause, self.attack_scenario, self.fix)
+        return "a text is blank; leave it out" if "" in texts else None
 
 
 def as_sample(
     dataset: str, sample_id: str, contract: str, truth: GroundTruth, cluster: str, note: str | None
 ) -> Sample:
     """The sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
-    kind = normalised(truth.vulnerability_type) if truth.vulnerability_type else None
-    severity = normalised(truth.severity) if truth.severity and truth.is_vulnerable else None
-    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity or None})
+    kind = normalised(truth.vulnerability_type or "") or None
+    severity = normalised(truth.severity or "") or None
+    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity})
     return Sample(
         SUITE,
         dataset,
@@ -57,7 +63,7 @@ def as_sample(
         target=canonical_json(known.model_dump()).decode(),
         label="vulnerable" if truth.is_vulnerable else "safe",
         category=kind,
-        severity=severity or None,
+        severity=severity,
         difficulty=None if truth.difficulty_tier is None else str(truth.difficulty_tier),
         cluster=cluster,
         note=note,

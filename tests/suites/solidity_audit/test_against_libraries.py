@@ -251,6 +251,12 @@ def test_agreement_of_judges_agrees_with_statsmodels_krippendorff_and_scipy() ->
         both = ~np.isnan(scores[:, :2]).any(axis=1)
         if both.sum() > 1 and np.ptp(scores[both, 0]) and np.ptp(scores[both, 1]):
             expected["a~b", "pearson_rcir"] = scipy.stats.pearsonr(scores[both, 0], scores[both, 1])[0]
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            both = ~np.isnan(scores[:, [i, j]]).any(axis=1)
+            pair = scores[both][:, [i, j]]
+            expected[f"{JUDGES[i]}~{JUDGES[j]}", "icc_2_1_rcir"] = (
+                intraclass(pair) if both.sum() > 1 and np.ptp(pair) else None
+            )
         for (value, name), number in expected.items():
             ours = found[str(model), value, name]
             assert ours == (None if number is None else pytest.approx(number, rel=1e-9, abs=1e-9)), (model, value, name)

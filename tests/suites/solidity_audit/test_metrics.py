@@ -190,6 +190,20 @@ def test_all_judgements_failed_leaves_nothing_to_say() -> None:
     )
 
 
+def test_a_found_target_without_a_type_match_counts_as_unmatched() -> None:
+    """The share is of all targets found, whether the judge said how the type matches or not."""
+    untold = judgement([finding()], target(type_match=None))
+    metrics = values_of(frame_of([line(0, judged=found()), line(1, judged=untold)]))
+    for name, share in (("exact_match_rate", 0.5), ("semantic_match_rate", 0.5), ("partial_match_rate", 0.0)):
+        assert (metrics[name]["value"], metrics[name]["n"]) == (share, 2)
+
+
+def test_of_safe_contracts_alone_no_target_was_found_and_no_rate_follows() -> None:
+    metrics = values_of(frame_of([line(0, SAFE, judgement(said=False))]))
+    assert metrics["target_found_count"]["value"] == 0
+    assert (metrics["target_detection_rate"]["value"], metrics["target_detection_rate"]["n"]) == (None, 0)
+
+
 def test_lucky_guesses_are_right_for_the_wrong_reason() -> None:
     lines = [line(0, judged=found()), line(1, judged=missed()), line(2, judged=missed(said=False))]
     values = values_of(frame_of(lines))

@@ -152,7 +152,8 @@ def test_agreement_is_measured_for_all_judges_and_each_pair() -> None:
     assert found["judge_pair", "a~b", "percent_agreement"]["value"] == pytest.approx(8 / 9)
     assert found["judge_pair", "a~c", "cohen_kappa"]["n"] == 9
     assert found["judge_pair", "a~b", "pearson_rcir"]["value"] == pytest.approx(1.0)
-    assert found["all", "", "icc_2_1_rcir"]["value"] == pytest.approx(1.0)
+    for of in (("all", ""), ("judge_pair", "a~b")):
+        assert found[*of, "icc_2_1_rcir"]["value"] == pytest.approx(1.0)
 
 
 def test_replicates_give_test_retest_agreement() -> None:

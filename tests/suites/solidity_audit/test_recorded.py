@@ -50,8 +50,9 @@ def test_a_judge_error_is_no_judgement() -> None:
         ({"judge": "panel:a+b"}, "names a panel"),
         ({"replicate": -1}, "replicate"),
         ({"replicate": "0"}, "replicate"),
-        ({"ground_truth": {"is_vulnerable": True}}, "vulnerability_type"),
-        ({"ground_truth": {"is_vulnerable": False, "vulnerable_lines": [1]}}, "safe contract"),
+        ({"ground_truth": {"is_vulnerable": True, "surprise": 1}}, "surprise"),
+        ({"ground_truth": {"is_vulnerable": "yes"}}, "is_vulnerable"),
+        ({"ground_truth": {"is_vulnerable": True, "vulnerability_type": "a\x00b"}}, "cannot be stored"),
         ({"judgement": judgement([finding(1, "NICE")], target())}, "NICE"),
         ({"judgement": judgement([finding()], target(type_match="sort of"))}, "sort of"),
         ({"judgement": judgement([finding(1, surprise=1)], target())}, "surprise"),
@@ -66,6 +67,26 @@ def test_a_bad_line_is_refused_by_name(change: dict[str, Any], named: str) -> No
 
 def test_of_a_safe_contract_no_assessment_is_needed() -> None:
     assert read_recorded(line(0, SAFE, judgement(said=False))).item.sample.label == "safe"
+
+
+def test_of_a_safe_contract_no_target_can_have_been_matched() -> None:
+    matched = judgement([finding(1, "TARGET_MATCH")])
+    with pytest.raises(SourceError, match="TARGET_MATCH, but there is no target_assessment"):
+        read_recorded(line(0, SAFE, matched))
+
+
+def test_ground_truth_is_taken_as_it_was_recorded(tmp_path: Path) -> None:
+    """A type nobody told leaves no judgement out; a patched twin may have the type it was cured of."""
+    untold = {"is_vulnerable": True, "vulnerability_type": None, "severity": "", "vulnerable_functions": [""]}
+    cured = {"is_vulnerable": False, "vulnerability_type": "reentrancy", "severity": "high", "vulnerable_lines": [3]}
+    twins = [line(0, judged=judgement([finding()], target())), line(1, judged=judgement(said=False, confidence=None))]
+    lake, run_id = imported(tmp_path, [{**twins[0], "ground_truth": untold}, {**twins[1], "ground_truth": cured}])
+    metrics = read_metrics(lake, find_snapshot(lake, run_id=run_id)["snapshot_id"]).filter(
+        pl.col("metric") == "accuracy"
+    )
+    told = {(row["slice"], row["slice_value"]): row["n"] for row in metrics.iter_rows(named=True)}
+    assert told["all", ""] == 2
+    assert (told["vulnerability_type", "reentrancy"], told["severity", "high"]) == (1, 1)
 
 
 @given(st.dictionaries(st.sampled_from([*GOOD]), st.none() | st.integers() | st.text() | st.lists(st.none())))

@@ -15,7 +15,7 @@ from suites.solidity_audit.conversation import converse
 from suites.solidity_audit.smartbugs import neutral
 from suites.solidity_audit.sources import read_dataset
 from suites.solidity_audit.subject_prompts import PROMPT_TYPES
-from suites.solidity_audit.truth import truth_of
+from suites.solidity_audit.truth import GroundTruth, truth_of
 
 SOURCE = "contract Vault {\n    function take() public { msg.sender.transfer(1); }\n}\n"
 
@@ -90,6 +90,30 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
     assert truth_of(one).vulnerable_functions == ["take"]
     assert other.label == "safe"
     assert [left.reason for left in dataset.left_out] == [harvest.NO_CONTRACT, harvest.BAD_TRUTH]
+
+
+@pytest.mark.parametrize(
+    "flawed",
+    [
+        {"is_vulnerable": True},
+        {"is_vulnerable": True, "vulnerability_type": " "},
+        {"is_vulnerable": True, "vulnerability_type": "dos", "fix": ""},
+        {"is_vulnerable": False, "vulnerability_type": "dos"},
+        {"is_vulnerable": False, "vulnerable_functions": ["f"]},
+        {"is_vulnerable": False, "vulnerable_lines": [1]},
+    ],
+)
+def test_ground_truth_that_no_judge_could_be_asked_with_is_left_out(flawed: dict[str, Any]) -> None:
+    assert GroundTruth.model_validate(flawed).flaw is not None
+    taken = harvest.Harvest("d")
+    taken.take("here", harvest.Material(SOURCE, flawed, "id"))
+    assert [left.reason for left in taken.left_out] == [harvest.BAD_TRUTH]
+
+
+def test_a_patched_twin_has_no_severity() -> None:
+    taken = harvest.Harvest("d")
+    taken.take("here", harvest.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
+    assert [each.severity for each in taken.samples] == [None]
 
 
 def test_columns_can_be_mapped(tmp_path: Path) -> None:
