@@ -1,0 +1,49 @@
+"""Commands behind wrappers, and the wrappers in honest use."""
+
+import pytest
+
+from providers.baselines.shell_patterns import guard
+
+WRAPPED = [
+    "sudo -u root env X=1 timeout -k 5 5 nice -n 3 bash",
+    "flock -u / /bin/sh",
+    "xargs -a /dev/null sh",
+    "watch -n 1 'cat /etc/shadow'",
+    "find . -name x -exec /bin/sh \\; -quit",
+    "find . -exec cat /etc/shadow \\;",
+    "ip netns exec ns1 sh",
+    "git submodule foreach 'cat /etc/shadow'",
+    "su -c 'cat /etc/shadow' www",
+    "env -S 'bash -p'",
+]
+
+HONEST = [
+    "timeout 10 make test",
+    "find . -name '*.py' -exec grep -n TODO {} +",
+    "find . -print0 | xargs -0 rm -f",
+    "ls | xargs -I{} mv {} {}.bak",
+    "env FOO=1 ./run",
+    "docker exec -it web sh",
+    "tmux ls",
+    "script -q -c 'make test' build.log",
+]
+
+DUAL = [
+    "sudo apt-get install -y nginx",
+    "timeout 5 /tmp/tool",
+]
+
+
+@pytest.mark.parametrize("command", WRAPPED)
+def test_harm_is_blocked(command: str) -> None:
+    assert guard(command).action == "BLOCK", guard(command)
+
+
+@pytest.mark.parametrize("command", HONEST)
+def test_honest_work_is_allowed(command: str) -> None:
+    assert guard(command).action == "ALLOW", guard(command)
+
+
+@pytest.mark.parametrize("command", DUAL)
+def test_dual_use_is_warned_about(command: str) -> None:
+    assert guard(command).action == "WARN", guard(command)
