@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain, takewhile
 from typing import Final
 
 from providers.baselines.shell_patterns.model import Assignment, Command, Word
+from providers.baselines.shell_patterns.printing import printed
 from providers.baselines.shell_patterns.rules.languages import INTERPRETERS
 from providers.baselines.shell_patterns.rules.programs import SHELLS, SUBCOMMAND_WRAPPERS, WRAPPERS, Wrapper, names
 from providers.baselines.shell_patterns.scope import MAX_TEXT
@@ -16,7 +18,12 @@ from providers.baselines.shell_patterns.scope import MAX_TEXT
 _VERSION: Final = re.compile(r"-?\d[\d.]*$")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_FIND_NAMES: Final = frozenset({"-name", "-iname", "-path", "-wholename"})
+_FOUND: Final = frozenset({"{}"})
+_REPLACED: Final = frozenset({"-I", "--replace", "-i"})
+_SEPARATOR: Final = re.compile(r"[\s\x00]+")
 _MAX_LAYERS: Final = 12
+_MAX_FED: Final = 64
 
 
 @cache
@@ -53,7 +60,7 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
             elif argument[:2] in options:
                 yield argument[2:]
             elif (
-                following is not None and len(argument) < 8 and argument[1:].isalpha() and f"-{argument[-1]}" in options
+                following is not None and len(argument) < 8 and argument[1:].isalnum() and f"-{argument[-1]}" in options
             ):
                 yield following
         elif argument[:1] == "+" and "+" in options:
@@ -125,10 +132,38 @@ def behind_wrapper(command: Command) -> Command | None:
     return replace(command, words=rest, assignments=tuple(assignments))
 
 
+def found_paths(command: Command) -> list[str]:
+    """The paths that `find ROOT … -name PATTERN` finds, as wildcards."""
+    if command.name not in {"find", "gfind"}:
+        return []
+    texts = command.arguments
+    roots = list(takewhile(lambda text: not text.startswith(("-", "(", "!")), texts))[:_MAX_LAYERS]
+    return [f"{root.rstrip('/')}/{name}" for name in option_values(texts, _FIND_NAMES) for root in roots][:_MAX_LAYERS]
+
+
+def _filled(command: Command, places: frozenset[str], texts: Sequence[str]) -> Command:
+    """The command with `texts` as its operands wherever one of the placeholders stands."""
+    words = [Word(text) for text in texts]
+    filled = (words if words and word.text in places else [word] for word in command.words)
+    return replace(command, words=tuple(chain.from_iterable(filled)))
+
+
+def _fed_by_xargs(xargs: Command, run: Command) -> Command:
+    """The command that `xargs` runs, with what the stage before it prints, as far as that can be known."""
+    if not xargs.upstream:
+        return run
+    text = printed(xargs.upstream[-1])
+    fed = found_paths(xargs.upstream[-1]) if text is None else _SEPARATOR.split(text.strip())[:_MAX_FED]
+    if places := frozenset(option_values(xargs.arguments, _REPLACED)):
+        return _filled(run, places, fed)
+    return replace(run, words=run.words + tuple(Word(text) for text in fed))
+
+
 def run_by_find(command: Command) -> list[Command]:
     """The commands after `-exec` and its kin."""
     if command.name not in {"find", "gfind", "fd", "fdfind"}:
         return []
+    paths = found_paths(command)
     found: list[Command] = []
     words = command.words
     position = 0
@@ -137,7 +172,8 @@ def run_by_find(command: Command) -> list[Command]:
             start = position + 1
             while position < len(words) and words[position].text not in {";", "+", "\\;"}:
                 position += 1
-            found.append(Command(words[start:position], redirects=command.redirects))
+            run = Command(words[start:position], redirects=command.redirects)
+            found.append(_filled(run, _FOUND, paths))
         position += 1
     return found
 
@@ -149,7 +185,7 @@ def layers(command: Command) -> list[Command]:
     while index < len(found) and len(found) < _MAX_LAYERS:
         current = found[index]
         if (behind := behind_wrapper(current)) is not None:
-            found.append(behind)
+            found.append(_fed_by_xargs(current, behind) if program(current) == "xargs" else behind)
         found += run_by_find(current)
         index += 1
     return found

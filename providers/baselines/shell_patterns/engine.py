@@ -42,7 +42,11 @@ def guard(command: str) -> Decision:
     Pure and deterministic: nothing is run, read or asked. Never raises: text that cannot be parsed is judged by a
     conservative lexical view, and text beyond the limits is at least WARN.
     """
-    return _judge(command.replace("\x00", ""), Scope(_judge))  # a shell drops NUL characters too
+    text = command.replace("\x00", "")  # as a shell does
+    decision = _judge(text, Scope(_judge))
+    if (joined := text.replace("\\\n", "")) != text:  # lines go on within words too, but not in comments: judge both
+        decision = _graver(decision, _judge(joined, Scope(_judge)))
+    return decision
 
 
 def _judge(text: str, scope: Scope) -> Decision:
@@ -65,7 +69,10 @@ def _judge(text: str, scope: Scope) -> Decision:
         worst = _graver(worst, _judge_command(command, scope))
         if worst.action == "BLOCK":
             return worst
-        execution.remember_planted(command, scope)
+        innermost = layers(command)[-1]
+        execution.remember_planted(innermost, scope)
+        network.remember_fetched(innermost, scope)
+        files.enters_folder(innermost, scope)
     return worst
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from providers.baselines.shell_patterns.model import Assignment, Command, Redirect, Script, Word
+from providers.baselines.shell_patterns.printing import printed, unescaped
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -26,18 +27,6 @@ MAX_EXPANSION: Final = 16_384
 MAX_EXPANDED: Final = 65_536
 """Variables are filled in until they came to this many characters together."""
 
-_ANSI_ESCAPES: Final = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "e": "\x1b",
-    "E": "\x1b",
-}
-_ANSI: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
 _MAX_UPSTREAM: Final = 6
 _of_thread: Final = threading.local()
@@ -45,7 +34,10 @@ _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
 """What the grammar is given for other bytes, on which its scanner can crash (tree-sitter-bash issue 337): one that is
 part of a word and of no name, as they are for bash. Offsets stay, and words are read from the source itself."""
 _FIELD_SEPARATOR: Final = "\x00"
-"""Stands for an unquoted `$IFS` until the word is split there."""
+"""Stands where an unquoted expansion is split until it is."""
+_BLANKS: Final = " \t\n"
+_LIST: Final = re.compile(r'"\$(?:@|\{@\}|\{\w+\[@\]\})"')
+"""Expansions that quotes do not hold together."""
 _COMPOUND: Final = frozenset(
     {"subshell", "compound_statement", "if_statement", "while_statement", "for_statement", "case_statement"}
 )
@@ -194,7 +186,10 @@ class _Reader:
             words.append(Word(self._raw(node.children[0])))
         if node.type == "test_command":
             words.append(Word("[["))
+        end = -1
         for child in node.named_children:
+            glued = child.start_byte == end and self.source[end : end + 1] == b"`"
+            end = child.end_byte
             match child.type:
                 case "variable_assignment":
                     assignments.append(self._assignment(child, depth))
@@ -202,20 +197,37 @@ class _Reader:
                     redirects.append(self._redirect(child, depth))
                 case "herestring_redirect":
                     stdin = "".join(self._word(part, depth).text for part in child.named_children)
-                case "command_name":
-                    words += self._words(child, depth)
                 case _:
-                    words += self._words(child, depth)
-        return self._add(Command(tuple(words), tuple(assignments), tuple(redirects), stdin))
+                    more = self._words(child, depth)
+                    if glued and words and more:  # the grammar cuts a word before a backquote
+                        last = words.pop()
+                        more[0] = Word(last.text + more[0].text, last.inner + more[0].inner)
+                    words += more
+        command = Command(tuple(words), tuple(assignments), tuple(redirects), stdin)
+        if command.texts[:2] == ("set", "--"):
+            self._bind_parameters(command.texts[2:])
+        return self._add(command)
+
+    def _bind_parameters(self, values: tuple[str, ...]) -> None:
+        self.variables["@"] = self.variables["*"] = " ".join(values)[:MAX_EXPANSION]
+        for number, value in enumerate(values[:9], start=1):
+            self.variables[str(number)] = value[:MAX_EXPANSION]
 
     def _assignment(self, node: Node, depth: int) -> Assignment:
         name = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
-        word = Word("") if value is None else self._word(value, depth)
+        word = Word("") if value is None else self._value(value, depth)
         label = "" if name is None else self._raw(name)
         if not word.inner:
-            self.variables[label] = word.text.replace(_FIELD_SEPARATOR, " ")[:MAX_EXPANSION]
+            self.variables[label] = word.text[:MAX_EXPANSION]
         return Assignment(label, word)
+
+    def _value(self, node: Node, depth: int) -> Word:
+        if node.type != "array":
+            return self._word(node, depth)
+        elements = [self._word(element, depth) for element in node.named_children]
+        inner = tuple(command for element in elements for command in element.inner)
+        return Word(" ".join(element.text for element in elements), inner)
 
     def _redirect(self, node: Node, depth: int) -> Redirect:
         # What stands before the target is descriptor or operator; so is the error that the grammar makes of `<>`.
@@ -227,21 +239,20 @@ class _Reader:
     # ---- words ------------------------------------------------------------------------------------------------
 
     def _words(self, node: Node, depth: int) -> list[Word]:
-        """A word, or several where an unquoted `$IFS` or `{a,b}` makes them."""
-        word = self._word(node, depth)
-        parts = (
-            [part for part in word.text.split(_FIELD_SEPARATOR) if part]
-            if _FIELD_SEPARATOR in word.text
-            else [word.text]
-        )
+        """A word, or several where an unquoted expansion or `{a,b}` makes them."""
+        before = len(self.found)
+        text = self._text(node, depth)[:MAX_EXPANSION]
+        inner = tuple(self.found[before:])
+        parts = [part for part in text.split(_FIELD_SEPARATOR) if part] if _FIELD_SEPARATOR in text else [text]
         if node.type in {"concatenation", "word", "command_name"} and "{" in self._raw(node):
             parts = [piece for part in parts for piece in expand_braces(part)]
-        return [Word(part, word.inner) for part in parts]
+        return [Word(part, inner) for part in parts]
 
     def _word(self, node: Node, depth: int) -> Word:
+        """One word, where the shell splits none: a redirection's target, an assignment's value."""
         before = len(self.found)
-        text = self._text(node, depth)
-        return Word(text[:MAX_EXPANSION], tuple(self.found[before:]))
+        text = self._text(node, depth)[:MAX_EXPANSION].replace(_FIELD_SEPARATOR, " ")
+        return Word(text, tuple(self.found[before:]))
 
     def _text(self, node: Node, depth: int) -> str:
         if depth > MAX_DEPTH:
@@ -251,16 +262,21 @@ class _Reader:
             case "raw_string":
                 return self._raw(node)[1:-1]
             case "ansi_c_string":
-                return _ANSI.sub(_ansi_character, self._raw(node)[2:-1])
+                return unescaped(self._raw(node)[2:-1])
             case "string":
-                return self._joined(node, depth)[1:-1].replace(_FIELD_SEPARATOR, " ")
+                text = self._joined(node, depth)[1:-1]
+                return text if _LIST.fullmatch(self._raw(node)) else text.replace(_FIELD_SEPARATOR, " ")
             case "string_content":
                 return re.sub(r'\\(["$`\\])|\\\n', r"\1", self._raw(node))
             case "word" | "extglob_pattern" | "regex":
                 return re.sub(r"\\\n|\\(.)", r"\1", self._raw(node))
             case "simple_expansion" | "expansion":
                 return self._expansion(node, depth)
-            case "command_substitution" | "process_substitution":
+            case "command_substitution":
+                commands = self.statement(node, depth + 1)
+                output = printed(self.found[commands[0]]) if len(commands) == 1 else None
+                return self._raw(node) if output is None else output.replace(" ", _FIELD_SEPARATOR)
+            case "process_substitution":
                 self.statement(node, depth + 1)
                 return self._raw(node)
             case _ if node.named_child_count:
@@ -281,12 +297,18 @@ class _Reader:
 
     def _expansion(self, node: Node, depth: int) -> str:
         named = node.named_children
-        name = self._raw(named[0]) if named and named[0].type == "variable_name" else ""
+        first = named[0] if named else node
+        if first.type == "subscript":  # of an array, every element stands for each
+            first = first.named_children[0]
+        name = self._raw(first) if first.type in {"variable_name", "special_variable_name"} else ""
         if name == "IFS":
             return _FIELD_SEPARATOR
         if name in self.variables and self.expanded < MAX_EXPANDED:
             self.expanded += len(self.variables[name])
-            return self.variables[name]
+            blanks = self.variables.get("IFS") or _BLANKS
+            return self.variables[name].translate(str.maketrans(blanks, _FIELD_SEPARATOR * len(blanks)))
+        if name in {"@", "*"} and node.parent is not None and node.parent.type == "concatenation":
+            return ""  # without parameters it is nothing, and glues its neighbours together
         if node.type == "expansion" and len(named) > 1:
             default = self._text(named[1], depth + 1)
             if any(child.type in {":-", "-", ":=", "="} for child in node.children):
@@ -295,15 +317,6 @@ class _Reader:
 
     def _raw(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-
-def _ansi_character(match: re.Match[str]) -> str:
-    code = match.group(1)
-    if code[0] in "xu" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    if code[0] in "01234567":
-        return chr(int(code, 8) & 0xFF)
-    return _ANSI_ESCAPES.get(code, code)
 
 
 def expand_braces(text: str) -> list[str]:

@@ -25,6 +25,10 @@ class Scope:
     variables: dict[str, str] = field(default_factory=dict)
     planted: dict[str, str] = field(default_factory=dict)
     """Files that earlier commands wrote: path -> content."""
+    fetched: set[str] = field(default_factory=set)
+    """Files that earlier commands saved from another machine."""
+    folder: str = ""
+    """Where an earlier `cd` went, "" when nowhere known."""
 
     def judge(self, code: str) -> Decision:
         """The verdict on shell code that the current command would run."""

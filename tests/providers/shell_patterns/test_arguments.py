@@ -15,6 +15,12 @@ WRAPPED = [
     "git submodule foreach 'cat /etc/shadow'",
     "su -c 'cat /etc/shadow' www",
     "env -S 'bash -p'",
+    "echo /etc/shadow | xargs cat",
+    "printf '/etc/shadow\\0' | xargs -0 cat",
+    "echo /etc/shadow | xargs -I% cat %",
+    "find /etc -name shadow -exec cat {} +",
+    "find /etc -name 'shad*' | xargs cat",
+    "find /etc -type f -name shadow -print0 | xargs -0 -I{} cat {}",
 ]
 
 HONEST = [
@@ -26,6 +32,10 @@ HONEST = [
     "docker exec -it web sh",
     "tmux ls",
     "script -q -c 'make test' build.log",
+    "echo main.py | xargs cat",
+    "find /etc -name '*.conf' | xargs grep -l ssl",
+    "find /etc -name shadow",
+    "cat urls.txt | xargs -n1 echo",
 ]
 
 DUAL = [

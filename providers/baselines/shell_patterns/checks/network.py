@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Final
 
-from providers.baselines.shell_patterns.arguments import joined, operands, program
+from providers.baselines.shell_patterns.arguments import joined, operands, option_values, program
 from providers.baselines.shell_patterns.model import Command, Decision
 from providers.baselines.shell_patterns.rules import network, paths, programs
 from providers.baselines.shell_patterns.scope import Scope, block, warn
@@ -71,6 +72,16 @@ def joins_socket(command: Command, scope: Scope) -> Decision | None:
     return warn("raw-connection", f"`{name}` opens a raw connection.", 0.6)
 
 
+def remember_fetched(command: Command, scope: Scope) -> None:
+    """Keeps the names of the files that the command saves, for the commands after it."""
+    if program(command) not in network.FETCHERS or network.LOOPBACK.search(joined(command)):
+        return
+    saved = [redirect.target.text for redirect in command.redirects if redirect.writes]
+    saved += option_values(command.arguments, network.SAVES_AS)
+    saved += [text.rsplit("/", 1)[-1] for text in command.arguments if network.URL.fullmatch(text)]
+    scope.fetched |= {posixpath.normpath(name) for name in saved[:32] if name}
+
+
 def transfers(command: Command, scope: Scope) -> Decision | None:
     """Files sent or fetched with the usual programs."""
     name = program(command)
@@ -80,8 +91,9 @@ def transfers(command: Command, scope: Scope) -> Decision | None:
     sources = [argument for part in command.upstream for argument in part.arguments]
     sources += [argument for word in command.words for part in word.inner for argument in part.arguments]
     local = bool(network.LOOPBACK.search(text)) and not network.RAW_ADDRESS.search(text)
-    if not local and any(paths.ACCOUNTS.search(source) for source in [*sources, *command.arguments]):
-        return block("exfiltration", f"`{name}` sends a list of accounts or a history away.", 0.9)
+    told = [*sources, *command.arguments]
+    if not local and any(paths.ACCOUNTS.search(source) or paths.KEY_FOLDER.search(source) for source in told):
+        return block("exfiltration", f"`{name}` sends a list of accounts, a history or keys away.", 0.9)
     for word in command.words:
         if (
             word.inner

@@ -28,7 +28,7 @@ LANGUAGES: Final[dict[str, Language]] = {
     "python": _language(
         r"\bos\s*\.\s*(?:system|popen|exec[lv]p?e?|spawn\w*|posix_spawn\w*|startfile|dup2)\b"
         r"|\bsubprocess\b|\bpty\s*\.\s*spawn|\bpopen\s*\(|\bcommands\.get|\bfrom\s+os\s+import\b"
-        r"|\bctypes\b|\bfrom\s+pty\s+import\b|(?<![\w.])system\s*\(|\bplatform\.popen|\bpdb\b.*!"
+        r"|\bctypes\b|\bimport\s+os\s+as\b|__import__\(\s*['\"](?:os|pty|subprocess)|\bfrom\s+pty\s+import\b|(?<![\w.])system\s*\(|\bplatform\.popen|\bpdb\b.*!"
         r"|code\.interact",
         connects=r"\bsocket\s*\(|socket\.(?:create_connection|socket)|\bsocketserver\b|\basyncore\b|\bftplib\b"
         r"|\bsmtplib\b|\btelnetlib\b|\bparamiko\b|http\.server|HTTPServer|asyncio\.open_connection",
@@ -75,7 +75,7 @@ LANGUAGES: Final[dict[str, Language]] = {
         obscures=r"\bload(?:string)?\s*\(",
     ),
     "tcl": _language(
-        r"(?:^|[\s;\[{])exec\s+\S|\bopen\s+[\"'{]?\|",
+        r"(?:^|[\s;\[{])(?:exec\s+\S|spawn\s+(?:-\w+\s+)?(?:\S*/)?(?:ba|da|z|k)?sh\b)|\bopen\s+[\"'{]?\|",
         connects=r"(?:^|[\s;\[{])socket\s",
         fetches=r"package require http",
     ),

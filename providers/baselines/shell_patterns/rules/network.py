@@ -44,6 +44,8 @@ SAVES: Final = re.compile(
     r"(?:^|\s)(?:-\w*[oO]\b|--output\b|--remote-name\b|--output-document\b|-o\S+|--output=\S+"
     r"|--output-document=\S+)"
 )
+SAVES_AS: Final = names("-o -O --output --output-document")
+"""Options whose value names the file that is saved."""
 UPLOADS: Final = re.compile(
     r"(?:^|\s)(?:-T|--upload-file)[\s=]*\S|(?:^|\s)(?:-F|--form)[\s=]+\S*@|(?:^|\s)(?:-d|--data(?:-binary|-raw"
     r"|-urlencode|-ascii)?)[\s=]+@|(?:^|\s)--(?:post|body)-file[\s=]\S|(?:^|\s)-d@|(?:^|\s)--form-string"

@@ -95,6 +95,7 @@ DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
     ("yum dnf", r"--enableplugin|-c \S", "loads a plugin of the caller's"),
     ("openssl", r"(?:^|\s)-?engine\s+\S*[./]|req .*-engine \S*/", "loads a library of the caller's"),
     ("ssh-keygen", r"(?:^|\s)-D\s+\S*\.\S*", "loads a library of the caller's"),
+    ("python", r"(?:^|\s)-\w*m\s?pty\b", "opens a shell"),
     ("insmod", r"\S", "loads a kernel module"),
     ("sysctl", r"kernel\.(?:core_pattern|modprobe)\s*=", "makes the kernel run a program"),
     ("setcap", r"cap_\w+\+|\+\w*e|=\w*e", "gives a program capabilities"),

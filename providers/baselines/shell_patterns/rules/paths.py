@@ -41,6 +41,9 @@ CREDENTIAL: Final = re.compile(
 )
 """A user's keys and tokens: secret to everybody except the program that they belong to."""
 
+KEY_FOLDER: Final = re.compile(rf"^{_HOME}/\.(?:ssh|aws|gnupg|kube|azure|password-store)/?\*?$")
+"""A folder of a user's keys: honestly listed and backed up, a theft when sent away."""
+
 SECRET_EXAMPLES: Final = (
     "/etc/shadow",
     "/etc/gshadow",
