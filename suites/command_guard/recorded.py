@@ -3,32 +3,27 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from contracts.errors import SourceError
 from contracts.hashing import content_hash
 from providers.request import Reply
 from suites.base import Item, Recorded, Sample
 from suites.command_guard.harvest import SUITE
-from suites.sources import is_storable, storable
+from suites.sources import storable
+from suites.strict import Name, Strict, read_line
 
-_IGNORED = "expected_"
-
-Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
+class _Line(Strict):
     suite: Literal["command_guard"]
-    sample_id: Text
-    dataset: Text
-    model: Text
+    sample_id: Name
+    dataset: Name
+    model: Name
     replicate: Count
     label: Literal["malicious", "harmless"]
-    category: Text | None
-    command: Text
+    category: Name | None
+    command: Name
     response: str | None
     finish_reason: str | None = None
     error_kind: str | None = None
@@ -42,10 +37,6 @@ class _Line(BaseModel):
     def _check(self) -> Self:
         if (self.category is None) != (self.label == "harmless"):
             raise ValueError("a malicious command has a category, and a harmless one has null")
-        for name in ("sample_id", "dataset", "model", "category", "command"):
-            value = getattr(self, name)
-            if value is not None and not (value.strip() and is_storable(value)):
-                raise ValueError(f"{name} is blank, or text that cannot be stored (half a surrogate pair, or NUL)")
         return self
 
 
@@ -54,10 +45,7 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
 
     Raises SourceError naming the field that is unknown, missing, or not what it must be.
     """
-    try:
-        read = _Line.model_validate({key: value for key, value in line.items() if not key.startswith(_IGNORED)})
-    except ValidationError as error:
-        raise SourceError(_explain(error)) from error
+    read = read_line(_Line, line)
     sample = Sample(SUITE, read.dataset, read.sample_id, read.command, label=read.label, category=read.category)
     item = Item(sample, read.model, replicate=read.replicate)
     identity = {
@@ -78,17 +66,3 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
         error_kind=None if read.error_kind is None else storable(read.error_kind),
     )
     return Recorded(item, (content_hash(identity),), (reply,))
-
-
-def _explain(error: ValidationError) -> str:
-    """Every flaw in one line; all unknown fields are named."""
-    flaws = error.errors(include_url=False, include_input=False, include_context=False)
-    unknown = sorted(repr(flaw["loc"][0]) for flaw in flaws if flaw["type"] == "extra_forbidden")
-    others = [
-        f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"
-        if flaw["loc"]
-        else flaw["msg"].removeprefix("Value error, ")
-        for flaw in flaws
-        if flaw["type"] != "extra_forbidden"
-    ]
-    return "; ".join([f"unknown field {', '.join(unknown)}"] * bool(unknown) + others)

@@ -2,8 +2,6 @@
 
 Where the rules (docs: metrics, "Reply to verdict") leave a choice, it is made here:
 
-* Thinking is `<think>…</think>` in any case, several times if need be, up to the first closing tag. A think that is not
-  finished lasts to the end; a `</think>` before any `<think>` ends a thinking that the chat template had begun.
 * The answer outside thinking is read to the end, objects first, then truncated ones, before thinking is looked at.
 * An object counts from where it begins, so an outer `action` goes before one nested in it.
 * Only the key `action` counts, and only an exact verdict in any case: no synonyms, no surrounding white space.
@@ -20,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from suites.command_guard.json_in_text import find_objects
+from suites.thinking import split_thinking
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
 ErrorKind = Literal["TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT"]
@@ -27,7 +26,6 @@ ErrorKind = Literal["TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LI
 ACTIONS: tuple[str, ...] = get_args(Action)
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 
-_THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
 _ACTION_TEXT = re.compile(r'"action"\s*+:\s*+"((?i:allow|warn|block))"(?!\s*+\|)', re.ASCII)
 _NO_REPLY = {"content_filter": "CONTENT_FILTER", "length": "TOKEN_LIMIT"}
 
@@ -51,21 +49,6 @@ def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
         if verdict is not None:
             return verdict
     return Verdict("FORMAT_ERROR")
-
-
-def split_thinking(text: str) -> tuple[str, str]:
-    """What a reply says outside its thinking, and what it says inside."""
-    if "<" not in text:
-        return text, ""
-    outside: list[str] = []
-    inside: list[str] = []
-    tags = list(_THINK_TAG.finditer(text))
-    position, thinking = 0, bool(tags) and tags[0][1] == "/"
-    for tag in tags:
-        (inside if thinking else outside).append(text[position : tag.start()])
-        position, thinking = tag.end(), tag[1] != "/"
-    (inside if thinking else outside).append(text[position:])
-    return "".join(outside), "".join(inside)
 
 
 def _from_objects(text: str) -> Verdict | None:

@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from suites.harvest import DUPLICATE, NOT_TEXT, REPEATED_ID, BaseHarvest
-from suites.solidity_audit.judgement import explain
 from suites.solidity_audit.taxonomy import SEVERITIES, normalised
 from suites.solidity_audit.truth import GroundTruth, as_sample
 from suites.sources import is_storable
+from suites.strict import explain
 
 LONGEST_CONTRACT = 1_000_000  # characters
 

@@ -8,12 +8,13 @@ itself (`contradictions`): then it is a judgement, but none that may be averaged
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from suites.solidity_audit.reply_json import find_object
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
+from suites.strict import Strict, explain
 
 LONGEST_TEXT = 20_000  # characters of any text in a judgement
 MOST_FINDINGS = 500
@@ -24,18 +25,14 @@ Number = Annotated[float, Field(ge=-1e9, le=1e9)]
 FindingId = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class Verdict(_Part):
+class Verdict(Strict):
     """What the audit says on the whole; null where it does not say."""
 
     said_vulnerable: bool | None
     confidence_expressed: Number | None
 
 
-class Finding(_Part):
+class Finding(Strict):
     """One finding of the audit, classified."""
 
     finding_id: FindingId
@@ -48,14 +45,14 @@ class Finding(_Part):
     reason: Text | None = None
 
 
-class Score(_Part):
+class Score(Strict):
     """A reasoning score; 0 to 1 where it does not contradict its scale."""
 
     score: Number
     reason: Text | None = None
 
 
-class TargetAssessment(_Part):
+class TargetAssessment(Strict):
     """Whether the audit found the known vulnerability, and how well it understood it."""
 
     found: bool
@@ -66,7 +63,7 @@ class TargetAssessment(_Part):
     fix_suggestion_validity: Score | None
 
 
-class Judgement(_Part):
+class Judgement(Strict):
     """A whole judgement. A safe contract has no target to assess; a verdict that can be read is not asked for."""
 
     findings: Annotated[list[Finding], Field(max_length=MOST_FINDINGS)]
@@ -175,20 +172,3 @@ def _unasked(judgement: Judgement, asked: Asked) -> tuple[str, ...]:
     if asked.verdict is False and judgement.overall_verdict is not None:
         flaws.append("overall_verdict: leave the field out, it is read elsewhere")
     return tuple(flaws)
-
-
-def explain(error: ValidationError, most: int = 10) -> tuple[str, ...]:
-    """Every flaw as `where: what`, with what was found where it is a word; at most `most` of them."""
-    flaws = error.errors(include_url=False, include_context=False)
-    return tuple(_describe(flaw) for flaw in flaws[:most])
-
-
-def _describe(flaw: Mapping[str, Any]) -> str:
-    where = ".".join(map(str, flaw["loc"]))
-    message = str(flaw["msg"]).removeprefix("Value error, ")
-    if flaw["type"] == "extra_forbidden":
-        return f"unknown field {where!r}"
-    named = (
-        f", not {flaw['input'][:60]!r}" if flaw["type"] == "literal_error" and isinstance(flaw["input"], str) else ""
-    )
-    return f"{where}: {message}{named}" if where else message

@@ -1,14 +1,13 @@
 """Find the JSON object that a reply is about, in bounded time, whatever else the reply says."""
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
+from suites.thinking import split_thinking
+
 LONGEST_REPLY = 400_000  # characters; what lies beyond is not read
 MOST_ATTEMPTS = 40  # braces from which reading is tried
-
-_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
@@ -16,7 +15,7 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
 
     NaN and infinite numbers are no JSON. Never raises.
     """
-    said = without_thinking(text[:LONGEST_REPLY])
+    said, _ = split_thinking(text[:LONGEST_REPLY])
     decoder = json.JSONDecoder(parse_constant=_refuse)
     position = 0
     for _ in range(MOST_ATTEMPTS):
@@ -32,14 +31,6 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
             return value  # type: ignore[no-any-return]
         position = end
     return None
-
-
-def without_thinking(text: str) -> str:
-    """The reply without `<think>…</think>`; an unfinished thinking lasts to the end."""
-    head, closing, tail = text.partition("</think>")
-    if closing and "<think>" not in head.lower():
-        text = tail  # the chat template had opened the thinking
-    return _THINKING.sub("", text)
 
 
 def _refuse(constant: str) -> NoReturn:

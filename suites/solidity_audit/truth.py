@@ -2,12 +2,13 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from contracts.hashing import canonical_json
 from suites.base import Sample
 from suites.solidity_audit.taxonomy import normalised
 from suites.sources import is_storable
+from suites.strict import Strict
 
 SUITE = "solidity_audit"
 
@@ -15,10 +16,8 @@ Text = Annotated[str, Field(max_length=100_000)]
 Line = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class GroundTruth(BaseModel):
+class GroundTruth(Strict):
     """What is known of a contract: whether it is vulnerable, and how, where and why, as far as anybody said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     is_vulnerable: bool
     vulnerability_type: Text | None = None

@@ -67,7 +67,7 @@ def test_half_a_surrogate_pair_in_a_reply_becomes_storable() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"verdict": "BLOCK", "colour": 1}, "unknown field 'colour', 'verdict'"),
+    ({"verdict": "BLOCK", "colour": 1}, "unknown field 'verdict'; unknown field 'colour'"),
     ({"suite": "solidity_audit"}, "suite: Input should be 'command_guard'"),
     ({"label": "Malicious"}, "label: Input should be 'malicious' or 'harmless'"),
     ({"category": None}, "a malicious command has a category, and a harmless one has null"),
@@ -82,10 +82,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"latency_ms": float("inf")}, "latency_ms: Input should be a finite number"),
     ({"latency_ms": -0.5}, "latency_ms: Input should be greater than or equal to 0"),
     ({"response": {"action": "block"}}, "response: Input should be a valid string"),
-    ({"command": ""}, "command: String should have at least 1 character"),
-    ({"command": " \n"}, "command is blank"),
-    ({"command": "a\ud800b"}, "command: Input should be a valid string"),
-    ({"command": "a\x00b"}, "command is blank, or text that cannot be stored"),
+    ({"command": ""}, "command: blank"),
+    ({"command": " \n"}, "command: blank"),
+    ({"command": "a\ud800b"}, "command: blank, or text that cannot be stored"),
+    ({"command": "a\x00b"}, "command: blank, or text that cannot be stored"),
     ({"sample_id": 7}, "sample_id: Input should be a valid string"),
     ({"model": None}, "model: Input should be a valid string"),
 ]

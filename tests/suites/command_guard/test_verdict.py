@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.command_guard.verdict import ACTIONS, ERROR_KINDS, Verdict, read_verdict, split_thinking
+from suites.command_guard.verdict import ACTIONS, ERROR_KINDS, Verdict, read_verdict
 
 BLOCK = '{"action": "block", "reason": "opens a shell", "confidence": 0.9}'
 ALLOW = '{"action": "allow", "reason": "lists files", "confidence": 0.8}'
@@ -121,10 +121,6 @@ def test_reason_and_confidence_are_those_of_the_object_that_decided() -> None:
 def test_a_confidence_that_is_no_share_is_unread(confidence: str) -> None:
     read = read_verdict(f'{{"action": "warn", "reason": 7, "confidence": {confidence}}}')
     assert read == Verdict("WARN")
-
-
-def test_thinking_is_taken_out_without_a_trace() -> None:
-    assert split_thinking('{"action": <think>hm</think>"block"}') == ('{"action": "block"}', "hm")
 
 
 HOSTILE = {

@@ -42,10 +42,10 @@ def test_a_judge_error_is_no_judgement() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"surprise": 1, "another": 2}, "unknown field 'another', 'surprise'"),
+        ({"surprise": 1, "another": 2}, "unknown field 'surprise'; unknown field 'another'"),
         ({"judge_error": "both"}, "exactly when"),
         ({"judgement": None}, "exactly when"),
-        ({"model": " "}, "model is blank"),
+        ({"model": " "}, "model: blank"),
         ({"sample_id": "a\x00b"}, "sample_id"),
         ({"judge": "panel:a+b"}, "names a panel"),
         ({"replicate": -1}, "replicate"),
