@@ -53,9 +53,10 @@ def test_keys_of_the_environment_by_value(key: str, before: str, after: str) -> 
         assert key not in redact(f"{before} {key} {after}")
 
 
-def test_hostile_text_takes_linear_time() -> None:
-    for piece in ("eyJ-", "a://", "sk-", "Bearer ", "api_key: ", "?key="):
-        redact(piece * 20_000)
+@pytest.mark.parametrize("piece", ["eyJ-", "a://", "sk-", "Bearer ", "api_key: ", "?key="])
+def test_a_key_behind_much_that_resembles_one_is_found(piece: str) -> None:
+    # Shapes that took quadratic time would take minutes here.
+    assert "hunter2secret" not in redact(piece * 20_000 + "\nhttps://user:hunter2secret@host/v1")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -93,7 +93,8 @@ def test_no_reply_makes_reading_fail(text: str | None) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=8))
 def test_no_value_in_place_of_a_field_makes_reading_fail(value: Any) -> None:
     for path in (("findings",), ("findings", 0, "finding_id"), ("target_assessment",), ("overall_verdict",)):
-        read_judgement(json.dumps(changed(*path, to=value)), ASKED)
+        reading = read_judgement(json.dumps(changed(*path, to=value)), ASKED)
+        assert (reading.judgement is None) == bool(reading.flaws)
 
 
 CONTRADICTIONS = {

@@ -34,6 +34,10 @@ def test_a_line_is_two_replies_of_one_conversation() -> None:
     assert [reply.text is None for reply in read.replies] == [False, False]
 
 
+def test_where_there_is_a_judgement_no_error_need_be_named() -> None:
+    assert read_recorded({key: value for key, value in GOOD.items() if key != "judge_error"}) == read_recorded(GOOD)
+
+
 def test_a_judge_error_is_no_judgement() -> None:
     read = read_recorded(line(0))
     assert (read.replies[1].text, read.replies[1].error_kind) == (None, "unparseable judgement")
@@ -91,8 +95,10 @@ def test_ground_truth_is_taken_as_it_was_recorded(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.sampled_from([*GOOD]), st.none() | st.integers() | st.text() | st.lists(st.none())))
 def test_no_line_makes_reading_fail_otherwise(changes: dict[str, Any]) -> None:
+    line = {**GOOD, **changes}
     with suppress(SourceError):
-        read_recorded({**GOOD, **changes})
+        item = read_recorded(line).item
+        assert (item.sample.sample_id, item.model) == (line["sample_id"], line["model"])
 
 
 def imported(tmp_path: Path, lines: list[dict[str, Any]]) -> tuple[Lake, str]:
