@@ -1,44 +1,45 @@
-"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for Plotly's pseudo-HTML."""
+"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for Plotly's pseudo-HTML.
+
+A drawing is as wide as its column, whatever that is: names of models stand above their row or in a legend of the page,
+never beside the drawing, and legends are the page's, which breaks them where they need it.
+"""
 
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from reports.drawing import MUTED
 from reports.report import Subject, Value
-from reports.wording import interval, number, short_names, visible
+from reports.wording import UNRELIABLE, interval, number, short_names, visible
 from suites.figures import Quantity, Unit
 
-MUTED = "#8a919c"
-LONGEST_NAME = 34
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+LONGEST_NAME = 40
+"""Cells of a name that has to fit the width of a telephone."""
 
 _TICKS: dict[Unit, dict[str, str]] = {
-    Unit.US_DOLLARS: {"tickprefix": "$"},
+    Unit.US_DOLLARS: {"tickprefix": "$", "exponentformat": "none"},
     Unit.MILLISECONDS: {"tickformat": "~s", "ticksuffix": "s"},  # drawn in seconds, so that "s" gives 20ms, 1.5s, 2ks
 }
 _STEPS = (1, 2, 5)
-MOST_TICKS = 8
+MOST_TICKS = 6
+NAME, GAP = 20, 10
+"""Pixels: the line of a name above its row, and the room to the next one."""
 
 
-def layout(height: int) -> dict[str, Any]:
-    """A drawing without title and colours, `height` pixels high and as wide as there is room."""
+def layout(height: int, *, below: int = 48) -> dict[str, Any]:
+    """A drawing without title, legend and colours, `height` pixels high and `below` more for the horizontal axis."""
     return {
         "template": "none",
-        "height": height,
-        "margin": {"l": 8, "r": 12, "t": 8, "b": 8, "pad": 4},
+        "height": height + below,
+        "margin": {"l": 16, "r": 28, "t": 8, "b": below, "pad": 4},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"size": 12, "family": "system-ui, sans-serif"},
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "itemclick": False,
-            "itemdoubleclick": False,
-            "traceorder": "normal",
-        },
+        "showlegend": False,
         "dragmode": False,
         "hoverlabel": {"align": "left"},
     }
@@ -46,29 +47,45 @@ def layout(height: int) -> dict[str, Any]:
 
 def quantity_axis(quantity: Quantity, reach: tuple[float, float], *, logarithmic: bool = False) -> dict[str, Any]:
     """The axis of a quantity from end to end (`reach`, in decades where logarithmic)."""
-    better = "" if quantity.higher_is_better else " (less is better)"
     return {
-        "title": {"text": safe(f"{quantity.label}{better}"), "standoff": 12},
+        "title": {"text": safe(f"{quantity.label} ({better(quantity)})"), "standoff": 12},
         "type": "log" if logarithmic else "linear",
         "range": list(reach),
         "fixedrange": True,
         "automargin": True,
         "zeroline": False,
+        "tickangle": 0,
         **_ticks(quantity.unit, reach, logarithmic),
     }
 
 
-def rows_axis(subjects: Sequence[Subject]) -> dict[str, Any]:
-    """A vertical axis with one row a model, the first at the top."""
-    return {
-        "tickvals": list(range(len(subjects))),
-        "ticktext": [safe(name) for name in names(subjects)],
-        "range": [len(subjects) - 0.5, -0.5],
-        "fixedrange": True,
-        "automargin": True,
-        "showgrid": False,
-        "zeroline": False,
-    }
+def better(quantity: Quantity) -> str:
+    """Which end is the good one."""
+    return f"{'more' if quantity.higher_is_better else 'less'} is better"
+
+
+def row_tops(rows: int, content: int) -> list[int]:
+    """Where the content of each row begins, in pixels from the top, if each is `content` high and under its name."""
+    return [i * (NAME + content + GAP) + NAME for i in range(rows)]
+
+
+def rows_height(rows: int, content: int) -> int:
+    """Pixels of so many rows."""
+    return rows * (NAME + content + GAP)
+
+
+def named_rows(plot: "go.Figure", named: Sequence[str], content: int, texts: Sequence[dict[str, Any]] = ()) -> None:
+    """Give a drawing rows under their names, and annotations `texts`.
+
+    The vertical axis counts pixels, so that names and rows keep their size however many there are.
+    """
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "showarrow": False}
+    above = [
+        {"text": safe(name), "y": top - NAME / 2, **place}
+        for name, top in zip(named, row_tops(len(named), content), strict=True)
+    ]
+    plot.update_layout(annotations=[*above, *texts])
+    plot.update_yaxes(range=[rows_height(len(named), content), 0], visible=False, fixedrange=True)
 
 
 def reach_of(
@@ -126,11 +143,18 @@ def hover(subject: Subject, shown: Sequence[tuple[Quantity, Value]], part: str |
     return "<br>".join(lines)
 
 
-def left_out(label: str, subjects: Sequence[Subject]) -> str:
+def said(value: Value, quantity: Quantity) -> str:
+    """A value as it stands in a drawing."""
+    return "unknown" if value.value is None else number(value.value, quantity.unit) + UNRELIABLE * value.doubtful
+
+
+def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> str:
     """Who is missing from a drawing, and why; empty where nobody is."""
-    if not subjects:
+    if not missing:
         return ""
-    listed = ", ".join(names(subjects[:5])) + (f" and {len(subjects) - 5} more" if len(subjects) > 5 else "")
+    if len(missing) == len(of):
+        return f"{label} is unknown for every model."
+    listed = ", ".join(names(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
     return f"Left out, as {label} is unknown: {listed}."
 
 
@@ -146,11 +170,11 @@ def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[st
     if unit is Unit.SHARE:
         low, high = max(reach[0], 0.0), min(reach[1], 1.0)
         steps = (step * 10.0**d for d in range(-4, 0) for step in _STEPS)
-        step = next((s for s in steps if (high - low) / s < MOST_TICKS - 1), 0.5)
+        step = next((s for s in steps if (high - low) / s <= MOST_TICKS - 1), 0.5)
         first = math.ceil(low / step - 1e-9)
         marks = range(first, math.floor(high / step + 1e-9) + 1)
         return {"tickvals": [mark * step for mark in marks], "tickformat": "~%"}
-    return {"nticks": MOST_TICKS - 1, **_TICKS.get(unit, {})}
+    return _TICKS.get(unit, {})
 
 
 def names(subjects: Sequence[Subject]) -> list[str]:

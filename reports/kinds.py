@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reports import judge_plots, plots, tables
-from reports.plots import Drawing
+from reports import tables
+from reports.bars import draw_bars, draw_by_judge
+from reports.drawing import Drawing
+from reports.heat_maps import draw_agreement, draw_heat_map
+from reports.reliability import draw_reliability
 from reports.report import Report
+from reports.scatter import draw_scatter
 from reports.tables import Table
 from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Ranking, Reliability, Scatter
 
@@ -22,10 +26,10 @@ class Kind:
 
 KINDS: Mapping[type, Kind] = {
     Ranking: Kind(tables.ranking_table, terminal="intervals"),
-    Scatter: Kind(tables.scatter_table, plots.draw_scatter, terminal="no"),
-    Bars: Kind(tables.bars_table, plots.draw_bars),
-    HeatMap: Kind(tables.heat_map_table, plots.draw_heat_map),
-    Reliability: Kind(tables.reliability_table, judge_plots.draw_reliability),
-    AgreementMatrix: Kind(tables.agreement_table, judge_plots.draw_agreement),
-    ByJudge: Kind(tables.by_judge_table, judge_plots.draw_by_judge),
+    Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
+    Bars: Kind(tables.bars_table, draw_bars),
+    HeatMap: Kind(tables.heat_map_table, draw_heat_map),
+    Reliability: Kind(tables.reliability_table, draw_reliability),
+    AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
+    ByJudge: Kind(tables.by_judge_table, draw_by_judge),
 }

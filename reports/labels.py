@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top; shares of the plot
 
-CHARACTER, LINE, MARKER = 0.0125, 0.055, 0.014
-"""Width of a character, height of a line and radius of a marker, as shares of a plot of usual size."""
+CHARACTER, LINE, MARKER = 0.023, 0.055, 0.02
+"""Width of a character, height of a line and radius of a marker, as shares of a plot on a telephone."""
 
 _SIDES = (  # diagonal ones first: error bars run straight
     ("top right", 1, 1), ("bottom right", 1, -1), ("top left", -1, 1), ("bottom left", -1, -1),
@@ -13,20 +13,24 @@ _SIDES = (  # diagonal ones first: error bars run straight
 )  # fmt: skip
 
 
-def place_labels(points: Sequence[tuple[float, float]], lengths: Sequence[int]) -> list[str]:
-    """For each point (shares of the axes) with a label of so many characters: Plotly's text position."""
+def place_labels(points: Sequence[tuple[float, float]], lengths: Sequence[int]) -> tuple[list[str], bool]:
+    """For each point (shares of the axes) with a label of so many characters: Plotly's text position.
+
+    And whether it is too crowded for labels of that length: some overlap, or reach over the edge.
+    """
     taken: list[Box] = [(x - MARKER, y - LINE / 2, x + MARKER, y + LINE / 2) for x, y in points]
-    chosen = []
+    chosen, crowded = [], False
     for i, ((x, y), length) in enumerate(zip(points, lengths, strict=True)):
         others = taken[:i] + taken[i + 1 :]
         costs = [
             (sum(_overlap(box, other) for other in others) + 5 * _outside(box), order, side, box)
             for order, (side, box) in enumerate(_candidates(x, y, length))
         ]
-        _, _, side, box = min(costs)
+        cost, _, side, box = min(costs)
+        crowded |= cost > 0
         chosen.append(side)
         taken.append(box)
-    return chosen
+    return chosen, crowded
 
 
 def _candidates(x: float, y: float, length: int) -> Iterator[tuple[str, Box]]:

@@ -18,10 +18,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from contracts.errors import UsageError
+from reports.drawing import Drawing
 from reports.facts import facts, headline, warnings
 from reports.kinds import KINDS
 from reports.machine import as_data
-from reports.plots import Drawing
 from reports.report import Report, Subject
 from reports.tables import Table, comparisons_table
 from reports.wording import UNKNOWN, UNRELIABLE, visible
@@ -91,7 +91,7 @@ def render(report: Report) -> str:
         comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
         mistakes=tuple(_mistakes(report)) if report.answers else None,
         mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
-        plots={str(i): _plot(section) for i, section in enumerate(sections)},
+        plots={f"{i}-{k}": plot for i, section in enumerate(sections) for k, plot in enumerate(_plots(section))},
         doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
@@ -108,11 +108,10 @@ def _section(report: Report, figure: Any) -> Section:
     return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
 
 
-def _plot(section: Section) -> Any:
-    """A drawing as the object that Plotly's script takes; None where there is nothing to draw."""
-    if section.drawing is None or section.drawing.figure is None:
-        return None
-    return json.loads(section.drawing.figure.to_json())
+def _plots(section: Section) -> list[Any]:
+    """The figures of a drawing as the objects that Plotly's script takes."""
+    figures = section.drawing.panels.values() if section.drawing else ()
+    return [json.loads(figure.to_json()) for figure in figures]
 
 
 def _mistakes(report: Report) -> Iterator[Mistakes]:

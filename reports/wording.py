@@ -55,6 +55,8 @@ def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
             return "", f"{100 * value:.1f}", "%"
         case Unit.SCORE:
             return "", f"{value:,.3f}", ""
+        case Unit.POINTS:
+            return "", f"{value:,.1f}", ""
         case Unit.COUNT:
             return "", f"{value:,.{0 if value == round(value) else 1}f}", ""
         case Unit.US_DOLLARS:

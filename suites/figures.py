@@ -13,7 +13,8 @@ class Unit(StrEnum):
     """What a metric's values are, which decides how they are written."""
 
     SHARE = "share"  # 0..1, shown as a percentage
-    SCORE = "score"  # a plain number
+    SCORE = "score"  # a plain number, with three decimals
+    POINTS = "points"  # of a scale of some tens, with one decimal
     COUNT = "count"
     MILLISECONDS = "milliseconds"
     US_DOLLARS = "us_dollars"
@@ -56,11 +57,15 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Quantities of one unit side by side, for every model; `stacked` where they are parts of a whole."""
+    """Quantities of one unit side by side, for every model; `stacked` where they are parts of a whole.
+
+    `colours` (of CSS, one a quantity) where they have colours of their own.
+    """
 
     title: str
     quantities: tuple[Quantity, ...]
     stacked: bool = False
+    colours: tuple[str, ...] = ()
     note: str = ""
 
 

@@ -3,15 +3,15 @@
 from suites.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
 from suites.session_review.scores import CATEGORIES
 
-MEAN = Quantity("score_mean", "mean score", Unit.SCORE)
-MEDIAN = Quantity("score_median", "median score", Unit.SCORE)
+MEAN = Quantity("score_mean", "mean score", Unit.POINTS)
+MEDIAN = Quantity("score_median", "median score", Unit.POINTS)
 FAILURES = Quantity("scoring_failure_rate", "scorings that failed", higher_is_better=False)
 
 FIGURES: tuple[Figure, ...] = (
     Ranking(
         "Scores",
         MEAN,
-        (MEDIAN, Quantity("score_std", "standard deviation", Unit.SCORE, higher_is_better=False), FAILURES),
+        (MEDIAN, Quantity("score_std", "standard deviation", Unit.POINTS, higher_is_better=False), FAILURES),
         note="Scores go from 0 to 100. They compare investigations under one judge; two judges are two rulers.",
     ),
     Bars(
@@ -22,10 +22,11 @@ FIGURES: tuple[Figure, ...] = (
             Quantity("score_band_green_rate", "75 to 100"),
         ),
         stacked=True,
+        colours=("#cf4f4f", "#c9a227", "#4a9d5b"),
     ),
     Bars(
         "Mean points by category, of 25",
-        tuple(Quantity(f"category_mean_{name}", name.replace("_", " "), Unit.SCORE) for name in CATEGORIES),
+        tuple(Quantity(f"category_mean_{name}", name.replace("_", " "), Unit.POINTS) for name in CATEGORIES),
     ),
     HeatMap("Mean score by type of alert", MEAN, "alert_type"),
     HeatMap("Mean score by agent", MEAN, "agent"),

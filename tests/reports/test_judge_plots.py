@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from reports.judge_plots import MOST_LINES, draw_agreement, draw_by_judge, draw_reliability
+from reports.bars import draw_bars, draw_by_judge
+from reports.heat_maps import draw_agreement
+from reports.reliability import MOST_LINES, draw_reliability
 from reports.tables import agreement_table, by_judge_table, reliability_table
 from suites.figures import AgreementMatrix, Bars, ByJudge, Quantity, Ranking, Reliability, Unit
 from tests.reports.samples import SCORE, metric, report
@@ -50,7 +52,7 @@ def test_of_many_models_the_best_have_lines_and_the_rest_are_counted() -> None:
 def test_models_that_state_no_confidence_are_named() -> None:
     drawing = draw_reliability(report([metric("a", "score", 0.9)]), RELIABILITY)
     assert drawing.figure is None
-    assert drawing.notes == ("Left out, as confidence is unknown: a.",)
+    assert drawing.notes == ("confidence is unknown for every model.",)
 
 
 def test_a_matrix_of_judges_is_symmetric_and_empty_on_its_diagonal() -> None:
@@ -64,8 +66,9 @@ def test_a_matrix_of_judges_is_symmetric_and_empty_on_its_diagonal() -> None:
     assert drawing.figure is not None
     (matrix,) = drawing.figure.data
     assert [list(row) for row in matrix.z] == [[None, 0.5, None], [0.5, None, -0.2], [None, -0.2, None]]
-    assert matrix.text[0][2] == "no variation"
-    assert drawing.notes == ("Judges: 1 x, 2 y, 3 z.",)
+    assert matrix.hovertext[0][2] == "x and z: no variation, n = 40"
+    assert list(drawing.panels) == ["a"]
+    assert [(entry.letter, entry.text) for entry in drawing.key[:3]] == [("1", "x"), ("2", "y"), ("3", "z")]
     cells = [[cell.text for cell in row] for row in agreement_table(built, AGREEMENT).rows]
     assert cells[0] == ["a", "x", "y", "0.500"]
 
@@ -92,10 +95,8 @@ def test_each_judge_has_a_bar_for_each_model_and_panels_without_a_word_have_none
 
 @pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "vendor/judge"])
 def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
-    from reports.plots import draw_bars
-
-    rows = by(judge, [metric("somebody/a-model-of-length", "score", 0.9)])
+    rows = by(judge, [metric("somebody/a-model-of-some-length", "score", 0.9)])
     plot = draw_bars(report(rows), Bars("", (SCORE,))).figure
     assert plot is not None
     kind = "panel of 2" if judge.startswith("panel") else "judge"
-    assert plot.layout.yaxis.ticktext == (f"a-model-of-length · {kind}",)
+    assert f"a-model-of-some-length · {kind}" in [text.text for text in plot.layout.annotations]

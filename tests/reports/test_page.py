@@ -89,7 +89,7 @@ def test_what_rests_on_few_samples_is_marked_in_tables_and_plots() -> None:
     page = Page(render(two_models()))
     marks = [attrs for tag, attrs in page.elements if tag == "sup"]
     assert [attrs["title"] for attrs in marks] == ["n = 4: unreliable"]
-    assert "25.0%*" in [s for plot in page.plots for s in strings(plot)]
+    assert "25%*" in [s for plot in page.plots for s in strings(plot)]
     few = Page(render(report(guard_metrics("a", 0.9, 0.9, n=7, latency=10.0))))
     assert "circle-open" in [s for plot in few.plots for s in strings(plot)]
     assert "/" in [s for plot in few.plots for s in strings(plot)], "the bar is hatched"
@@ -100,11 +100,12 @@ def test_hostile_names_stay_text(name: str) -> None:
     rows = guard_metrics(name, 0.9, 0.9, cost=1.0, latency=5.0, categories={name: 0.5})
     results = answers(name, 3, 5, category=name, command=name, reason=name)
     hostile = Page(render(report(rows, results, run={"run_id": name, "message": name}, snapshot={"warnings": [name]})))
+    same = re.sub("[^/]", "m", name)
     benign = Page(render(report(
-        guard_metrics("m", 0.9, 0.9, cost=1.0, latency=5.0, categories={"m": 0.5}),
-        answers("m", 3, 5, category="m", command="m", reason="m"),
-        run={"run_id": "m", "message": "m"},
-        snapshot={"warnings": ["m"]},
+        guard_metrics(same, 0.9, 0.9, cost=1.0, latency=5.0, categories={same: 0.5}),
+        answers(same, 3, 5, category=same, command=same, reason=same),
+        run={"run_id": same, "message": same},
+        snapshot={"warnings": [same]},
     )))  # fmt: skip
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in benign.elements]
     assert [sorted(attrs) for _, attrs in hostile.elements] == [sorted(attrs) for _, attrs in benign.elements]
@@ -159,7 +160,7 @@ def test_what_is_unknown_is_left_out_of_the_plot_and_named() -> None:
 def test_nothing_known_leaves_no_plot_and_says_so() -> None:
     page = Page(render(report([metric("m", name, None, 0) for name in ("score", "detection", "cost", "latency")])))
     assert page.plots == []
-    assert "Unknown for every model." in page.text
+    assert "Nothing to draw: unknown for every model." in page.text
 
 
 @pytest.mark.parametrize("count", [1, 9, 30])
@@ -168,7 +169,6 @@ def test_any_number_of_models(count: int) -> None:
     page = Page(render(report(rows)))
     points = [t for plot in page.plots[:2] for t in plot["data"] if t.get("mode") == "markers+text"]
     assert all(len(trace["x"]) == count for trace in points)
-    assert ("Numbers are ranks" in page.text) == (count > 8)
 
 
 def test_a_report_without_any_metric_is_a_page() -> None:

@@ -1,13 +1,17 @@
 """What drawings say beyond their numbers: the Pareto line, places of labels, axes, targets, totals."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports.bars import draw_bars
+from reports.drawing import Drawing
+from reports.heat_maps import MOST_COLUMNS, draw_heat_map
 from reports.labels import place_labels
-from reports.plots import draw_bars, draw_heat_map, draw_scatter, pareto
+from reports.scatter import draw_scatter, letter, pareto
 from suites.figures import Bars, HeatMap, Quantity, Scatter
 from tests.reports.samples import ACCEPTANCE, COST, DETECTION, LATENCY, SCORE, guard_metrics, metric, report
 
@@ -30,10 +34,34 @@ def test_along_the_pareto_line_more_cost_buys_more_score(points: list[tuple[int,
 
 
 def test_labels_keep_inside_the_plot_and_off_each_other() -> None:
-    assert "left" in place_labels([(0.99, 0.5)], [20])[0]
-    assert "right" in place_labels([(0.01, 0.5)], [20])[0]
-    assert "bottom" in place_labels([(0.01, 0.99)], [20])[0]
-    assert len(set(place_labels([(0.5, 0.5)] * 4, [20] * 4))) == 4
+    assert "left" in place_labels([(0.99, 0.5)], [20])[0][0]
+    assert "right" in place_labels([(0.01, 0.5)], [20])[0][0]
+    assert "bottom" in place_labels([(0.01, 0.99)], [20])[0][0]
+    places, crowded = place_labels([(0.5, 0.5)] * 4, [10] * 4)
+    assert len(set(places)) == 4
+    assert not crowded
+    assert place_labels([(0.5, 0.5)] * 4, [40] * 4)[1], "labels as long as that reach over the edge of a telephone"
+
+
+def labels(drawing: Drawing) -> list[str]:
+    assert drawing.figure is not None
+    return list(drawing.figure.data[-1].text)
+
+
+def test_points_bear_names_where_these_have_room_and_else_letters_that_a_legend_explains() -> None:
+    figure = Scatter("", COST, SCORE)
+    few = [row for k in range(3) for row in guard_metrics(f"p/model-{k}", 0.9 - k / 5, 0.9, cost=1.0 + k)]
+    assert labels(draw_scatter(report(few), figure)) == ["p/model-0", "p/model-1", "p/model-2"]
+    many = guard_metrics("provider/best-but-unpriced", 1.0, 1.0)
+    for k in range(9):
+        many += guard_metrics(f"provider/model-of-some-length-{k}", 0.9 - k / 30, 0.9, cost=1.0)
+    drawing = draw_scatter(report(many), figure)
+    assert labels(drawing) == list("BCDEFGHIJ"), "a letter is the same model's in every drawing, priced or not"
+    assert (drawing.key[0].letter, drawing.key[0].text) == ("B", "provider/model-of-some-length-0")
+
+
+def test_letters_go_on_after_z() -> None:
+    assert [letter(k) for k in (0, 25, 26, 27, 51, 52, 701, 702)] == ["A", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA"]
 
 
 def test_a_long_scale_is_logarithmic_and_free_models_keep_it_linear() -> None:
@@ -71,13 +99,17 @@ def test_shares_are_labelled_up_to_one() -> None:
     assert max(figure.layout.xaxis.tickvals) == pytest.approx(1)
 
 
+def texts(figure: Any) -> list[str]:
+    """Names of rows, then what stands at the ends of bars."""
+    return [annotation.text for annotation in figure.layout.annotations]
+
+
 def test_bars_are_in_seconds_and_say_what_is_unknown() -> None:
     built = report(guard_metrics("a", 0.9, 0.9, latency=1500.0) + guard_metrics("b", 0.8, 0.8))
     figure = draw_bars(built, Bars("", (LATENCY,))).figure
     assert figure is not None
-    bars, texts = figure.data
-    assert list(bars.x) == [1.5, None]
-    assert [text.strip() for text in texts.text] == ["1.5 s", "unknown"]
+    assert list(figure.data[0].x) == [1.5, None]
+    assert texts(figure) == ["a", "b", "1.5 s", "unknown"]
 
 
 def test_stacked_bars_come_to_a_total_unless_a_part_is_unknown() -> None:
@@ -85,7 +117,7 @@ def test_stacked_bars_come_to_a_total_unless_a_part_is_unknown() -> None:
     rows = [metric("a", "e1", 0.1), metric("a", "e2", 0.2), metric("b", "e1", 0.1), metric("b", "e2", None, 0)]
     figure = draw_bars(report(rows), Bars("", parts, stacked=True)).figure
     assert figure is not None
-    assert [text.strip() for text in figure.data[-1].text] == ["30.0%", "unknown"]
+    assert texts(figure) == ["a", "b", "30.0%", "unknown"]
 
 
 def test_a_heat_map_leaves_out_models_without_any_value() -> None:
@@ -94,3 +126,25 @@ def test_a_heat_map_leaves_out_models_without_any_value() -> None:
     assert drawing.figure is not None
     assert [list(row) for row in drawing.figure.data[0].z] == [[0.5, None]]
     assert drawing.notes == ("Left out, as detection by category is unknown: b.",)
+
+
+def test_of_very_many_columns_those_with_the_most_samples_are_drawn_and_the_rest_is_counted() -> None:
+    rows = guard_metrics("a", 0.9, 0.9)
+    rows += [metric("a", "detection", 0.5, n=k, part=f"c{k:03}") for k in range(1, 101)]
+    drawing = draw_heat_map(report(rows), HeatMap("", DETECTION, "category"))
+    assert drawing.figure is not None
+    assert list(drawing.figure.layout.xaxis.ticktext) == [f"c{k:03}" for k in range(101 - MOST_COLUMNS, 101)]
+    assert drawing.notes == (f"Drawn: the {MOST_COLUMNS} of 100 with the most samples.",)
+
+
+def test_drawings_say_which_end_is_the_good_one() -> None:
+    built = report(guard_metrics("a", 0.9, 0.9, cost=1.0, categories={"x": 0.5}))
+    scatter = draw_scatter(built, Scatter("", COST, SCORE)).figure
+    assert scatter is not None
+    assert scatter.layout.xaxis.title.text == "cost (less is better)"
+    assert scatter.layout.yaxis.title.text == "score (more is better)"
+    bars = draw_bars(built, Bars("", (COST,))).figure
+    assert bars is not None
+    assert bars.layout.xaxis.title.text == "less is better"
+    key = draw_heat_map(built, HeatMap("", DETECTION, "category")).key
+    assert [entry.text for entry in key] == ["0.0%", "50.0%", "100.0% (better)"]

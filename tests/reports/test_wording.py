@@ -14,6 +14,7 @@ from suites.figures import Unit
         (0.8988, Unit.SHARE, "89.9%"),
         (1.0, Unit.SHARE, "100.0%"),
         (0.4517, Unit.SCORE, "0.452"),
+        (54.25, Unit.POINTS, "54.2"),
         (1234, Unit.COUNT, "1,234"),
         (2.5, Unit.COUNT, "2.5"),
         (0.0, Unit.US_DOLLARS, "$0.00"),

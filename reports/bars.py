@@ -1,0 +1,145 @@
+"""Models as horizontal bars with their values, each model's under its name, from best to worst.
+
+What is unknown is said in its bar's place; what is not reliable is hatched.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reports.axes import (
+    better,
+    drawn,
+    error_bars,
+    hover,
+    layout,
+    left_out,
+    named_rows,
+    names,
+    quantity_axis,
+    row_tops,
+    rows_height,
+    safe,
+    said,
+)
+from reports.drawing import Drawing, Key, colour
+from reports.report import Report, Subject, Value
+from reports.wording import number, visible
+from suites.figures import Bars, ByJudge, Quantity
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BAR = 17
+"""Pixels of a bar and the room to the next one."""
+
+ROOM_FOR_TEXT = 1.24
+"""How much longer than the longest bar the axis is: values stand to the right of their bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Bars of one colour: a quantity, and for every row its subject and value."""
+
+    label: str
+    colour: str
+    quantity: Quantity
+    values: Sequence[tuple[Subject, Value]]
+
+
+def draw_bars(report: Report, figure: Bars) -> Drawing:
+    """Quantities side by side, or stacked as parts of a whole."""
+    subjects, note = report.subjects, ""
+    if figure.stacked:
+        subjects = tuple(s for s in subjects if any(report.value(s, q).value is not None for q in figure.quantities))
+        note = left_out(figure.title.lower(), [s for s in report.subjects if s not in subjects], report.subjects)
+    colours = figure.colours or tuple(map(colour, range(len(figure.quantities))))
+    series = [
+        Series(quantity.label, each, quantity, [(s, report.value(s, quantity)) for s in subjects])
+        for quantity, each in zip(figure.quantities, colours, strict=True)
+    ]
+    alt = f"{', '.join(q.label for q in figure.quantities)}: bars for every model."
+    return _drawing(names(subjects), series, alt, note, stacked=figure.stacked)
+
+
+def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
+    """One quantity of every model, a bar a judge."""
+
+    def seen_by(judge: str | None) -> list[tuple[Subject, Value]]:
+        subjects = [Subject(model, judge) for model in report.models]
+        return [(subject, report.value(subject, figure.quantity)) for subject in subjects]
+
+    series = [
+        Series(visible(judge or "by rules", 80), colour(k), figure.quantity, seen_by(judge))
+        for k, judge in enumerate(report.judges(figure.quantity))
+    ]
+    alt = f"{figure.quantity.label} of every model, by judge."
+    return _drawing(names([Subject(model) for model in report.models]), series, alt)
+
+
+def _drawing(
+    named: Sequence[str], series: Sequence[Series], alt: str, note: str = "", stacked: bool = False
+) -> Drawing:
+    known = [v.value for each in series for _, v in each.values if v.value is not None]
+    if not any(known):
+        return Drawing.of(None, alt, [note or f"{'zero' if known else 'unknown'} for every model."])
+    key = tuple(Key(each.label, each.colour) for each in series) if len(series) > 1 else ()
+    return Drawing.of(_plot(named, series, stacked), alt, [note], key=key)
+
+
+def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.Figure":
+    import plotly.graph_objects as go
+
+    lines = 1 if stacked else len(series)
+    quantity = series[0].quantity
+    has_direction = not stacked and len({each.quantity.higher_is_better for each in series}) == 1
+    plot = go.Figure(layout=layout(rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
+    tops = row_tops(len(named), BAR * lines)
+    rows = [[top + BAR * (k + 0.5) for top in tops] for k in range(lines)]
+    for k, each in enumerate(series):
+        _add_bars(plot, each, rows[0 if stacked else k], with_intervals=not stacked)
+    ends = [_totals(series)] if stacked else [_ends(each) for each in series]
+    texts = [_text(at, row) for some, line in zip(ends, rows, strict=True) for at, row in zip(some, line, strict=True)]
+    named_rows(plot, named, BAR * lines, texts)
+    longest = max(end for some in ends for end, _ in some)
+    axis = quantity_axis(quantity, (0.0, longest * ROOM_FOR_TEXT))
+    plot.update_xaxes(**axis | {"title": {"text": better(quantity) if has_direction else ""}})
+    plot.update_layout(barmode="stack" if stacked else "overlay")
+    return plot
+
+
+def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], with_intervals: bool) -> None:
+    values = [drawn(value, series.quantity) for _, value in series.values]
+    plot.add_bar(
+        orientation="h",
+        y=rows,
+        x=[v.value for v in values],
+        width=BAR - 2,
+        name=safe(series.label),
+        marker={"color": series.colour, "pattern": {"shape": ["/" * v.doubtful for v in values]}},
+        error_x=error_bars(values) if with_intervals else None,
+        hoverinfo="text",
+        hovertext=[hover(subject, [(series.quantity, v)]) for subject, v in series.values],
+    )
+
+
+def _ends(series: Series) -> list[tuple[float, str]]:
+    """Where each bar and its interval end, and what it comes to."""
+    values = [(value, drawn(value, series.quantity)) for _, value in series.values]
+    return [(max(at.value or 0.0, at.ci_high or 0.0), said(value, series.quantity)) for value, at in values]
+
+
+def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:
+    """Where the stacked bars of each row end, and what they come to; unknown where one is."""
+    quantity = series[0].quantity
+    ends = []
+    for parts in zip(*(each.values for each in series), strict=True):
+        known = [v.value for _, v in parts if v.value is not None]
+        text = number(sum(known), quantity.unit) if len(known) == len(series) else "unknown"
+        ends.append((drawn(Value(sum(known)), quantity).value or 0.0, text))
+    return ends
+
+
+def _text(end: tuple[float, str], row: float) -> dict[str, Any]:
+    at, text = end
+    return {"x": at, "y": row, "text": text, "xanchor": "left", "xshift": 4, "showarrow": False, "font": {"size": 11}}
