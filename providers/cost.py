@@ -18,9 +18,8 @@ class Tokens:
     output: int | None = None
     cached_input: int | None = None
     reasoning: int | None = None
-    cache_written: int | None = (
-        None  # part of the input that the provider stored, which some bill at a price of its own
-    )
+    cache_written: int | None = None
+    """Part of the input that the provider stored, which some bill at a price of its own."""
 
 
 def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | None:

@@ -72,7 +72,8 @@ def find_route(model: str, configuration: Configuration, read_secret: ReadSecret
     secret = configuration.limits(provider).api_key_secret
     key = _secret(secret, read_secret) if secret and options.api_key_env is None else _key(model, provider, options)
     arguments = {"api_key": key, "api_base": options.api_base}
-    return Route(model, provider, {key: value for key, value in arguments.items() if value is not None}, options.price)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return Route(model, provider, given, options.price)
 
 
 def _provider_of(model: str) -> tuple[str, str]:

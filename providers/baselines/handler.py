@@ -21,10 +21,10 @@ def make_handler() -> Any:
             self, model: str, messages: list[Any], model_response: ModelResponse, **_: Any
         ) -> ModelResponse:
             """Fill LiteLLM's reply with the text of the baseline called `model`."""
+            if model not in BASELINES:
+                raise refusal(404, f"no baseline is called {model}")
             try:
                 text = BASELINES[model](messages)
-            except KeyError as error:
-                raise refusal(404, f"no baseline is called {model}") from error
             except BaselineRefusedError as error:
                 raise refusal(400, str(error)) from error
             model_response.model = f"{PROVIDER}/{model}"

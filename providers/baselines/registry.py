@@ -63,9 +63,9 @@ def _or_refuse(text: str | None, reason: str) -> str:
 
 BASELINES: Mapping[str, Baseline] = {
     "shell-patterns": _shell_patterns,
+    "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
+    "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
     "solidity-patterns": _solidity_patterns,
     "overlap-judge": _overlap_judge,
-    "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
     "rubric-judge": _rubric_judge,
-    "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
 }

@@ -22,6 +22,7 @@ PRICE = Price(input=2.0, output=10.0, cached_input=0.5)
         (Tokens(1000, 200, cached_input=400), Price(input=2.0, output=10.0), 1000 * 2e-6 + 200 * 10e-6),
         (Tokens(1000, 200, reasoning=150), PRICE, 1000 * 2e-6 + 200 * 10e-6),  # reasoning is in the output already
         (Tokens(1000, 200, cached_input=5000), PRICE, 1000 * 0.5e-6 + 200 * 10e-6),  # more cached than there is
+        (Tokens(1000, 200, cached_input=-5), PRICE, 1000 * 2e-6 + 200 * 10e-6),  # fewer than none
         (Tokens(1000, 200), Price(input=0.0, output=0.0), 0.0),
         (Tokens(1000, None), PRICE, None),
         (Tokens(None, 200), PRICE, None),
@@ -44,6 +45,13 @@ def test_a_price_of_the_configuration(tokens: Tokens, price: Price, dollars: flo
         ("openai/o3-mini", Tokens(1000, 900, cached_input=0, reasoning=800), 1000 * 1.1e-6 + 900 * 4.4e-6),
         # 0.40 and 1.20, but 4.00 for reasoning
         ("dashscope/qwen-plus-2025-07-14", Tokens(1000, 500, reasoning=300), 0.0004 + 200 * 1.2e-6 + 300 * 4e-6),
+        ("dashscope/qwen-plus-2025-07-14", Tokens(1000, 500, reasoning=900), 0.0004 + 500 * 4e-6),  # not more than all
+        # 1.00 and 5.00, read from the cache 0.10, written to it 1.25
+        (
+            "anthropic/claude-haiku-4-5",
+            Tokens(1000, 200, cached_input=400, cache_written=100),
+            500 * 1e-6 + 400 * 0.1e-6 + 100 * 1.25e-6 + 200 * 5e-6,
+        ),
         # 1.25 and 10, above 200,000 input tokens 2.50 and 15
         ("gemini/gemini-2.5-pro", Tokens(100_000, 1000), 100_000 * 1.25e-6 + 1000 * 10e-6),
         ("gemini/gemini-2.5-pro", Tokens(300_000, 1000), 300_000 * 2.5e-6 + 1000 * 15e-6),

@@ -80,6 +80,23 @@ def test_what_will_not_change_is_asked_once(model_server: ModelServer, provider:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("status", "kind", "attempts"),
+    [(408, "timeout", 2), (422, "bad_request", 1), (503, "server", 2), (529, "server", 2), (403, "authentication", 1)],
+)
+def test_the_status_tells_the_kind(
+    model_server: ModelServer, provider: str, status: int, kind: str, attempts: int
+) -> None:
+    model_server.rule(faults=[{"kind": "server_error", "status": status, "message": "too much " * 1000, "times": 0}])
+    with Client(configuration(model_server, attempts=2), backoff_seconds=QUICK) as client:
+        outcome = answer(client, request("x", f"{provider}/m"))
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.attempts) == (kind, attempts)
+    assert outcome.message.startswith(f"HTTP {status}: too much too much")
+    assert len(outcome.message) <= 500
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_odd_reply_is_still_a_reply(model_server: ModelServer, provider: str) -> None:
     model_server.rule(contains="nothing", faults=[{"kind": "null_content", "times": 0}])
     model_server.rule(contains="filtered", faults=[{"kind": "content_filter", "times": 0}])
@@ -133,6 +150,8 @@ def test_retry_after_is_read_as_seconds_or_date() -> None:
     assert retry_after_seconds("7") == 7.0
     assert retry_after_seconds("0.5") == 0.5
     assert retry_after_seconds(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90.0
+    assert retry_after_seconds("Sat, 01 Mar 2025 12:01:30 -0000", now) == 90.0  # no zone stated: Greenwich's
+    assert retry_after_seconds("Sat, 01 Mar 2025 13:01:30 +0100", now) == 90.0
     assert retry_after_seconds(format_datetime(now - timedelta(hours=1), usegmt=True), now) == 0.0
     assert retry_after_seconds("-3") == 0.0
     assert [retry_after_seconds(garbage) for garbage in ("", "soon", "nan", "Mon, 99 Foo 2025")] == [None] * 4

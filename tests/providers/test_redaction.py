@@ -20,6 +20,7 @@ SECRETS = {
     "Authorization: Bearer abc.DEF-123_456": "abc.DEF-123_456",
     "headers {'authorization': 'Basic dXNlcjpwYXNz'}": "dXNlcjpwYXNz",
     "AKIAIOSFODNN7EXAMPLE was not found": "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE has expired": "ASIAIOSFODNN7EXAMPLE",
     'x-api-key: "9f8e7d6c5b4a"': "9f8e7d6c5b4a",
     "{'x-api-key': 'ant-9f8e7d6c5b4a'}": "ant-9f8e7d6c5b4a",
     "POST https://host/v1?key=AIzaSyA1234567890abcdefghijk&alt=json": "AIzaSyA1234567890abcdefghijk",
@@ -51,6 +52,18 @@ def test_keys_of_the_environment_by_value(key: str, before: str, after: str) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOMEONES_API_KEY", key)
         assert key not in redact(f"{before} {key} {after}")
+
+
+def test_a_key_that_is_part_of_another_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT_API_KEY", "swordfish")
+    monkeypatch.setenv("LONG_API_KEY", "swordfish-and-more")
+    assert redact("with swordfish-and-more") == "with [redacted]"
+
+
+def test_blanks_around_a_key_are_no_part_of_it_and_short_values_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEONES_API_KEY", " swordfish\n")
+    monkeypatch.setenv("SOMEONES_TOKEN", "cat")
+    assert redact("no cat is a swordfish.") == "no cat is a [redacted]."
 
 
 @pytest.mark.parametrize("piece", ["eyJ-", "a://", "sk-", "Bearer ", "api_key: ", "?key="])

@@ -73,8 +73,8 @@ def test_an_unknown_baseline_lists_the_known() -> None:
 
 
 def test_parameters_cannot_take_over_what_the_client_decides() -> None:
-    options = ModelOptions(parameters={"timeout": 3, "num_retries": 9, "temperature": 0})
-    with pytest.raises(ProviderError, match="cannot set num_retries, timeout"):
+    options = ModelOptions(parameters={"timeout": 3, "num_retries": 9, "temperature": 0, "fallbacks": []})
+    with pytest.raises(ProviderError, match="cannot set fallbacks, num_retries, timeout"):
         find_route("baseline/always-block", Configuration(models={"baseline/always-block": options}))
 
 
