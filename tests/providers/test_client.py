@@ -107,6 +107,16 @@ def test_the_circuit_closes_when_the_provider_recovers(model_server: ModelServer
         assert isinstance(answer(client, request("up again")), Reply)
 
 
+@pytest.mark.parametrize("between", ["well", "refused"])
+def test_an_answer_between_failures_keeps_the_circuit_closed(model_server: ModelServer, between: str) -> None:
+    model_server.rule(contains="down", faults=[{"kind": "server_error", "times": 0}])
+    model_server.rule(contains="refused", faults=[{"kind": "bad_request", "times": 0}])
+    limits = configuration(model_server, attempts=1, breaker_failures=2, breaker_seconds=600)
+    with Client(limits, backoff_seconds=QUICK) as client:
+        asked = [answer(client, request(f"{text} {number}")) for number in range(5) for text in ("down", between)]
+    assert [outcome.kind for outcome in asked[::2] if isinstance(outcome, Failure)] == ["server"] * 5
+
+
 def test_one_provider_down_leaves_the_other_alone(model_server: ModelServer) -> None:
     model_server.rule(model="sick", faults=[{"kind": "drop", "times": 0}])
     limits = configuration(
