@@ -39,12 +39,12 @@ def run(
     order = Order(
         suite=suite,
         lake=lake,
-        models=names(models),
-        judges=names(judges),
+        models=names("--models", models),
+        judges=names("--judges", judges),
         datasets=dataset,
         limit=limit,
         replicates=replicates,
-        prompt_types=names(prompt_types),
+        prompt_types=names("--prompt-types", prompt_types),
         configuration_file=str(config) if config else None,
     )
     plan = check(order)
@@ -75,13 +75,14 @@ def run(
 
 def _announce(plan: "Plan") -> None:
     """Say what will be evaluated: the datasets with their counts by category, and what was left out of each."""
+    from cli.terminal import harmless
     from suites.sources import summary
 
     for dataset in plan.datasets:
         counts = summary(dataset)
         parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
         left_out = ", ".join(f"{count} {reason}" for reason, count in counts.left_out.items())
-        typer.echo(f"{dataset.name}: {len(dataset.samples)} samples ({parts})", err=True)
+        typer.echo(harmless(f"{dataset.name}: {len(dataset.samples)} samples ({parts})"), err=True)
         if left_out:
             typer.echo(f"  left out: {left_out}", err=True)
     typer.echo(f"{plan.items} items, {', '.join(plan.models)}; starting Prefect …", err=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import environment
+from cli.terminal import harmless, write_anything
 
 app = typer.Typer(
     name="evalake",
@@ -37,10 +38,11 @@ def _options(
 def main() -> None:
     """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage."""
     environment.prepare()
-    _register()
+    write_anything()
     if "--debug" in sys.argv[1:]:
         # Wherever it stands on the line: people add it at the end of a command that failed.
         sys.argv = [sys.argv[0], "--debug", *(word for word in sys.argv[1:] if word != "--debug")]
+        _register()
         app()
     sys.exit(_run())
 
@@ -49,25 +51,36 @@ def _run() -> int:
     from contracts.errors import EvalakeError, UsageError
 
     try:
-        app()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 1
+        _register()
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        return _say(_wrong_usage(error), error.exit_code)
     except UsageError as error:
         return _say(str(error), 2)
     except EvalakeError as error:
         return _say(str(error), 1)
     except KeyboardInterrupt:
-        return _say("interrupted; what was answered is in the ledger, and a rerun asks only for the rest", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+        return 130
+    except SystemExit as ended:
+        # Who reads what we print, such as `head`, has seen enough: no failure of ours.
+        if isinstance(ended.__context__, BrokenPipeError):
+            return 0
+        return ended.code if isinstance(ended.code, int) else 1
     except Exception as error:  # noqa: BLE001 - the last line of defence between a user and a traceback
         return _say(f"unexpected {type(error).__name__}: {str(error)[:300]} (--debug shows where)", 1)
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _wrong_usage(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and which help tells more; nothing where help itself was shown."""
+    said = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    return f"{said} (`{context.command_path} -h` tells more)" if said and context is not None else said
 
 
 def _say(message: str, code: int) -> int:
-    typer.echo(f"evalake: {message}", err=True)
+    if message:
+        typer.echo(f"evalake: {harmless(message)}", err=True)
     return code
 
 

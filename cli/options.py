@@ -25,6 +25,13 @@ class Format(StrEnum):
     csv = "csv"
 
 
-def names(text: str | None) -> list[str] | None:
-    """A comma-separated option as a list; None where it was not given."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+def names(option: str, text: str | None) -> list[str] | None:
+    """A comma-separated option as a list; None where it was not given. Raises UsageError where it names nothing."""
+    from contracts.errors import UsageError
+
+    if text is None:
+        return None
+    given = [part.strip() for part in text.split(",") if part.strip()]
+    if not given:  # an empty variable of a script: the default would be a surprise
+        raise UsageError(f"{option} names nothing: leave it out for the default")
+    return given

@@ -31,8 +31,10 @@ def sql(
     out: Annotated[Path | None, typer.Option("--out", help="Write there instead; parquet needs it.")] = None,
 ) -> None:
     """Ask the tables a question in SQL (DuckDB's)."""
+    from polars.exceptions import PolarsError
+
     from cli import show
-    from contracts.errors import UsageError
+    from contracts.errors import LakeError, UsageError
     from storage.lake import Lake
     from storage.sql import query as run_query
     from suites.registry import all_contracts
@@ -51,8 +53,8 @@ def sql(
         else:
             with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
                 show.rows(found, Format(style))
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    except (OSError, PolarsError) as error:  # the latter is how a writer of Parquet says that the disk is full
+        raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
     typer.echo(f"{found.height} rows in {out}")
 
 

@@ -1,5 +1,6 @@
 """What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -79,12 +80,12 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     from suites.registry import suite
 
     # The command as it was typed, where it is not on the path: what is printed can be copied.
-    sql = f"{'evalake' if shutil.which('evalake') else sys.argv[0]} sql"
+    words = ["evalake" if shutil.which("evalake") else sys.argv[0], "sql"]
     if lake_uri != LAKE:
-        sql += f" --lake {lake_uri}"
+        words += ["--lake", lake_uri]
     typer.echo(f"\n{_counts(run)}\nreport: {page}\ntry:")
     for query in suite(run["suite"]).queries:
-        typer.echo(f'  {sql} "{query}"')
+        typer.echo(f'  {shlex.join(words)} "{query}"')
 
 
 def _counts(run: dict[str, Any]) -> str:

@@ -2,16 +2,23 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import typer
 
 from cli.options import Format
+from cli.terminal import harmless
 
-PLAIN_WIDTH = 160  # where the output is not a terminal, tables may be this wide
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
+WIDEST = 400  # of a table there, whose rows are best left on one line each
+MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
 
 
 def rows(frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = None) -> None:
@@ -26,32 +33,66 @@ def rows(frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = Non
 
 def as_json(value: Any) -> None:
     """Print a value as JSON; NaN and infinities, which JSON does not have, as null."""
-    typer.echo(json.dumps(_plain(value), ensure_ascii=False, indent=None, allow_nan=False))
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    typer.echo(json.dumps(_plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False))
 
 
 def table(frame: pl.DataFrame) -> None:
-    """Print a frame as a table that a person can read."""
+    """Print a frame as a table that a person can read: one column below the other where they do not fit side by side.
+
+    What is left out of a very long one is said on standard error.
+    """
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from rich.measure import Measurement
 
+    shown = frame.head(MOST_ROWS)
+    side_by_side = _side_by_side(shown)
     console = Console()
+    needed = Measurement.get(console, console.options.update_width(sys.maxsize), side_by_side)
     if not console.is_terminal:
-        console = Console(width=PLAIN_WIDTH)
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for name, kind in frame.schema.items():
-        shown.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold")
-    for row in frame.iter_rows():
-        shown.add_row(*(Text(_cell(value)) for value in row))
-    console.print(shown)
+        console = Console(width=min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
+    console.print(side_by_side if needed.minimum <= console.width else _one_below_the_other(shown))
+    if more := frame.height - shown.height:
+        typer.echo(f"… and {more:,} more rows: --format csv or json prints all of them", err=True)
 
 
-def console() -> Any:
+def console() -> "Console":
     """A console for people: wide where the output is not a terminal."""
     from rich.console import Console
 
     usual = Console()
     return usual if usual.is_terminal else Console(width=PLAIN_WIDTH)
+
+
+def _side_by_side(frame: pl.DataFrame) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, header_style="bold", pad_edge=False)
+    for name, kind in frame.schema.items():
+        shown.add_column(Text(harmless(name)), justify="right" if kind.is_numeric() else "left", overflow="fold")
+    for row in frame.iter_rows():
+        shown.add_row(*map(Text, _cells(row)))
+    return shown
+
+
+def _one_below_the_other(frame: pl.DataFrame) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for number, row in enumerate(frame.iter_rows()):
+        if number:
+            shown.add_row()
+        for name, cell in zip(frame.columns, _cells(row), strict=True):
+            shown.add_row(Text(harmless(name)), Text(cell))
+    return shown
+
+
+def _cells(row: Sequence[Any]) -> Iterable[str]:
+    return (harmless(_cell(value)) for value in row)
 
 
 def _cell(value: Any) -> str:

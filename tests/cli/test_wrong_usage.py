@@ -30,6 +30,16 @@ MISTAKES = [
     (("sql", "select 1", "--format", "parquet"), 2, "--out"),
     (("export", "everything"), 2, "everything"),
     (("sing",), 2, "sing"),
+    (("run",), 2, "suite"),
+    (("runs", "--limit", "3"), 2, "--limit"),
+    (("run", "command_guard", "--models", " , "), 2, "--models"),
+    (("run", "command_guard", "--lake", ""), 2, "--lake"),
+    (("runs", "--lake", "nosuch://bucket/lake"), 1, "nosuch://"),
+    (("runs", "--lake", "/dev/null"), 1, "/dev/null"),
+    (("metrics", "--snapshot", ""), 2, "snapshot"),
+    (("sql", ""), 1, "one query"),
+    (("sql", "select 1", "--out", "no/such/folder/x.csv"), 1, "no/such/folder"),
+    (("sql", "select 1 as x", "--format", "parquet", "--out", "/dev/full"), 1, "/dev/full"),
 ]
 
 
@@ -39,8 +49,9 @@ def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ..
     assert done.returncode == code, done.stderr
     assert named in done.stderr
     assert "Traceback" not in done.stderr
-    if done.stderr.startswith("evalake: "):
-        assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("evalake: ")
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
     assert not list(tmp_path.glob("lake/*/*.parquet"))
 
 
@@ -74,7 +85,9 @@ def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_empty_lakes_list_nothing(tmp_path: Path) -> None:
+def test_empty_lakes_list_nothing_and_say_so(tmp_path: Path) -> None:
     for listing in ("runs", "snapshots", "tables"):
-        assert evalake(listing, folder=tmp_path).returncode == 0
+        done = evalake(listing, "--format", "json", folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "[]\n")
+        assert f"the lake ./lake has no {listing}" in done.stderr
     assert "no tables" in evalake("check", folder=tmp_path).stdout
