@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable
@@ -13,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from contracts.arrow import arrow_schema
 from contracts.contract import Contract
 from contracts.delta import check_constraints
-from contracts.errors import LakeError, SchemaMismatchError
+from contracts.errors import LakeError, SchemaMismatchError, UsageError
 
 # Time travel must outlive the default thirty days of log, because snapshots pin versions; vacuum decides what goes.
 TABLE_CONFIGURATION = {
@@ -22,12 +23,40 @@ TABLE_CONFIGURATION = {
 }
 
 
+# In the path of a folder, the engines read these as something else (`=` as a partition), or end the process.
+_UNREADABLE = re.compile(r"[\[\]|^=\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
+
+
+class Table(DeltaTable):
+    """A Delta table whose `file_uris` are paths as the file system has them.
+
+    The engine percent-encodes the folder's own path in them, so that no reader finds a file in `my lake`.
+    """
+
+    def file_uris(self, *args: Any, **kwargs: Any) -> list[str]:
+        """The files of this version: paths of a local table, URIs of any other."""
+        uris = super().file_uris(*args, **kwargs)
+        if not self.table_uri.startswith("file://"):
+            return uris
+        encoded = self.table_uri.removeprefix("file://")
+        return [unquote(encoded) + uri.removeprefix(encoded) for uri in uris]
+
+
 @dataclass(frozen=True)
 class Lake:
-    """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment."""
+    """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment.
+
+    Raises UsageError for a blank `uri`, which would be the root of the file system.
+    """
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
+
+    def __post_init__(self) -> None:
+        if not self.uri.strip():
+            raise UsageError(
+                "the lake has no name: give --lake (or EVALAKE_LAKE) a folder, or a URI that Delta supports"
+            )
 
     def location(self, contract: Contract) -> str:
         """The URI of a table."""
@@ -37,7 +66,7 @@ class Lake:
         """Whether the table has been created."""
         return self._find(contract) is not None
 
-    def open(self, contract: Contract, version: int | None = None) -> DeltaTable:
+    def open(self, contract: Contract, version: int | None = None) -> Table:
         """An existing table, at its newest version or a given one.
 
         Raises LakeError where there is none (or no such version), SchemaMismatchError where it is not the contract's.
@@ -48,7 +77,7 @@ class Lake:
         _require_schema(table, contract, self.uri)
         return table
 
-    def ensure(self, contract: Contract) -> DeltaTable:
+    def ensure(self, contract: Contract) -> Table:
         """The table, created from its contract where it does not exist yet; safe against others doing the same."""
         table = self._find(contract)
         if table is None:
@@ -71,17 +100,31 @@ class Lake:
         table = self._find(contract)
         return None if table is None else table.version()
 
-    def _find(self, contract: Contract, version: int | None = None) -> DeltaTable | None:
+    def _find(self, contract: Contract, version: int | None = None) -> Table | None:
         # By opening it: `DeltaTable.is_deltatable` would hold up every other thread while it asks an object store.
         try:
-            return DeltaTable(self.location(contract), version=version, storage_options=dict(self.storage_options))
-        except TableNotFoundError:
+            return Table(self.location(contract), version=version, storage_options=dict(self.storage_options))
+        except TableNotFoundError as error:
+            self._require_absent(contract, error)
             return None
         except (DeltaError, OSError) as error:
             at = "" if version is None else f" at version {version}"
             raise LakeError(
                 f"cannot open the table {contract.table}{at} of the lake {self.uri}: {first_words(error)}"
             ) from error
+
+    def _require_absent(self, contract: Contract, error: TableNotFoundError) -> None:
+        """Raise LakeError unless the table is not there: the engine says the same of what it cannot reach."""
+        if "Unknown scheme" in str(error):
+            raise LakeError(f"cannot open the lake {self.uri}: Delta knows no such scheme of URIs") from error
+        if "://" in self.uri:
+            return
+        try:
+            (Path(self.location(contract)) / "_delta_log").stat()
+        except FileNotFoundError:
+            return
+        except OSError as denied:
+            raise LakeError(f"cannot read the lake {self.uri} ({denied.strerror}): name another with --lake") from error
 
     def _create(self, contract: Contract) -> None:
         if "://" not in self.uri:
@@ -132,6 +175,10 @@ def first_words(error: BaseException) -> str:
 
 
 def _require_writable(folder: Path) -> None:
+    if found := _UNREADABLE.search(str(folder.absolute())):
+        raise LakeError(
+            f"no lake can be in {folder.absolute()}: engines cannot read {found[0]!r} in a path; name another"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".evalake-write-probe"

@@ -94,13 +94,15 @@ def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | N
     Raises UsageError where there is none, or where the beginning of an id names several.
     """
     rows = lake.frame(SNAPSHOTS)
+    if snapshot_id == "":
+        raise UsageError("an empty text is the beginning of every snapshot id: give more of it")
     if snapshot_id is not None:
         rows = rows.filter(pl.col("snapshot_id").str.starts_with(snapshot_id))
     if run_id is not None:
         rows = rows.filter(pl.col("run_id") == run_id)
     found = rows.sort("created_at", descending=True).collect()
     if found.is_empty():
-        what = f"of the run {run_id}" if run_id else f"{snapshot_id}" if snapshot_id else "yet"
+        what = f"of the run {run_id}" if run_id is not None else "yet" if snapshot_id is None else snapshot_id
         raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists what there is")
     if snapshot_id is not None and found.height > 1:
         raise UsageError(f"{snapshot_id} is the beginning of {found.height} snapshot ids: give more of it")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 import polars as pl
@@ -81,6 +82,8 @@ def query(
     pinned = dict(versions or {})
     if unknown := sorted(pinned.keys() - {contract.table for contract in contracts}):
         raise QueryError(f"there is no table {unknown[0]} to read at a version; `evalake tables` lists them")
+    if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
+        raise QueryError("the query is not valid Unicode: give it as UTF-8")
     request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
     done = subprocess.run(
         [sys.executable, "-P", "-m", "storage.query_process"],
@@ -111,15 +114,28 @@ def _failure(code: int, said: bytes, limits: Limits) -> EvalakeError:
         return kind(reason["message"])
     if code == -signal.SIGALRM:
         return QueryError(f"the query was stopped at its time limit of {limits.seconds:g} s")
+    if code > 0:
+        reason = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return QueryError(f"the query's process failed: {' '.join(reason)[:300] or f'exit code {code}'}")
     return QueryError(
         f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use, "
-        f"or broke the engine (exit code {code})"
+        f"or broke the engine (signal {-code})"
     )
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names with a number behind those that came before: two tables joined have columns of one name."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        found[next(each for each in chain([name], numbered) if each not in found)] = None
+    return list(found)
 
 
 def _frame(result: bytes) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.py_buffer(result)) as stream:
         table = stream.read_all()
+    table = table.rename_columns(_distinct(table.column_names))
     try:
         frame = pl.from_arrow(table)
     except pl.exceptions.PolarsError as error:

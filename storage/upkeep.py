@@ -24,7 +24,7 @@ class Maintained:
 
     table: str
     files_before: int
-    files_after: int
+    files_after: int | None  # None for a dry run: how many a compaction leaves is known once it is made
     superseded_rows: int  # of the ledger: replies that lost a race
     files_removed: int
 
@@ -81,7 +81,8 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         ) from error
     except (DeltaError, OSError) as error:
         raise LakeError(f"upkeep of the table {contract.table} failed: {first_words(error)}") from error
-    return Maintained(contract.table, before, len(table.file_uris()), superseded, len(removed))
+    after = None if dry_run else len(table.file_uris())
+    return Maintained(contract.table, before, after, superseded, len(removed))
 
 
 def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:

@@ -7,11 +7,17 @@ import pytest
 from deltalake import DeltaTable
 
 from contracts.contract import Contract
-from contracts.errors import LakeError, SchemaMismatchError
-from contracts.tables import CORE_CONTRACTS
+from contracts.errors import LakeError, SchemaMismatchError, UsageError
+from contracts.tables import CALLS, CORE_CONTRACTS
+from storage import ledger
+from storage.integrity import find_damage
 from storage.lake import Lake, constraints
+from storage.landing import land
+from storage.sql import query
+from storage.upkeep import maintain
 from suites.registry import all_contracts
-from tests.storage.rows import TOYS
+from tests.storage.rows import TOYS, call, toy
+from tests.storage.test_landing import frame
 
 
 @pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
@@ -47,7 +53,7 @@ def test_a_foreign_table_of_the_same_name_is_refused(lake: Lake) -> None:
 
 def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LakeError, match=r"not writable.*--lake"):
+    with pytest.raises(LakeError, match=r"cannot read.*--lake"):
         Lake(str(tmp_path / "file")).ensure(TOYS)
 
 
@@ -65,3 +71,39 @@ def test_partition_columns_are_those_of_the_contract(lake: Lake) -> None:
 def test_all_suites_tables_can_be_created(lake: Lake) -> None:
     for contract in all_contracts():
         assert lake.ensure(contract).schema().to_arrow().names == [column.name for column in contract.columns]
+
+
+@pytest.mark.parametrize(
+    "name", ["my lake", "é日", "a#b", "50%", "what?", "a&b+c", "'quoted' \"twice\"", "*", "{x}", "~"]
+)
+def test_a_lake_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
+    lake = Lake(str(tmp_path / name))
+    land(lake, TOYS, frame(toy("a", model="some model/é")))
+    land(lake, TOYS, frame(toy("b")))
+    assert lake.frame(TOYS).collect()["key"].sort().to_list() == ["a", "b"]
+    assert all(Path(file).is_file() for file in lake.open(TOYS).file_uris())
+    ledger.append(lake, [call(1)])
+    assert ledger.LedgerIndex.read(lake).fetch([(call(1)["prompt_hash"], 0)])
+    assert query(lake, (TOYS,), "select count(*) as n from toys").item() == 2
+    assert not find_damage(lake, TOYS)
+    assert [done.files_after for done in maintain(lake, [TOYS, CALLS])] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a=b", "a|b", "a^b", "a\\b", "a%20b", "a\nb"])
+def test_a_name_that_the_engine_cannot_read_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LakeError, match="engines cannot read"):
+        Lake(str(tmp_path / name)).ensure(TOYS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_reached_is_not_taken_for_an_empty_lake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for uri in (str(tmp_path / "file"), "nosuch://bucket/lake"):
+        with pytest.raises(LakeError, match=r"cannot (read|open) the lake"):
+            Lake(uri).frame(TOYS)
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_lake_without_a_name_is_not_the_root_folder(blank: str) -> None:
+    with pytest.raises(UsageError, match="no name"):
+        Lake(blank)

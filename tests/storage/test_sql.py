@@ -366,3 +366,13 @@ def test_a_query_leaves_nothing_behind_for_the_next(toys: Lake) -> None:
         query(toys, TABLES, "create table left_behind as select 1")
     with pytest.raises(QueryError, match="left_behind"):
         query(toys, TABLES, "select * from left_behind")
+
+
+def test_columns_of_one_name_are_told_apart(toys: Lake) -> None:
+    answer = query(toys, TABLES, "select a.key, b.key, 1 as key_1 from toys a join toys b using (key)")
+    assert answer.to_dicts() == [{"key": "a", "key_1": "a", "key_1_1": 1}]
+
+
+def test_a_query_that_is_no_text_is_refused(toys: Lake) -> None:
+    with pytest.raises(QueryError, match="not valid Unicode"):
+        query(toys, TABLES, "select '\udcff'")

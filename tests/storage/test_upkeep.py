@@ -116,7 +116,7 @@ def test_replies_that_lost_a_race_are_dropped_in_one_commit(lake: Lake) -> None:
     ledger.append(lake, [call(n, response="second") for n in range(5, 25)])
     version = ledger.append(lake, [call(0, response="third")])
     (said,) = maintain(lake, [CALLS], dry_run=True)
-    assert said.superseded_rows == 16
+    assert (said.superseded_rows, said.files_after) == (16, None)  # what a compaction leaves is not known beforehand
     assert lake.frame(CALLS).collect().height == 41
     (done,) = maintain(lake, [CALLS])
     assert done.superseded_rows == 16
