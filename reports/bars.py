@@ -24,7 +24,7 @@ from reports.axes import (
 )
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
-from reports.wording import number, visible
+from reports.wording import number, one_line
 from suites.figures import Bars, ByJudge, Quantity
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
         return [(subject, report.value(subject, figure.quantity)) for subject in subjects]
 
     series = [
-        Series(visible(judge or "by rules", 80), colour(k), figure.quantity, seen_by(judge))
+        Series(one_line(judge or "by rules", 80), colour(k), figure.quantity, seen_by(judge))
         for k, judge in enumerate(report.judges(figure.quantity))
     ]
     alt = f"{figure.quantity.label} of every model, by judge."

@@ -1,5 +1,6 @@
 """The report in a terminal: what ran, who reaches the target, and the suite's figures as tables."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from reports.wording import UNKNOWN, UNRELIABLE
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
 KEY_WIDTH = 34
 """What the names of models have at least before they are folded."""
+
+HEADING_WIDTH = 12
+_PARTS = re.compile(r"[^-_/: ]*[-_/: ]|[^-_/: ]+")
 
 GAP = 2
 """Blanks between columns."""
@@ -94,7 +98,8 @@ class _Sheet:
             justify: JustifyMethod = "left" if key else "right"
             grid.add_column(heading, justify=justify, overflow="fold", max_width=key_width if key else None)
         for cells, texts in zip(self.table.rows, self.texts, strict=True):
-            grid.add_row(*(Text(texts[i], style=STYLES[cells[i].mood]) for i in columns))
+            shown = [_folded(text, key_width) if i == self.table.key else text for i, text in enumerate(texts)]
+            grid.add_row(*(Text(shown[i], style=STYLES[cells[i].mood]) for i in columns))
         return grid
 
 
@@ -104,14 +109,18 @@ def _text(cell: Cell, before_interval: str | None) -> str:
 
 
 def _heading(text: str) -> str:
-    """A heading broken at its spaces and hyphens, so that numbers decide how wide a column is."""
-    lines: list[str] = []
-    for word in text.replace("-", "- ").replace("_", "_ ").split():
-        if lines and len(lines[-1]) + len(word) < 12:
-            lines[-1] += word if lines[-1][-1] in "-_" else f" {word}"
-        else:
-            lines.append(word)
-    return "\n".join(lines) or text
+    """A heading broken where words end, so that numbers decide how wide a column is."""
+    return _folded(text, HEADING_WIDTH)
+
+
+def _folded(text: str, width: int) -> str:
+    """Text in lines of at most so many cells, broken where words or parts of names end as far as these fit."""
+    lines = [""]
+    for part in _PARTS.findall(text):
+        if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:

@@ -17,9 +17,8 @@ def headline(report: Report) -> list[str]:
     run = report.run
     lines = [
         f"run {_shown(run['run_id'])}, {_shown(run['state'])} · snapshot {_shown(report.snapshot['snapshot_id'])[:12]}",
-        f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')} · calls: "
-        f"{_calls(run)} · "
-        f"cost {_cost(run['cost_usd'])}",
+        f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')}",
+        f"calls: {_calls(run)} · cost {_cost(run['cost_usd'])}",
     ]
     verdict = target_line(report)
     return [*lines, verdict] if verdict else lines

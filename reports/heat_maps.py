@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from reports.axes import GAP, NAME, hover, layout, left_out, named_rows, names, row_tops, rows_height, safe, said
 from reports.drawing import BAD_TO_GOOD, Drawing, Key
 from reports.report import Report, Subject, Value
-from reports.wording import UNRELIABLE, number, short_names, visible
+from reports.wording import UNRELIABLE, number, one_line, short_names
 from suites.figures import AgreementMatrix, HeatMap, Quantity, Unit
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def draw_agreement(report: Report, figure: AgreementMatrix) -> Drawing:
     judges = sorted({judge for pairs in found.values() for pair in pairs for judge in pair})
     titles = short_names([subject.model for subject in found], LONGEST_TITLE)
     panels = {title: _matrix(judges, pairs, quantity) for title, pairs in zip(titles, found.values(), strict=True)}
-    key = [Key(visible(judge, 80), letter=str(k)) for k, judge in enumerate(judges, start=1)]
+    key = [Key(one_line(judge, 80), letter=str(k)) for k, judge in enumerate(judges, start=1)]
     return Drawing(panels, alt, key=(*key, *_scale(quantity, (0.0, 1.0))), wide=len(panels) > 2)
 
 

@@ -24,7 +24,7 @@ from reports.kinds import KINDS
 from reports.machine import as_data
 from reports.report import Report, Subject
 from reports.tables import Table, comparisons_table
-from reports.wording import UNKNOWN, UNRELIABLE, visible
+from reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
 
 PAGE, DATA = "report.html", "report.json"
 MISTAKES_SHOWN = 200
@@ -134,7 +134,7 @@ def _group(row: dict[str, Any], *columns: str | None) -> str:
 
 
 def _title(subject: Subject) -> str:
-    return visible(subject.name, 300)
+    return one_line(subject.name, 300)
 
 
 def _source(name: str) -> str:

@@ -24,7 +24,7 @@ from reports.axes import (
 from reports.drawing import ACCENT, GREEN, MUTED, Drawing, Key
 from reports.labels import place_labels
 from reports.report import Report, Subject, Value
-from reports.wording import number, short_names, visible
+from reports.wording import number, one_line, short_names
 from suites.figures import Scatter, Unit
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _labels(
             return named, places, ()
     letters = [letter(report.subjects.index(s)) for s in subjects]
     places, _ = place_labels(at, [len(each) for each in letters])
-    key = (Key(visible(s.name, 300), letter=each) for s, each in zip(subjects, letters, strict=True))
+    key = (Key(one_line(s.name, 300), letter=each) for s, each in zip(subjects, letters, strict=True))
     return letters, places, tuple(key)
 
 

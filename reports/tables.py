@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reports.report import Report, Subject, Value
-from reports.wording import UNKNOWN, interval, number, visible
+from reports.wording import UNKNOWN, interval, number, one_line, visible
 from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Ranking, Reliability, Scatter, Unit
 
 
@@ -78,7 +78,7 @@ def heat_map_table(report: Report, figure: HeatMap) -> Table:
         (_name(s), *(measured(report.value(s, figure.quantity, figure.slice, part), unit) for part in parts))
         for s in report.subjects
     )
-    return Table(figure.title, ("model", *(visible(part, 80) for part in parts)), rows)
+    return Table(figure.title, ("model", *(one_line(part, 80) for part in parts)), rows)
 
 
 def reliability_table(report: Report, figure: Reliability) -> Table:
@@ -90,7 +90,7 @@ def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
     """One row a model and pair of judges."""
     unit = figure.quantity.unit
     rows = tuple(
-        (Cell(visible(subject.model, 300)), *(Cell(visible(judge, 80)) for judge in pair), measured(value, unit))
+        (Cell(one_line(subject.model, 300)), *(Cell(one_line(judge, 80)) for judge in pair), measured(value, unit))
         for subject, pairs in report.agreement(figure).items()
         for pair, value in pairs.items()
     )
@@ -102,12 +102,12 @@ def by_judge_table(report: Report, figure: ByJudge) -> Table:
     judges = report.judges(figure.quantity)
     rows = tuple(
         (
-            Cell(visible(model, 300)),
+            Cell(one_line(model, 300)),
             *(measured(report.value(Subject(model, judge), figure.quantity), figure.quantity.unit) for judge in judges),
         )
         for model in report.models
     )
-    return Table(figure.title, ("model", *(visible(judge or "by rules", 80) for judge in judges)), rows)
+    return Table(figure.title, ("model", *(one_line(judge or "by rules", 80) for judge in judges)), rows)
 
 
 def comparisons_table(report: Report) -> Table:
@@ -141,7 +141,7 @@ def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:
 
 
 def _name(subject: Subject) -> Cell:
-    return Cell(visible(subject.name, 300))
+    return Cell(one_line(subject.name, 300))
 
 
 def _or_unknown(value: int | None) -> Cell:

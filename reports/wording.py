@@ -33,10 +33,15 @@ def visible(text: object, limit: int = 2000) -> str:
     return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit:,} more characters)"
 
 
+def one_line(text: object, limit: int) -> str:
+    """The same on one line, for names."""
+    return visible(text, limit).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
     """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle."""
     shortened: list[str] = []
-    for name in (visible(name, 300).replace("\n", " ") for name in names):
+    for name in (one_line(name, 300) for name in names):
         short = name if len(name) <= limit else name.rsplit("/", 1)[-1]
         shortened.append(short if len(short) <= limit else f"{short[: limit - 9]}…{short[-8:]}")
     numbered = [f"{short} ({i})" for i, short in enumerate(shortened, start=1)]

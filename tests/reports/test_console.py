@@ -94,3 +94,18 @@ def test_names_cannot_command_the_terminal_or_bring_markup() -> None:
     text = printed(report(guard_metrics("a\x1b[2J[bold]x[/bold]", 0.9, 0.9)))
     assert "\x1b" not in text
     assert "a\\u001b[2J[bold]x[/bold]" in text
+
+
+def test_long_names_are_whole_and_broken_where_their_parts_end() -> None:
+    names = [f"together_ai/meta-llama/Meta-Llama-3.1-{size}B-Instruct-Turbo" for size in (8, 70, 405)]
+    text = printed(report([row for name in names for row in guard_metrics(name, 0.9, 0.8)]), 60)
+    begun = [word for found in text.splitlines() for word in found.split() if word.startswith("together_ai/")]
+    assert begun
+    assert all(word.endswith("-") for word in begun)
+    for size in (8, 70, 405):
+        assert f"{size}B-" in text
+    assert "Instruct-Turbo" in text
+
+
+def test_a_name_with_line_breaks_stays_on_its_line() -> None:
+    assert "a\\nb" in line(printed(report(guard_metrics("a\nb", 0.9, 0.9))), "90.0%")
