@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from providers.baselines.shell_patterns.arguments import layers, operands, program
-from providers.baselines.shell_patterns.checks import execution, files, network
+from providers.baselines.shell_patterns.checks import execution, files, network, shells
 from providers.baselines.shell_patterns.lexical import lexical
 from providers.baselines.shell_patterns.model import SEVERITY, Command, Decision
 from providers.baselines.shell_patterns.parse import parse
@@ -20,9 +20,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     files.writes_place,
     network.joins_socket,
     network.serves,
-    execution.evaluates,
-    execution.starts_shell,
-    execution.wraps_shell,
+    shells.evaluates,
+    shells.starts_shell,
+    shells.wraps_shell,
     execution.sets_environment,
     execution.runs_inline_code,
     execution.option_runs_command,
