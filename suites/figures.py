@@ -4,7 +4,7 @@ Nothing here draws. A further kind of figure is a dataclass here, a member of `F
 `reports.kinds.KINDS`, which says how it is tabulated and drawn.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -31,82 +31,76 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """A table of models, best first by `quantity`, with rank bands and, where the report has a target, PASS or FAIL."""
+class _Titled:
+    """What every figure has: a title, and what a reader should know of it."""
 
     title: str
-    quantity: Quantity
-    columns: tuple[Quantity, ...] = ()
-    note: str = ""
+    note: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class Ranking(_Titled):
+    """A table of models, best first by `quantity`, with rank bands and, where the report has a target, PASS or FAIL."""
+
+    quantity: Quantity
+    columns: tuple[Quantity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter(_Titled):
     """One point a model. `pareto` joins the models that no other beats in both quantities.
 
     `target_zone` shades where the mean of x and y reaches the report's target: for one that is a mean.
     """
 
-    title: str
     x: Quantity
     y: Quantity
     pareto: bool = False
     target_zone: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(_Titled):
     """Quantities of one unit side by side, for every model; `stacked` where they are parts of a whole.
 
     `colours` (of CSS, one a quantity) where they have colours of their own.
     """
 
-    title: str
     quantities: tuple[Quantity, ...]
     stacked: bool = False
     colours: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(_Titled):
     """One quantity by model and value of a slice."""
 
-    title: str
     quantity: Quantity
     slice: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(_Titled):
     """How often a model is right against how sure it said it was, by the values of a slice of stated confidence."""
 
-    title: str
     accuracy: Quantity
     confidence: Quantity
     slice: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementMatrix:
+class AgreementMatrix(_Titled):
     """Judges against judges, one matrix a model. The slice's values are pairs of judges, `a~b`."""
 
-    title: str
     quantity: Quantity
     slice: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ByJudge:
+class ByJudge(_Titled):
     """One quantity of every model, side by side as each of its judges saw the same answers."""
 
-    title: str
     quantity: Quantity
-    note: str = ""
 
 
 Figure: TypeAlias = Ranking | Scatter | Bars | HeatMap | Reliability | AgreementMatrix | ByJudge
