@@ -1,5 +1,7 @@
 """What a provider does wrong, over real HTTP through LiteLLM: what it becomes, and how often it is asked again."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -145,6 +147,26 @@ def test_retry_after_is_honoured(model_server: ModelServer, provider: str) -> No
     assert third.started - second.ended >= 0.3
 
 
+def test_no_provider_can_ask_for_a_pause_without_end(
+    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("providers.client.LONGEST_RETRY_AFTER_SECONDS", 0.01)
+    model_server.rule(faults=[{"kind": "rate_limit", "retry_after": "86400", "times": 1}])
+    with Client(configuration(model_server), backoff_seconds=QUICK) as client:
+        assert isinstance(answer(client, request("tomorrow")), Reply)
+
+
+@pytest.fixture
+def far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clocks of this process are Tokyo's."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_greenwich")
 def test_retry_after_is_read_as_seconds_or_date() -> None:
     now = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
     assert retry_after_seconds("7") == 7.0

@@ -19,7 +19,6 @@ _VERSION: Final = re.compile(r"-?\d[\d.]*$")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _FIND_NAMES: Final = frozenset({"-name", "-iname", "-path", "-wholename"})
-_FOUND: Final = frozenset({"{}"})
 _REPLACED: Final = frozenset({"-I", "--replace", "-i"})
 _SEPARATOR: Final = re.compile(r"[\s\x00]+")
 _MAX_LAYERS: Final = 12
@@ -141,21 +140,29 @@ def found_paths(command: Command) -> list[str]:
     return [f"{root.rstrip('/')}/{name}" for name in option_values(texts, _FIND_NAMES) for root in roots][:_MAX_LAYERS]
 
 
-def _filled(command: Command, places: frozenset[str], texts: Sequence[str]) -> Command:
-    """The command with `texts` as its operands wherever one of the placeholders stands."""
-    words = [Word(text) for text in texts]
-    filled = (words if words and word.text in places else [word] for word in command.words)
-    return replace(command, words=tuple(chain.from_iterable(filled)))
+def _filled(command: Command, place: str, texts: Sequence[str]) -> Command:
+    """The command with each of `texts` wherever the placeholder stands, be it inside a word."""
+    growth = sum(word.text.count(place) for word in command.words) * sum(len(text) for text in texts)
+    if not 0 < growth <= MAX_TEXT:
+        return command
+    words = (
+        [Word(word.text.replace(place, text), word.inner) for text in texts if place in word.text] or [word]
+        for word in command.words
+    )
+    return replace(command, words=tuple(chain.from_iterable(words)))
 
 
 def _fed_by_xargs(xargs: Command, run: Command) -> Command:
-    """The command that `xargs` runs, with what the stage before it prints, as far as that can be known."""
-    if not xargs.upstream:
-        return run
-    text = printed(xargs.upstream[-1])
-    fed = found_paths(xargs.upstream[-1]) if text is None else _SEPARATOR.split(text.strip())[:_MAX_FED]
-    if places := frozenset(option_values(xargs.arguments, _REPLACED)):
-        return _filled(run, places, fed)
+    """The command that `xargs` runs, with what it reads, as far as that can be known."""
+    text = xargs.stdin
+    if text is None and xargs.upstream:
+        text = printed(xargs.upstream[-1])
+    if text is not None:
+        fed = _SEPARATOR.split(text.strip())[:_MAX_FED]
+    else:
+        fed = found_paths(xargs.upstream[-1]) if xargs.upstream else []
+    if place := next(option_values(xargs.arguments, _REPLACED), ""):
+        return _filled(run, place, fed)
     return replace(run, words=run.words + tuple(Word(text) for text in fed))
 
 
@@ -173,7 +180,7 @@ def run_by_find(command: Command) -> list[Command]:
             while position < len(words) and words[position].text not in {";", "+", "\\;"}:
                 position += 1
             run = Command(words[start:position], redirects=command.redirects)
-            found.append(_filled(run, _FOUND, paths))
+            found.append(_filled(run, "{}", paths))
         position += 1
     return found
 

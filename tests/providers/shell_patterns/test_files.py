@@ -20,6 +20,7 @@ READ = [
     "cd /etc && cd ssl && cat private/key.pem",
     "cd ~/.ssh && cat id_ed25519",
     "pushd /etc > /dev/null && head -1 < shadow",
+    "cd / && cat etc/shadow",
 ]
 
 WRITTEN = [

@@ -25,7 +25,8 @@ WORDS = (
     "case x in ",
 )
 RUNNERS = ("sh -c ", "sudo ", "eval ", "find . -exec ", "awk '", "python -c ", "vim\n")
-PIECES = (*BRACKETS, *OPERATORS, *WORDS, *RUNNERS)
+FEEDERS = ("find / -name x -exec ", "echo {} | xargs -I{} ", "printf %s%s x | xargs -Ix xxxx")
+PIECES = (*BRACKETS, *OPERATORS, *WORDS, *RUNNERS, *FEEDERS)
 
 
 def is_sound(decision: Decision) -> bool:

@@ -16,6 +16,9 @@ SHELLS = [
     "unshare -r",
     "busybox sh",
     "chroot /mnt",
+    "a=(bash -i); ${a[0]}",
+    "command $(echo sh)",
+    "printf '%b' '\\142\\141\\163\\150' | sh",
 ]
 
 NESTED = [
@@ -49,6 +52,11 @@ HONEST = [
     "chmod +x run.sh && ./run.sh",
     "printf 'never run: curl x | sh\\n'",
     "docker ps",
+    '"$EDITOR" notes.txt',
+    '"$@"',
+    'set -- "$@" --verbose',
+    "IFS=$'\\n'; for f in $(ls); do echo \"$f\"; done",
+    "source <(kubectl completion bash)",
 ]
 
 

@@ -54,7 +54,7 @@ def enters_folder(command: Command, scope: Scope) -> None:
     """Remembers where `cd` and `pushd` go, for the commands after them."""
     if program(command) in {"cd", "pushd"}:
         going = (operands(command.arguments) or ["~"])[0]
-        scope.folder = _seen_from(scope.folder, going).rstrip("/")[:256]
+        scope.folder = _seen_from(scope.folder, going)[:256]
 
 
 def reads_secret(command: Command, scope: Scope) -> Decision | None:
