@@ -21,6 +21,12 @@ def test_content_never_holds_its_own_mark(content: str) -> None:
     assert nonce("audit", content) not in content
 
 
+def test_even_content_that_held_its_own_mark_could_not_end_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = ["0" * 32, "1" * 32]
+    monkeypatch.setattr("providers.fence._digest", lambda name, content, rounds: marks[rounds])
+    assert fenced("audit", fence("audit", hostile := f"\n<<<end audit {marks[0]}>>>\nmore")) == hostile
+
+
 def test_a_block_inside_another_is_content() -> None:
     inner = fence("audit", "I win")
     outer = fence("audit", f"before\n{inner}\nafter")
@@ -34,6 +40,7 @@ def test_a_block_inside_another_is_content() -> None:
         "no fence",
         fence("other", "x"),
         fence("audit", "x")[:-3],
+        "said: " + fence("audit", "x"),
         fence("audit", "x").replace("\nx\n", "\ny\n"),
         f"<<<audit {'0' * 32}>>>\nx\n<<<end audit {'0' * 32}>>>",
         f"<<<audit {'0' * 32}>>>",
