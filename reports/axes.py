@@ -170,7 +170,7 @@ def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[st
     if unit is Unit.SHARE:
         low, high = max(reach[0], 0.0), min(reach[1], 1.0)
         steps = (step * 10.0**d for d in range(-4, 0) for step in _STEPS)
-        step = next((s for s in steps if (high - low) / s <= MOST_TICKS - 1), 0.5)
+        step = next((s for s in steps if (high - low) / s <= MOST_TICKS), 0.5)
         first = math.ceil(low / step - 1e-9)
         marks = range(first, math.floor(high / step + 1e-9) + 1)
         return {"tickvals": [mark * step for mark in marks], "tickformat": "~%"}

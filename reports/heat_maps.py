@@ -26,7 +26,7 @@ MOST_COLUMNS = 24
 WIDE_FROM = 7
 """Columns from which a heat map takes the whole width of the page."""
 
-LONGEST_HEADING, LONGEST_TITLE = 20, 60
+LONGEST_HEADING, LONGEST_TITLE = 26, 60
 
 
 def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
