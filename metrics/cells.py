@@ -105,6 +105,7 @@ class GroupCells:
     count: Integers
 
     def units(self, cells: Cells, composite: Composite) -> Units:
+        """What the bootstrap resamples: these cells, each with the label it has in this group."""
         level = cells.level[self.cell]
         if composite.bins is not None:
             level = self._binned(level, cells.levels, composite)

@@ -53,6 +53,7 @@ class Composite:
             raise MetricError("A composite metric with bins needs the values to bin: give `by`.")
 
     def inputs(self) -> Mapping[str, pl.Expr]:
+        """What it reads of each row, by name: its sums as `sum NAME`, `n`, and the labels it has."""
         given = {"n": self.n, "by": self.by, "strata": self.strata}
         return {f"sum {k}": v for k, v in self.sums.items()} | {k: v for k, v in given.items() if v is not None}
 

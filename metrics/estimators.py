@@ -50,9 +50,17 @@ class Summary(Protocol):
     summed: ClassVar[tuple[str, ...]]
     """Inputs of which it needs the moments."""
 
-    def inputs(self) -> Mapping[str, pl.Expr]: ...
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]: ...
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate: ...
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        """What it reads of each row, by name."""
+
+    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
+        """What Polars adds up within a group, by name."""
+
+    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
+        """From the aggregates [groups] and the moments of `summed` to the metric in each group.
+
+        Raises MetricError where they cannot be what the metric is of.
+        """
 
 
 def true_rows(condition: pl.Expr) -> pl.Expr:

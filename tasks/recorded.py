@@ -99,7 +99,7 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
         rows_already_present=published.landed.already_present + read.repeated,
         rows_quarantined=published.quarantined + refused,
     )
-    snapshot_id = measure(context)
+    snapshot_id = measure(context, _overruled(read.recorded, dialogues))
     runs.save(
         lake, run.ended("completed", tally=tally, snapshot_id=snapshot_id, message=_message(read.refused, published))
     )
@@ -191,6 +191,21 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Dia
         )
         for line in recorded
     ]
+
+
+def _overruled(recorded: Sequence[Recorded], dialogues: Sequence[Dialogue]) -> list[str]:
+    """What a reader of the metrics must know where a line says otherwise than the lake did before it."""
+    pairs = [
+        (line.replies[-1], dialogue.answered[-1].outcome) for line, dialogue in zip(recorded, dialogues, strict=True)
+    ]
+    others = sum(isinstance(kept, Reply) and _said(kept) != _said(given) for given, kept in pairs)
+    return (
+        [f"{others} imported results differ from those the lake held of the same items, which stand"] if others else []
+    )
+
+
+def _said(reply: Reply) -> tuple[str | None, ...]:
+    return reply.text, reply.finish_reason, reply.error_kind
 
 
 def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> dict[str, Any]:

@@ -73,17 +73,10 @@ def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tu
                 found.append(Found(innermost.start, position, tuple(innermost.strings)))
             fresh = False
             continue
-        if not fresh:
-            if not text.startswith(",", position):
-                break
-            position = _after_space(text, position + 1)
-        wanted = False
-        if innermost.closing != "]":
-            name = _KEY.match(text, position)
-            if name is None:
-                break
-            wanted = _content(name[1]) == key
-            position = name.end()
+        value = _next_value(text, position, innermost, fresh, key)
+        if value is None:
+            break
+        position, wanted = value
         fresh = False
         if text.startswith(("{", "["), position):
             opening = "[" if text[position] == "[" else "{{" if text.startswith("{{", position) else "{"
@@ -103,6 +96,18 @@ def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tu
         broken.update(container.start for container in open_containers)
         return None
     return position, found
+
+
+def _next_value(text: str, position: int, container: _Container, first: bool, key: str) -> tuple[int, bool] | None:
+    """Where the container's next value begins, and whether it is under `key`; None where it is not well-formed."""
+    if not first:
+        if not text.startswith(",", position):
+            return None
+        position = _after_space(text, position + 1)
+    if container.closing == "]":
+        return position, False
+    name = _KEY.match(text, position)
+    return None if name is None else (name.end(), _content(name[1]) == key)
 
 
 def _after_space(text: str, position: int) -> int:

@@ -43,7 +43,7 @@ class _Line(Strict):
     ground_truth: GroundTruth
     prediction: _Prediction | None = None
     judgement: Judgement | None
-    judge_error: Annotated[str, Field(min_length=1)] | None
+    judge_error: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

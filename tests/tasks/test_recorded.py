@@ -9,6 +9,7 @@ import pytest
 
 from contracts.tables import QUARANTINE, RUNS, SAMPLES
 from storage.lake import Lake
+from storage.snapshots import find_snapshot
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.suite import SUITE
 from tasks.recorded import import_recorded
@@ -70,6 +71,18 @@ def test_a_line_that_contradicts_an_earlier_one_is_refused(tmp_path: Path, chang
     assert refused["reason"] == f"r.jsonl:2: {reason}"
     assert lake.frame(RESULTS).collect()["verdict"].to_list() == ["BLOCK", "BLOCK"]
     assert lake.frame(SAMPLES).collect()["label"].to_list() == ["malicious", "malicious"]
+
+
+def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(tmp_path: Path) -> None:
+    """The first reply of a key is the reply, in whichever run; nobody takes its metrics for those of the later file."""
+    lake = Lake(str(tmp_path / "lake"))
+    first = imported(lake, written(tmp_path / "a.jsonl", recorded(), recorded(sample_id="b")))
+    later = [recorded(response='{"action": "allow"}'), recorded(sample_id="b"), recorded(sample_id="c")]
+    second = imported(lake, written(tmp_path / "b.jsonl", *later))
+    assert (second["rows_landed"], second["rows_already_present"]) == (1, 2)
+    said = [find_snapshot(lake, run_id=run["run_id"])["warnings"] for run in (first, second)]
+    assert said == [[], ["1 imported results differ from those the lake held of the same items, which stand"]]
+    assert set(lake.frame(RESULTS).collect()["verdict"]) == {"BLOCK"}
 
 
 def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> None:
