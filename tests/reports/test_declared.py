@@ -36,6 +36,12 @@ def test_figures_name_metrics_of_their_suite(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", suite_names())
+def test_bars_with_colours_of_their_own_have_one_for_each_quantity(name: str) -> None:
+    bars = [figure for figure in suite(name).figures if isinstance(figure, Bars)]
+    assert all(len(each.colours) in (0, len(each.quantities)) for each in bars)
+
+
+@pytest.mark.parametrize("name", suite_names())
 def test_answers_name_columns_of_the_results(name: str) -> None:
     declared = suite(name)
     columns: set[str] = set()
