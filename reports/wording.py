@@ -3,6 +3,9 @@
 import math
 import unicodedata
 from collections.abc import Sequence
+from itertools import accumulate
+
+from rich.cells import cell_len
 
 from suites.figures import Unit
 
@@ -39,14 +42,28 @@ def one_line(text: object, limit: int) -> str:
 
 
 def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
-    """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle."""
+    """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle.
+
+    `limit` counts cells of a terminal, of which wide characters take two.
+    """
     shortened: list[str] = []
     for name in (one_line(name, 300) for name in names):
-        short = name if len(name) <= limit else name.rsplit("/", 1)[-1]
-        shortened.append(short if len(short) <= limit else f"{short[: limit - 9]}…{short[-8:]}")
+        short = name if _size(name) <= limit else name.rsplit("/", 1)[-1]
+        cut = f"{_fitting(short, limit - 9)}…{_fitting(short[::-1], 8)[::-1]}"
+        shortened.append(short if _size(short) <= limit else cut)
     numbered = [f"{short} ({i})" for i, short in enumerate(shortened, start=1)]
     told_apart = [s if shortened.count(s) == 1 else n for s, n in zip(shortened, numbered, strict=True)]
     return told_apart if len(set(told_apart)) == len(names) else numbered
+
+
+def _size(text: str) -> int:
+    return sum(max(1, cell_len(c)) for c in text)
+
+
+def _fitting(text: str, room: int) -> str:
+    """The beginning of a text that takes no more room than there is."""
+    ends = accumulate(max(1, cell_len(c)) for c in text)
+    return text[: sum(end <= room for end in ends)]
 
 
 def _escape(character: str) -> str:

@@ -59,5 +59,9 @@ def test_a_number_given_to_a_name_never_makes_it_another_name() -> None:
     assert len(set(short_names(["a", "a", "a (2)"]))) == 3
 
 
+def test_wide_characters_take_two_cells_of_a_short_name() -> None:
+    assert short_names(["名" * 13, "名" * 14]) == ["名" * 13, "名" * 8 + "…" + "名" * 4]
+
+
 def test_names_keep_what_tells_them_apart() -> None:
     assert short_names(["openai/gpt-5.1", "provider/with-a-long-name/model-7"]) == ["openai/gpt-5.1", "model-7"]
