@@ -1,17 +1,17 @@
 """What every step of a run needs to know: which run, which suite, which lake, which options."""
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any
 
 from contracts.configuration import Configuration
+from contracts.errors import ConfigurationError
 from providers import telemetry
 from storage.lake import Lake
-from suites.base import Suite
+from suites.base import Options, Suite
 from suites.registry import suite as find_suite
+from suites.registry import suite_names
 
 CODE_VERSION = version("evalake")
 SEED = 20_260
@@ -41,6 +41,27 @@ class RunContext:
         return find_suite(self.suite_name)
 
     @cached_property
-    def options(self) -> Mapping[str, Any]:
+    def options(self) -> Options:
         """The suite's options: its defaults under what the configuration says."""
-        return {**self.suite.options, **self.configuration.suites.get(self.suite_name, {})}
+        return options_of(self.suite, self.configuration)
+
+
+def options_of(suite: Suite, configuration: Configuration) -> Options:
+    """The suite's options: its defaults under what the configuration says.
+
+    Raises ConfigurationError where the configuration names a suite or an option that there is not, or a target that no
+    rate can reach.
+    """
+    if unknown := sorted(configuration.suites.keys() - set(suite_names())):
+        raise ConfigurationError(
+            f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
+        )
+    given = configuration.suites.get(suite.name, {})
+    if unknown := sorted(given.keys() - suite.options.keys()):
+        there_are = ", ".join(suite.options) or "none"
+        raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
+    options = {**suite.options, **given}
+    target = options.get("target", 0)
+    if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target <= 1:
+        raise ConfigurationError(f"the option target of {suite.name} is a number from 0 to 1, not {target!r}")
+    return options

@@ -13,6 +13,7 @@ from providers.routes import find_route
 from storage.lake import Lake
 from suites.base import Dataset, Suite
 from suites.registry import suite as find_suite
+from tasks.context import options_of
 from tasks.extract import read_datasets
 from tasks.runner import require_runner
 from tasks.secrets import read_secret
@@ -78,6 +79,7 @@ def check(order: Order) -> Plan:
     if order.limit is not None and order.limit < 1:
         raise UsageError(f"--limit must be at least 1, not {order.limit}")
     configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
+    suite.metrics(options_of(suite, configuration))
     prompt_types = _chosen(order.prompt_types, suite.prompt_types[:1])
     if unknown := [kind for kind in prompt_types if kind not in suite.prompt_types]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(suite.prompt_types)}")

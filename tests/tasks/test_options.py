@@ -1,0 +1,47 @@
+"""A suite's options: what the configuration misspells or cannot mean is refused before anything is asked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.configuration import Configuration
+from contracts.errors import ConfigurationError
+from suites.registry import suite
+from tasks.context import options_of
+from tasks.preflight import Order, check
+
+WRONG = [
+    ({"comand_guard": {"target": 0.9}}, "comand_guard"),
+    ({"command_guard": {"traget": 0.9}}, "traget"),
+    ({"command_guard": {"target": "high"}}, "high"),
+    ({"command_guard": {"target": 85}}, "85"),
+    ({"command_guard": {"target": True}}, "True"),
+]
+
+
+@pytest.mark.parametrize(("suites", "named"), WRONG, ids=[named for _, named in WRONG])
+def test_what_cannot_be_is_named(suites: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        options_of(suite("command_guard"), Configuration(suites=suites))
+
+
+def test_what_is_said_takes_the_place_of_the_default() -> None:
+    chosen = Configuration(suites={"command_guard": {"target": 0.9}, "session_review": {"context_tokens": 50_000}})
+    assert options_of(suite("command_guard"), chosen) == {"target": 0.9}
+    assert options_of(suite("command_guard"), Configuration()) == {"target": 0.85}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "named"),
+    [
+        ("command_guard", "[suites.command_guard]\ntraget = 0.9", "traget"),
+        ("solidity_audit", "[suites.solidity_audit.sui_weights]\nf2 = 1.0", "sui_weights"),
+    ],
+)
+def test_a_run_with_wrong_options_leaves_nothing(tmp_path: Path, name: str, lines: str, named: str) -> None:
+    file = tmp_path / "evalake.toml"
+    file.write_text(lines)
+    with pytest.raises(ConfigurationError, match=named):
+        check(Order(name, str(tmp_path / "lake"), configuration_file=str(file)))
+    assert not (tmp_path / "lake").exists()
