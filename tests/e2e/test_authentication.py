@@ -53,14 +53,7 @@ def work(tmp_path: Path, model_server: ModelServer) -> Workplace:
 
 
 def test_who_knows_the_password_deploys_and_a_worker_runs(guarded: Guarded, work: Workplace) -> None:
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [work.dataset(5)],
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
-    flow_run = guarded.run(DEPLOYMENT, parameters)
+    flow_run = guarded.run(DEPLOYMENT, work.parameters(work.dataset(5)))
     assert guarded.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
     (run,) = work.rows(RUNS).iter_rows(named=True)
     assert (run["state"], run["calls_made"], run["flow_run_id"]) == ("completed", 5, flow_run)

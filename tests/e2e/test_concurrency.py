@@ -13,18 +13,12 @@ from storage import ledger
 from storage.lake import Lake
 from storage.landing import land
 from storage.upkeep import maintain
-from tests.e2e.buckets import Bucket, bucket_of
+from tests.e2e.buckets import bucket_of
 from tests.storage.rows import TOYS, call, toy
 
 pytestmark = pytest.mark.e2e
 
 PROCESSES = 8
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
-    with bucket_of(tmp_path_factory.mktemp("concurrent")) as running:
-        yield running
 
 
 def _land(lake: Lake, number: int, batches: int, size: int) -> int:
@@ -38,7 +32,22 @@ def _land(lake: Lake, number: int, batches: int, size: int) -> int:
     return landed
 
 
-def _exactly_once(lake: Lake, batches: int, size: int) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Lake]:
+    with bucket_of(tmp_path) as running:
+        yield Lake("s3://lake/concurrent", running.options)
+
+
+@pytest.mark.parametrize(("place", "batches", "size"), [("folder", 8, 20), ("bucket", 1, 10)])
+def test_eight_processes_land_every_row_exactly_once(
+    request: pytest.FixtureRequest, place: str, batches: int, size: int
+) -> None:
+    lake: Lake = request.getfixturevalue(place)
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         work = [pool.submit(_land, lake, number, batches, size) for number in range(PROCESSES)]
         maintain(lake, [TOYS, CALLS])  # in the middle of it all
@@ -53,11 +62,3 @@ def _exactly_once(lake: Lake, batches: int, size: int) -> None:
     assert kept.height == distinct
     maintain(lake, [TOYS, CALLS])
     assert lake.frame(CALLS).collect().height == distinct
-
-
-def test_eight_processes_on_one_folder(tmp_path: Path) -> None:
-    _exactly_once(Lake(str(tmp_path / "lake")), batches=8, size=20)
-
-
-def test_eight_processes_on_one_bucket(bucket: Bucket) -> None:
-    _exactly_once(Lake("s3://lake/concurrent", bucket.options), batches=1, size=10)

@@ -60,16 +60,9 @@ def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
     stack: PrefectStack, cluster: Cluster, work: Workplace
 ) -> None:
     work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [work.dataset(60)],
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
     with stack.pool(DEPLOYMENT) as pool:
         stack.worker(pool=pool, **of(cluster))
-        flow_run = stack.run(DEPLOYMENT, parameters)
+        flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(60)))
         assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
         (first,) = work.rows(RUNS).iter_rows(named=True)
         assert (first["state"], first["calls_made"], first["calls_failed"]) == ("incomplete", 50, 10)

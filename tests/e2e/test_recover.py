@@ -8,7 +8,7 @@ import pytest
 from contracts.tables import METRIC_SNAPSHOTS, RUNS
 from tests.e2e.counts import are_there_once
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -79,14 +79,7 @@ def test_a_server_that_is_restarted_in_the_middle_costs_no_call(tmp_path: Path, 
 
 
 def begin(stack: PrefectStack, work: Workplace, items: int) -> str:
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [work.dataset(items)],
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
-    return stack.run(DEPLOYMENT, parameters)
+    return stack.run(DEPLOYMENT, work.parameters(work.dataset(items)))
 
 
 def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str], None]) -> None:

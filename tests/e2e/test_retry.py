@@ -5,7 +5,7 @@ import pytest
 from contracts.tables import CALLS, RUNS
 from suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack
-from tests.flows.workplace import MODEL, Workplace
+from tests.flows.workplace import Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 
@@ -15,14 +15,7 @@ pytestmark = pytest.mark.e2e
 def test_a_retry_of_a_failed_run_calls_only_what_is_missing(stack: PrefectStack, work: Workplace) -> None:
     # Two attempts a call, so the first run gives up on ten of sixty items, and the second finds them answered.
     work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [work.dataset(60)],
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
-    flow_run = stack.run(DEPLOYMENT, parameters)
+    flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(60)))
     assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
     first = work.rows(RUNS).row(0, named=True)
     assert (first["state"], first["calls_made"], first["calls_failed"]) == ("incomplete", 50, 10)

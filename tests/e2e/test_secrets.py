@@ -76,14 +76,7 @@ def echo(server: ModelServer, key: str) -> None:
 
 def run_on_the_worker(stack: PrefectStack, work: Workplace, dataset: str) -> None:
     work.configure(limits=f'{LIMITS}api_key_secret = "{BLOCK}"\n')
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [dataset],
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
-    flow_run = stack.run(DEPLOYMENT, parameters)
+    flow_run = stack.run(DEPLOYMENT, work.parameters(dataset))
     assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
 
 

@@ -11,7 +11,7 @@ from flows.shards import DEPLOYMENT as SHARD
 from flows.shards import PATIENCE
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, Process, wait_until
-from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -85,16 +85,7 @@ def test_a_run_whose_shards_no_worker_takes_asks_everything_itself(stack: Prefec
 def begin(stack: PrefectStack, work: Workplace, limit: int | None = None, key_env: str = KEY_VARIABLE) -> str:
     """Start a run in two shards."""
     work.configure(batch_size=20, limits=LIMITS, key_env=key_env)
-    parameters = {
-        "suite": "command_guard",
-        "models": [MODEL],
-        "datasets": [work.dataset(ITEMS)],
-        "limit": limit,
-        "shards": 2,
-        "lake": work.lake.uri,
-        "configuration_file": str(work.configuration),
-    }
-    return stack.run(RUN, parameters)
+    return stack.run(RUN, work.parameters(work.dataset(ITEMS), limit=limit, shards=2))
 
 
 def shards_of(stack: PrefectStack, flow_run: str) -> list[dict[str, Any]]:

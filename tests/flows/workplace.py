@@ -51,17 +51,20 @@ class Workplace:
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return str(file)
 
-    def run(self, *datasets: str, models: Sequence[str] = (MODEL,), **parameters: Any) -> dict[str, Any]:
+    def parameters(self, *datasets: str, models: Sequence[str] = (MODEL,), **more: Any) -> dict[str, Any]:
+        """The parameters of a run over the datasets, as the flow and its deployments take them."""
+        return {
+            "suite": "command_guard",
+            "models": list(models),
+            "datasets": list(datasets),
+            "lake": self.lake.uri,
+            "configuration_file": str(self.configuration),
+            **more,
+        }
+
+    def run(self, *datasets: str, models: Sequence[str] = (MODEL,), **more: Any) -> dict[str, Any]:
         """Run the flow to its end, and return its row of `runs`."""
-        state = evaluate(
-            suite="command_guard",
-            models=list(models),
-            datasets=list(datasets),
-            lake=self.lake.uri,
-            configuration_file=str(self.configuration),
-            return_state=True,
-            **parameters,
-        )
+        state = evaluate(**self.parameters(*datasets, models=models, **more), return_state=True)
         outcome = state.result(raise_on_failure=False)
         rows = self.rows(RUNS).filter(run_id=run_id_of(str(state.state_details.flow_run_id)))
         if rows.is_empty():
