@@ -147,13 +147,14 @@ def test_retry_after_is_honoured(model_server: ModelServer, provider: str) -> No
     assert third.started - second.ended >= 0.3
 
 
-def test_no_provider_can_ask_for_a_pause_without_end(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retry_after_has_a_longest_pause(model_server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("providers.client.LONGEST_RETRY_AFTER_SECONDS", 0.01)
-    model_server.rule(faults=[{"kind": "rate_limit", "retry_after": "86400", "times": 1}])
+    model_server.rule(faults=[{"kind": "rate_limit", "retry_after": "60", "times": 1}])
     with Client(configuration(model_server), backoff_seconds=QUICK) as client:
-        assert isinstance(answer(client, request("tomorrow")), Reply)
+        assert isinstance(answer(client, request("in a minute")), Reply)
+    first, second = model_server.seen
+    assert first.ended is not None
+    assert second.started - first.ended < 60
 
 
 @pytest.fixture
