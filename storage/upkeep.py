@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.contract import Contract
-from contracts.errors import LakeError
+from contracts.errors import EvalakeError, LakeError
 from contracts.tables import CALLS, SNAPSHOTS
 from storage import ledger
 from storage.lake import Lake, first_words
@@ -44,7 +44,7 @@ def maintain(
             if lake.exists(contract):
                 keep = sorted(pinned.get(contract.table, ()))
                 done.append(_maintain(lake, contract, keep, retention_hours, dry_run))
-        except LakeError as error:
+        except EvalakeError as error:
             failures.append(str(error))
     if failures:
         raise LakeError(f"{len(failures)} tables need help (`evalake check` says which): {'; '.join(failures)}")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from deltalake import Field
+from deltalake.schema import PrimitiveType
 
 from contracts.arrow import conform
 from contracts.contract import Contract
@@ -185,3 +187,13 @@ def test_upkeep_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
     keys = [key_of(call(n)) for n in range(20)]
     assert set(LedgerIndex.read(lake).fetch(keys)) == set(keys)
     assert ledger.replies(lake.frame(CALLS)).collect().height == 20
+
+
+def test_a_table_of_another_schema_does_not_keep_the_others_from_upkeep(lake: Lake) -> None:
+    ledger.append(lake, [call(1)])
+    ledger.append(lake, [call(2)])
+    land_toys(lake, "a")
+    lake.open(TOYS).alter.add_columns([Field("extra", PrimitiveType("string"))])
+    with pytest.raises(LakeError, match=r"1 tables need help.*toys.*extra"):
+        maintain(lake, [TOYS, CALLS])
+    assert len(lake.open(CALLS).file_uris()) == 1
