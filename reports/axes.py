@@ -5,8 +5,9 @@ never beside the drawing, and legends are the page's, which breaks them where th
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from reports.drawing import MUTED
@@ -21,11 +22,12 @@ LONGEST_NAME = 40
 """Cells of a name that has to fit the width of a telephone."""
 
 _TICKS: dict[Unit, dict[str, str]] = {
-    Unit.US_DOLLARS: {"tickprefix": "$", "exponentformat": "none"},
     Unit.MILLISECONDS: {"tickformat": "~s", "ticksuffix": "s"},  # drawn in seconds, so that "s" gives 20ms, 1.5s, 2ks
 }
 _STEPS = (1, 2, 5)
-MOST_TICKS = 6
+TELEPHONE, CHARACTER = 270, 7
+"""Pixels: the width of an axis on a telephone, and of a wide character of its labels."""
+
 NAME, GAP = 20, 10
 """Pixels: the line of a name above its row, and the room to the next one."""
 
@@ -159,22 +161,41 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
 
 
 def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[str, Any]:
-    """Where an axis is labelled: shares at round ones up to 1, long scales at 1, 2, 5 or at powers of ten only."""
-    if logarithmic:
-        decades = range(math.floor(reach[0]), math.ceil(reach[1]) + 1)
-        every = [[step * 10.0**d for d in decades for step in steps] for steps in (_STEPS, _STEPS[:1])]
-        inside = [[at for at in some if reach[0] <= math.log10(at) <= reach[1]] for some in every]
-        chosen = inside[0] if len(inside[0]) <= MOST_TICKS else inside[1]
-        scale = 1000.0 if unit is Unit.MILLISECONDS else 1.0
-        return {"tickvals": chosen, "ticktext": [number(at * scale, unit) for at in chosen]}
+    """Where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
+    if not logarithmic and unit not in (Unit.SHARE, Unit.US_DOLLARS):
+        return _TICKS.get(unit, {})
+    ends = (max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
+    choices = _powers(reach) if logarithmic else _multiples(ends)
+    marks = next((some for some in choices if _have_room(some, unit, reach, logarithmic)), [ends[1]])
+    return {"tickvals": marks, "ticktext": [_label(at, unit) for at in marks]}
+
+
+def _powers(reach: tuple[float, float]) -> Iterator[list[float]]:
+    """Marks of a scale in decades: 1, 2, 5; powers of ten; every second power, and so on."""
+    decades = range(math.floor(reach[0]), math.ceil(reach[1]) + 1)
+    some = [[step * 10.0**decade for decade in decades for step in _STEPS]]
+    some += [[10.0**decade for decade in decades if decade % k == 0] for k in range(1, len(decades) + 1)]
+    return ([at for at in marks if reach[0] <= math.log10(at) <= reach[1]] for marks in some)
+
+
+def _multiples(ends: tuple[float, float]) -> Iterator[list[float]]:
+    """Marks at the multiples of 1, 2, 5 times a power of ten, from the densest of use to two or three."""
+    low, high = ends
+    power = 10.0 ** math.floor(math.log10(high - low) - 1)
+    for step in (scale * each * power for scale in (1, 10) for each in _STEPS):
+        yield [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def _have_room(marks: Sequence[float], unit: Unit, reach: tuple[float, float], logarithmic: bool) -> bool:
+    at = positions(marks, reach, logarithmic=logarithmic)
+    longest = max((len(_label(mark, unit)) for mark in marks), default=0)
+    return all(TELEPHONE * (b - a) >= longest * CHARACTER + 4 for a, b in pairwise(at))
+
+
+def _label(at: float, unit: Unit) -> str:
     if unit is Unit.SHARE:
-        low, high = max(reach[0], 0.0), min(reach[1], 1.0)
-        steps = (step * 10.0**d for d in range(-4, 0) for step in _STEPS)
-        step = next((s for s in steps if (high - low) / s <= MOST_TICKS), 0.5)
-        first = math.ceil(low / step - 1e-9)
-        marks = range(first, math.floor(high / step + 1e-9) + 1)
-        return {"tickvals": [mark * step for mark in marks], "tickformat": "~%"}
-    return _TICKS.get(unit, {})
+        return f"{100 * at:g}%"
+    return number(at * 1000 if unit is Unit.MILLISECONDS else at, unit)
 
 
 def names(subjects: Sequence[Subject]) -> list[str]:

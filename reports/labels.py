@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top; shares of the plot
 
-CHARACTER, LINE, MARKER = 0.023, 0.055, 0.02
+CHARACTER, LINE, MARKER = 0.023, 0.05, 0.03
 """Width of a character, height of a line and radius of a marker, as shares of a plot on a telephone."""
 
 _SIDES = (  # diagonal ones first: error bars run straight

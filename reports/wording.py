@@ -3,6 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import accumulate
 
 from rich.cells import cell_len
@@ -82,7 +83,13 @@ def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
         case Unit.COUNT:
             return "", f"{value:,.{0 if value == round(value) else 1}f}", ""
         case Unit.US_DOLLARS:
-            return "$", f"{value:,.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}", ""
+            return "$", _dollars(value), ""
         case Unit.MILLISECONDS:
             size, name = next((scale for scale in _SCALES if abs(like) >= scale[0]), _SCALES[-1])
             return "", f"{value / size:,.{0 if abs(like) / size >= 100 else 1}f}", f" {name}"
+
+
+def _dollars(value: float) -> str:
+    """Cents, or three significant digits of what is less than a dollar."""
+    cents = f"{value:,.2f}"
+    return cents if value == 0 or abs(value) >= 1 else max(cents, f"{Decimal(f'{value:.3g}'):f}", key=len)

@@ -19,6 +19,8 @@ from suites.figures import Unit
         (2.5, Unit.COUNT, "2.5"),
         (0.0, Unit.US_DOLLARS, "$0.00"),
         (0.000123, Unit.US_DOLLARS, "$0.000123"),
+        (0.000009, Unit.US_DOLLARS, "$0.000009"),
+        (0.2, Unit.US_DOLLARS, "$0.20"),
         (1234.5, Unit.US_DOLLARS, "$1,234.50"),
         (16665.2, Unit.MILLISECONDS, "16.7 s"),
         (250.0, Unit.MILLISECONDS, "250 ms"),
