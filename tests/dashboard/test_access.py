@@ -81,7 +81,7 @@ def test_from_the_list_to_a_score_and_its_views_by_keyboard_alone(visit: Open) -
 def test_what_changes_is_told_to_screen_readers(visit: Open) -> None:
     page = visit("/").page
     page.get_by_label("Search").fill("scored-1")
-    expect(page.get_by_role("status")).to_have_text("1 sessions, page 1 of 1")
+    expect(page.get_by_role("status")).to_have_text("1 session, page 1 of 1")
     expect(page.get_by_role("link", name="Sessions", exact=True)).to_have_attribute("aria-current", "page")
 
 

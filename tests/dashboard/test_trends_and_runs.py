@@ -43,7 +43,7 @@ def test_outdated_scores_are_made_again_only_after_asking(visit: Open) -> None:
     assert asked == []
     page.get_by_role("button", name="Score them again").click()
     page.get_by_role("dialog").get_by_role("button", name="Score again").click()
-    expect(page.get_by_role("note")).to_contain_text(f"1 were refused: {HOSTILE}")
+    expect(page.get_by_role("note")).to_contain_text(f"Refused: 1, {HOSTILE}")
     assert asked == [{"obsolete": True}]
 
 

@@ -141,5 +141,7 @@ function ticks(low, high, whole = false) {
 function fitting(label, width) {
   const room = Math.max(8, Math.floor(width / 7.5));
   const shown = visible(label, 300).replace(/\s+/g, " ");
-  return shown.length <= room ? shown : `${shown.slice(0, room - 1)}…`;
+  if (shown.length <= room) return shown;
+  const end = Math.floor(room / 3); // names that begin alike are told apart by their ends
+  return `${shown.slice(0, room - end - 1)}…${shown.slice(-end)}`;
 }

@@ -29,6 +29,11 @@ export function count(value) {
   return isNumber(value) ? Math.round(value).toLocaleString("en-GB") : UNKNOWN;
 }
 
+/** How many of something there are, in words: "1 run", "2 runs". */
+export function counted(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
 /** A number in as many digits as say something. */
 export function number(value) {
   if (!isNumber(value)) return UNKNOWN;

@@ -3,7 +3,7 @@
 import {get, queryText} from "/js/api.js";
 import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, dollars, duration, name, number, time, visible, words} from "/js/format.js";
+import {count, counted, dollars, duration, name, number, time, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 import {table} from "/js/table.js";
@@ -68,7 +68,7 @@ export function runsPage({query, signal}) {
         ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
         : h("p", {class: "empty"}, "No run yet. “evalake run SUITE” makes one."));
       if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
-      if (tell) announce(`${count(answer.total)} runs, page ${answer.page} of ${answer.pages || 1}`);
+      if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
       if (error.name !== "AbortError") show(listing, problem(error, "The runs cannot be shown", runs));
     }
@@ -95,7 +95,8 @@ function historyFigure(title, points) {
   if (!known.length) return emptyFigure(title, "Undefined in every snapshot.");
   const snapshots = [...new Set(known.map((point) => point.snapshot_id))];
   const created = new Map(known.map((point) => [point.snapshot_id, point.created_at_us]));
-  const all = [...Map.groupBy(known, seriesName)].map(([title, group]) => ({
+  const named = [...Map.groupBy(known, seriesName)].sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
+  const all = named.map(([title, group]) => ({
     name: title,
     points: group.map((point) => ({
       x: snapshots.indexOf(point.snapshot_id), y: point.value, low: point.ci_low, high: point.ci_high,

@@ -3,7 +3,7 @@
 import {get, queryText} from "/js/api.js";
 import {badge} from "/js/badge.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, duration, name, time, words} from "/js/format.js";
+import {count, counted, duration, name, time, words} from "/js/format.js";
 import {listen} from "/js/live.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
@@ -42,7 +42,7 @@ export function sessionsPage({query, signal}) {
       show(results, listing(answer, wanted, sort, cells), pager(answer, (page) => load({page}, true)));
       form.querySelector("[name=sorting]").value = `${wanted.sort ?? "time"}-${wanted.order ?? "desc"}`;
       if (focused) results.querySelector(`[data-keep="${focused}"]`)?.focus();
-      if (tell) announce(`${count(answer.total)} sessions, page ${answer.page} of ${answer.pages || 1}`);
+      if (tell) announce(`${counted(answer.total, "session")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
       if (error.name !== "AbortError") show(results, problem(error, "The sessions cannot be shown", () => load({})));
     } finally {
@@ -117,7 +117,7 @@ function select(key, options, chosen) {
 function listing(answer, wanted, sort, cells) {
   if (!answer.sessions.length) {
     const isFiltered = FILTERS.some((each) => wanted[each]);
-    return h("p", {class: "empty"}, isFiltered ? "No session matches these filters." : "There are no sessions yet.");
+    return h("p", {class: "empty"}, isFiltered ? "No session matches these filters." : "There are no sessions yet. “evalake import SOURCE --suite session_review” brings some.");
   }
   const columnHead = (label, by = null) => {
     const isSorted = by && (wanted.sort ?? "time") === by;

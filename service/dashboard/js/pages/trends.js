@@ -4,7 +4,7 @@ import {get, send} from "/js/api.js";
 import {band} from "/js/badge.js";
 import {columns, emptyFigure, figure, legend, lines, rows} from "/js/charts.js";
 import {h, show} from "/js/dom.js";
-import {count, day, name, number, shortHash, words} from "/js/format.js";
+import {count, counted, day, name, number, shortHash, words} from "/js/format.js";
 import {listen} from "/js/live.js";
 import {announce, confirmed, heading, message, problem, showPage} from "/js/page.js";
 
@@ -27,11 +27,11 @@ export function trendsPage({signal}) {
   }
 
   async function rescore(obsolete) {
-    const text = `The judge reads ${count(obsolete)} sessions again, under the current criteria. This may cost money.`;
+    const text = `The judge reads ${counted(obsolete, "session")} again, under the current criteria. This may cost money.`;
     if (!(await confirmed({title: "Score them again?", text, yes: "Score again"}))) return;
     try {
       const {accepted, refused} = await send("POST", "/scoring/batch", {obsolete: true});
-      const told = `${count(accepted.length)} scorings were begun.${refused.length ? ` ${count(refused.length)} were refused: ${name(refused[0].detail, 300)}` : ""}`;
+      const told = `Begun: ${counted(accepted.length, "scoring")}.${refused.length ? ` Refused: ${count(refused.length)}, ${name(refused[0].detail, 300)}` : ""}`;
       announce(told);
       show(said, message(refused.length ? "warning" : "info", null, told));
     } catch (error) {
@@ -109,14 +109,14 @@ function trend(points) {
   return box;
 }
 
-function ranking(title, note, counted, what) {
-  if (!counted.length) return emptyFigure(title, "None so far.");
-  const shown = counted.slice(0, RANKED);
-  const rest = counted.length > RANKED ? ` The first ${RANKED} of ${count(counted.length)}.` : "";
+function ranking(title, note, entries, what) {
+  if (!entries.length) return emptyFigure(title, "None so far.");
+  const shown = entries.slice(0, RANKED);
+  const rest = entries.length > RANKED ? ` The first ${RANKED} of ${count(entries.length)}.` : "";
   return figure({
     title, note: note + rest, alt: `${title}, most frequent first.`,
     draw: (width) => rows(shown.map(([label, value]) => ({label, value})), width),
-    numbers: {headings: [what, "Sessions"], rows: counted.map(([label, value]) => [name(label), count(value)])},
+    numbers: {headings: [what, "Sessions"], rows: entries.map(([label, value]) => [name(label), count(value)])},
   });
 }
 
