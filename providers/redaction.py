@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+from functools import lru_cache
 
 REDACTED = "[redacted]"
 
@@ -59,13 +60,17 @@ def redact_known(text: str) -> str:
 
 def _without(text: str, variables: re.Pattern[str]) -> str:
     """`text` without secrets and the values of such variables, longest first, so that none leaves a part of another."""
-    values = _secrets | {
-        value for name, value in os.environ.items() if name in _named_variables or variables.search(name)
-    }
-    for value in sorted({value.strip() for value in values}, key=len, reverse=True):
+    names = (name for name in os.environ if name in _named_variables or _is_named_so(name, variables))
+    values = {value.strip() for value in _secrets.union(os.environ.get(name, "") for name in names)}
+    for value in sorted(values, key=len, reverse=True):
         if len(value) >= _SHORTEST_KEY:
             text = text.replace(value, REDACTED)
     return text
+
+
+@lru_cache(maxsize=1024)  # every reply asks about the same names
+def _is_named_so(name: str, variables: re.Pattern[str]) -> bool:
+    return variables.search(name) is not None
 
 
 def redact_record(record: logging.LogRecord) -> None:

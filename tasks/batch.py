@@ -20,7 +20,7 @@ from storage.ledger import LedgerIndex, shared_index
 from suites.base import Answered
 from tasks import progress
 from tasks.context import RunContext
-from tasks.converse import Dialogue, call, settle
+from tasks.converse import Dialogue, call
 from tasks.logs import redact_logs
 from tasks.resources import RunOverError
 from tasks.runner import spare_profiler
@@ -109,13 +109,7 @@ def _answer(batch: Batch) -> Answers:
     planned = _planned_index(batch)
     # What came in since: from other runs, or from this batch's own first attempt, whose process may have been killed.
     newer = LedgerIndex.read(context.lake, known=planned.files)
-    call(
-        context,
-        settle(context, dialogues, newer),
-        planned,
-        newer,
-        on_end=lambda: progress.advance(context.run_id, batch.name),
-    )
+    call(context, dialogues, planned, newer, on_end=lambda: progress.advance(context.run_id, batch.name))
     answers = [[_as_json(answer) for answer in dialogue.answered] for dialogue in dialogues]
     failed = [dialogue.answered[-1].outcome for dialogue in dialogues if dialogue.failed]
     logger.info("batch ended: %d items, %d of their calls given up on", len(dialogues), len(failed))

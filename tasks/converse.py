@@ -30,13 +30,16 @@ class Dialogue:
         return bool(self.answered) and isinstance(self.answered[-1].outcome, Failure)
 
 
-def settle(context: RunContext, dialogues: Sequence[Dialogue], index: LedgerIndex) -> list[Dialogue]:
-    """Answer what the ledger can answer, wave by wave; returns the dialogues that need a call to go on."""
+def settle(context: RunContext, dialogues: Sequence[Dialogue], *indexes: LedgerIndex) -> list[Dialogue]:
+    """Answer what the ledger can answer, wave by wave; returns the dialogues that need a call to go on.
+
+    `indexes` are of the ledger, each of other files of it, the oldest first.
+    """
     open_dialogues: list[Dialogue] = []
     wave = list(dialogues)
     while wave:
         asked = [(dialogue, key) for dialogue in wave if (key := _next_key(context, dialogue)) is not None]
-        found = index.fetch([key for _, key in asked])
+        found = _fetch([key for _, key in asked], indexes)
         wave = []
         for dialogue, key in asked:
             if (row := found.get(key)) is None:
@@ -55,36 +58,38 @@ def call(
 ) -> None:
     """Walk every dialogue to its end, all at once; on return each reply is committed to the ledger.
 
-    A dialogue ends early at a call that is given up on. `indexes` tell which replies are known already, `on_end` is
-    told of each dialogue that has ended.
+    A dialogue ends early at a call that is given up on. What `indexes` hold is not called; `on_end` is told of each
+    dialogue that has ended.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Answered]] = {}
+    open_dialogues = settle(context, dialogues, *indexes)
+    for _ in range(len(dialogues) - len(open_dialogues)):
+        on_end()
 
     async def answer(request: Request, replicate: int) -> Answered:
-        key = (request.prompt_hash, replicate)
-        for index in indexes:
-            if (known := await _from_ledger(context, index, key)) is not None:
-                return known
         outcome = await client.call(request, replicate)
         if isinstance(outcome, Reply):
             writer.put(reply_row(request, replicate, outcome, context.run_id))
         return Answered(request.prompt_hash, outcome)
 
-    async def answer_once(request: Request, replicate: int) -> Answered:
-        key = (request.prompt_hash, replicate)
-        if key not in asked:
-            asked[key] = asyncio.ensure_future(answer(request, replicate))
-        return await asked[key]
+    async def recall_or_answer(request: Request, replicate: int) -> Answered:
+        known = await _recall(context, (request.prompt_hash, replicate), indexes)
+        return known or await answer(request, replicate)
 
     async def walk(dialogue: Dialogue) -> None:
+        ask = answer  # `settle` has just looked for its first request
         while (request := next_request(context, dialogue)) is not None:
-            dialogue.answered.append(await answer_once(request, dialogue.item.replicate))
+            key = (request.prompt_hash, dialogue.item.replicate)
+            if key not in asked:
+                asked[key] = asyncio.ensure_future(ask(request, dialogue.item.replicate))
+            dialogue.answered.append(await asked[key])
+            ask = recall_or_answer
         on_end()
 
     with client_of(context) as client:
         try:
-            client.run([walk(dialogue) for dialogue in dialogues])
+            client.run([walk(dialogue) for dialogue in open_dialogues])
         finally:
             writer.flush()
 
@@ -108,10 +113,18 @@ def _next_key(context: RunContext, dialogue: Dialogue) -> Key | None:
     return request.prompt_hash, dialogue.item.replicate
 
 
-async def _from_ledger(context: RunContext, index: LedgerIndex, key: Key) -> Answered | None:
-    if not index.known([key]):
+def _fetch(keys: Sequence[Key], indexes: Sequence[LedgerIndex]) -> dict[Key, Row]:
+    """The rows that answer the keys; where several indexes know one, the oldest."""
+    found: dict[Key, Row] = {}
+    for index in indexes:
+        found = index.fetch(keys) | found
+    return found
+
+
+async def _recall(context: RunContext, key: Key, indexes: Sequence[LedgerIndex]) -> Answered | None:
+    if not any(index.known([key]) for index in indexes):
         return None
-    row = (await asyncio.to_thread(index.fetch, [key])).get(key)
+    row = (await asyncio.to_thread(_fetch, [key], indexes)).get(key)
     return None if row is None else answered_by(row, context)
 
 
