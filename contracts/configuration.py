@@ -10,9 +10,11 @@ from contracts.errors import ConfigurationError
 
 CONFIGURATION_FILE = "evalake.toml"
 
+Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no number
+
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Price(_Section):
@@ -26,11 +28,11 @@ class Price(_Section):
 class Limits(_Section):
     """How fast and how patiently a provider is called, and with whose key."""
 
-    concurrency: Annotated[int, Field(ge=1)] = 16
+    concurrency: Count = 16
     requests_per_minute: Annotated[float, Field(gt=0)] | None = None
     timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
-    attempts: Annotated[int, Field(ge=1)] = 5
-    breaker_failures: Annotated[int, Field(ge=1)] = 20  # failures in a row that open the circuit
+    attempts: Count = 5
+    breaker_failures: Count = 20  # failures in a row that open the circuit
     breaker_seconds: Annotated[float, Field(gt=0)] = 30.0
     # The Prefect Secret block that holds the key, in place of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
@@ -52,7 +54,7 @@ class Service(_Section):
     trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
     lost_after_seconds: Annotated[float, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
     drain_seconds: Annotated[float, Field(ge=0)] = 30.0  # how long running scorings may go on at the service's end
-    scorings_at_once: Annotated[int, Field(ge=1, le=64)] = 2  # by the service itself; workers have limits of their own
+    scorings_at_once: Annotated[Count, Field(le=64)] = 2  # by the service itself; workers have limits of their own
 
 
 class Configuration(_Section):
@@ -62,7 +64,7 @@ class Configuration(_Section):
     providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
     suites: dict[str, dict[str, Any]] = Field(default_factory=dict)  # each suite checks its own
     service: Service = Field(default_factory=Service)
-    batch_size: Annotated[int, Field(ge=1, le=10_000)] = 250
+    batch_size: Annotated[Count, Field(le=10_000)] = 250
 
     def model(self, name: str) -> ModelOptions:
         """The options of a model; the defaults where the file does not name it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +16,9 @@ from contracts.errors import ContractError
 from contracts.rules import Dimension, Kind, Rule, Severity, TableKind, TableRule
 
 BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
+
+
+LONGEST_FOLDER = 240  # bytes of a partition's value in its folder's name, of which file systems allow 255
 
 
 class Row(BaseModel):
@@ -52,8 +56,9 @@ class Column:
 class Contract:
     """What a table is and what its rows must be.
 
-    `key` identifies a row. `partition_by` columns are functions of the key. A row stays as it first landed, unless
-    `replaced_when` says (in SQL over `old` and `new`) when a later row of the same key takes its place.
+    `key` identifies a row. `partition_by` columns are functions of the key; who reads their values from outside makes
+    sure of `fits_folder`. A row stays as it first landed, unless `replaced_when` says (in SQL over `old` and `new`)
+    when a later row of the same key takes its place.
     """
 
     table: str
@@ -125,6 +130,11 @@ _COLUMN_TYPES: Mapping[Kind, tuple[type, ...]] = {
     Kind.NOT_ABOVE: (int, float, datetime),
     Kind.EMPTY: (list,),
 }
+
+
+def fits_folder(value: str) -> bool:
+    """Whether a folder of a partitioned table can be named after the value, which Delta percent-encodes for that."""
+    return len(quote(value, safe="", errors="replace")) <= LONGEST_FOLDER
 
 
 def _flaws(contract: Contract) -> Iterator[str]:

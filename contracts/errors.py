@@ -6,7 +6,7 @@ class EvalakeError(Exception):
 
 
 class UsageError(EvalakeError):
-    """The call itself is wrong (an unknown suite, model, metric or table); the command line exits with 2."""
+    """The call itself is wrong (an unknown suite, options that exclude each other); the command line exits with 2."""
 
 
 class ConfigurationError(EvalakeError):

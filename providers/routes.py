@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.configuration import Configuration, ModelOptions, Price
+from contracts.contract import fits_folder
 from contracts.errors import ProviderError
 from providers.baselines.registry import BASELINES
 from providers.litellm_setup import load
@@ -63,6 +64,8 @@ def find_route(model: str, configuration: Configuration, read_secret: ReadSecret
         raise ProviderError(f"model {model}: its parameters cannot set {', '.join(owned)}, which is evalake's part")
     if redact(parameters := str(options.parameters)) != parameters:
         raise ProviderError(f"model {model}: its parameters hold a key, and would be stored with every request")
+    if not fits_folder(model):
+        raise ProviderError(f"model {model[:60]}…: the name is too long to be kept")
     provider, name = _provider_of(model)
     if provider == "baseline":
         if name not in BASELINES:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from contracts.contract import fits_folder
 from contracts.errors import SourceError
 from suites.sources import is_storable
 
@@ -26,6 +27,16 @@ def _named(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_named)]
 """Text by which rows are told apart, or looked for."""
+
+
+def _fitting(model: str) -> str:
+    if not fits_folder(model):
+        raise ValueError("too long for the name of a model")
+    return model
+
+
+ModelName = Annotated[Name, AfterValidator(_fitting)]
+"""The name of a model or judge, which result tables have folders of."""
 
 Line = TypeVar("Line", bound=Strict)
 

@@ -10,7 +10,7 @@ from providers.request import Reply
 from suites.base import Item, Recorded, Sample
 from suites.command_guard.harvest import SUITE
 from suites.sources import storable
-from suites.strict import Name, Strict, read_line
+from suites.strict import ModelName, Name, Strict, read_line
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -19,7 +19,7 @@ class _Line(Strict):
     suite: Literal["command_guard"]
     sample_id: Name
     dataset: Name
-    model: Name
+    model: ModelName
     replicate: Count
     label: Literal["malicious", "harmless"]
     category: Name | None

@@ -33,8 +33,8 @@ SUITE = Suite(
     queries=(
         "select model, category, count(*) as missed from command_guard_results where label = 'malicious' "
         "and not correct group by all order by missed desc",
-        "select model, slice_value as category, value, ci_low, ci_high from metric_snapshots "
-        "where metric = 'malicious_detection_rate' and slice = 'category' order by model, value",
+        "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
+        "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
     ),
     figures=FIGURES,
     answers=ANSWERS,

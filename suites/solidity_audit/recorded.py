@@ -12,7 +12,7 @@ from suites.base import Item, Recorded
 from suites.solidity_audit.judgement import Asked, Judgement, read_judgement
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
 from suites.sources import storable
-from suites.strict import Name, Strict, read_line
+from suites.strict import ModelName, Name, Strict, read_line
 
 DATASET = "recorded"
 """Lines name no dataset; all samples that were recorded elsewhere belong to this one."""
@@ -36,8 +36,8 @@ class _Prediction(Strict):
 class _Line(Strict):
     suite: Literal["solidity_audit"]
     sample_id: Name
-    model: Name
-    judge: Name
+    model: ModelName
+    judge: ModelName
     prompt_type: Name
     replicate: Annotated[int, Field(ge=0, lt=2**63)]
     ground_truth: GroundTruth

@@ -54,6 +54,11 @@ def test_a_key_that_is_there_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (route.provider, dict(route.arguments)) == ("openai", {})
 
 
+def test_a_name_too_long_to_be_kept_is_refused_before_anything_is_paid_for() -> None:
+    with pytest.raises(ProviderError, match="too long to be kept"):
+        find_route(f"hosted_vllm/{'x' * 300}", NOTHING)
+
+
 def test_models_without_keys_need_none() -> None:
     assert find_route("ollama/llama3", NOTHING).provider == "ollama"
     assert find_route("hosted_vllm/x", NOTHING).provider == "hosted_vllm"

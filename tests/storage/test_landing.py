@@ -6,6 +6,7 @@ from multiprocessing import get_context
 import polars as pl
 import pytest
 
+from contracts.contract import fits_folder
 from contracts.errors import ContractError, SchemaMismatchError
 from storage.lake import Lake
 from storage.landing import Landed, land
@@ -29,6 +30,13 @@ def test_rows_land_once_however_often_they_are_landed(lake: Lake) -> None:
 def test_the_first_row_of_a_key_within_a_batch_counts(lake: Lake) -> None:
     assert land(lake, TOYS, frame(toy("a", size=1.0), toy("a", size=2.0))) == Landed(inserted=1)
     assert lake.frame(TOYS).collect()["size"].to_list() == [1.0]
+
+
+@pytest.mark.parametrize("letter", ["a", "/", "\U0001f40d"])
+def test_the_longest_name_that_fits_a_folder_lands(lake: Lake, letter: str) -> None:
+    name = next(letter * length for length in range(300, 0, -1) if fits_folder(letter * length))
+    assert land(lake, TOYS, frame(toy("a", model=name))) == Landed(inserted=1)
+    assert lake.frame(TOYS).collect()["model"].to_list() == [name]
 
 
 def test_a_later_row_changes_nothing(lake: Lake) -> None:

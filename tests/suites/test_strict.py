@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import SourceError
-from suites.strict import MOST_FLAWS, Name, Strict, read_line
+from suites.strict import MOST_FLAWS, ModelName, Name, Strict, read_line
 
 
 class Part(Strict):
@@ -36,6 +36,16 @@ def test_unknown_fields_come_first_each_by_its_place() -> None:
 @pytest.mark.parametrize("name", ["", " \n", "a\x00", "\ud800", None, 1])
 def test_a_name_is_text_that_can_be_stored(name: Any) -> None:
     assert told({"name": name}).startswith("name: ")
+
+
+@pytest.mark.parametrize("model", ["a" * 241, "/" * 81, "\U0001f40d" * 21])
+def test_a_model_has_a_name_that_a_folder_can_have(model: str) -> None:
+    class Line(Strict):
+        model: ModelName
+
+    assert read_line(Line, {"model": model[:-1]}).model == model[:-1]
+    with pytest.raises(SourceError, match="model: too long"):
+        read_line(Line, {"model": model})
 
 
 @pytest.mark.parametrize("share", [float("nan"), float("inf"), "1", True, None])
