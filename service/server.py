@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
 from contracts.errors import EvalakeError, UsageError
 from service.beside import Beside, free_port
@@ -42,6 +43,7 @@ def serve(settings: Settings, host: str, port: int, announce: Callable[[str], No
         desk.sessions.read_sources()
         config = uvicorn.Config(
             SecurityHeaders(app),
+            log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
             log_level="warning",
             server_header=False,
             proxy_headers=False,  # whom to believe is for evalake.toml to say

@@ -19,7 +19,6 @@ from providers import telemetry
 from providers.redaction import redact_record
 
 SWITCH = "EVALAKE_LOG_FORMAT"
-ATTRIBUTE = "evalake"  # of a record: the fields of the place where it was made
 
 _PREFECT_FIELDS = ("flow_run_id", "flow_run_name", "task_run_id", "task_run_name")
 
@@ -28,7 +27,7 @@ _run_ids: dict[str, str] = {}
 
 
 def redact_logs() -> None:
-    """From now on, every log record is redacted and knows its place; repeating it changes nothing."""
+    """From now on, every log record is redacted; repeating it changes nothing."""
     if logging.getLogRecordFactory() is not _redacted:
         logging.setLogRecordFactory(_redacted)
     if as_json():
@@ -61,7 +60,6 @@ def observed(name: str, flow_run_id: str, run_id: str, suite: str, parent: str |
 def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
     record = _make(*arguments, **named)
     redact_record(record)
-    setattr(record, ATTRIBUTE, telemetry.place())
     return record
 
 
@@ -101,14 +99,17 @@ class JsonLines(logging.Formatter):
 
 
 def _place_of(record: logging.LogRecord) -> dict[str, str]:
-    """Run, batch and model, and what Prefect knows. Its own records are made around the task, not inside it."""
+    """Run, batch and model, and what Prefect knows. Its own records are made around the task, not inside it.
+
+    Found out as the line is written, for LiteLLM makes text of what a record carries.
+    """
     fields = {name: str(value) for name in _PREFECT_FIELDS if (value := getattr(record, name, None)) is not None}
     if (run_id := _run_ids.get(fields.get("flow_run_id", ""))) is not None:
         fields["run_id"] = run_id
     if getattr(record, "task_name", None) == "call-batch":
         fields["batch"] = fields["task_run_name"]
         fields["model"] = fields["batch"].rpartition(" #")[0]
-    return {**fields, **getattr(record, ATTRIBUTE, {})}
+    return {**fields, **telemetry.place()}
 
 
 _handler = logging.StreamHandler(sys.stderr)

@@ -16,7 +16,7 @@ from metrics.composite import Composite, Sums, mean_defined, population_std, rat
 from metrics.definition import Estimator, Metric
 from metrics.estimators import Count, Mean, Rate, Total
 from metrics.intervals import Array
-from suites.solidity_audit.options import COMPONENTS, Weights, calibration_unstated, sui_weights
+from suites.solidity_audit.options import COMPONENTS, Weights, calibration_unstated, sui_weight_sets, sui_weights
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID_COSTS, SEVERITY_WEIGHTS, count_column
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
@@ -112,7 +112,8 @@ def sui(weights: Weights, unstated: float | None) -> Composite:
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """Every metric of one model and judge. Raises ConfigurationError where the options cannot be."""
+    """Every metric of one model and judge. Raises ConfigurationError where an option of the suite cannot be."""
+    sui_weight_sets(options)  # of use to `further_metrics`, after the calls; what cannot be is refused before them
     index = sui(sui_weights(options), calibration_unstated(options))
     declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration(), *_composites(index))
     return tuple(

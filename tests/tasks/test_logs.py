@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import ConfigurationError
+from providers.litellm_setup import load
 from providers.telemetry import scope
 from tasks.logs import JsonLines, redact_logs
 
@@ -75,6 +76,23 @@ def test_a_line_says_where_it_belongs(log: Log) -> None:
     assert (first["run_id"], first["suite"], "batch" in first) == ("r1", "command_guard", False)
     assert (second["run_id"], second["batch"], second["model"]) == ("r1", "m #1", "m")
     assert third.keys() == {"time", "level", "logger", "message"}
+
+
+def test_a_record_that_another_library_rewrites_is_a_line(log: Log) -> None:
+    load()  # LiteLLM makes text of all that records of these loggers carry
+    _, stream = log
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(handler)
+    try:
+        logger.warning("nowhere", extra={"size": {"rows": 3}})
+        with scope("run", run_id="r1"):
+            logger.warning("in a run")
+    finally:
+        logger.removeHandler(handler)
+    first, second = lines(stream)
+    assert (first["message"], second["run_id"]) == ("nowhere", "r1")
 
 
 @given(st.text())

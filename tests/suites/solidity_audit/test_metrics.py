@@ -261,6 +261,8 @@ def test_calibration_in_sui_where_no_confidence_was_stated(unstated: Any, expect
         {"sui_weights": dict.fromkeys(COMPONENTS, -1.0)},
         {"sui_weights": dict.fromkeys(COMPONENTS, "a")},
         {"sui_weights": None},
+        {"sui_weight_sets": {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}},
+        {"sui_weight_sets": {name: {"f2": 1.0} for name in "abcde"}},
         {"sui_calibration_unstated": 2},
         {"sui_calibration_unstated": "half"},
     ],
@@ -268,13 +270,6 @@ def test_calibration_in_sui_where_no_confidence_was_stated(unstated: Any, expect
 def test_weights_that_cannot_be_are_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="solidity_audit"):
         metrics({**DEFAULTS, **broken})
-
-
-def test_fewer_than_five_weight_sets_are_refused() -> None:
-    few = {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}
-    frame = frame_of([line(0, judged=found())])
-    with pytest.raises(ConfigurationError, match="at least 5"):
-        further_metrics(frame, {**DEFAULTS, "sui_weight_sets": few}, 1)
 
 
 def stability(lines: list[dict[str, Any]]) -> dict[str, Any]:
