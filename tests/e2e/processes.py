@@ -88,7 +88,8 @@ class PrefectStack:
 
     def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / "temporary"  # killed workers leave folders behind
+        temporary.mkdir(parents=True, exist_ok=True)
         self.url = f"http://127.0.0.1:{(port := free_port())}/api"
         self.environment = {
             "PREFECT_API_URL": self.url,
@@ -98,6 +99,7 @@ class PrefectStack:
             "DO_NOT_TRACK": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "EVALAKE_HOME": str(ROOT),
+            "TMPDIR": str(temporary),
             **(extra or {}),
         }
         self._port = port

@@ -147,7 +147,7 @@ def deploy(stack: PrefectStack) -> None:
             "name": "on-demand",
             "flow_id": flow["id"],
             "work_pool_name": "scores",
-            "path": str(ROOT),
+            "pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": str(ROOT)}}],
             "entrypoint": "flows/score_session.py:score_session",
             "enforce_parameter_schema": False,
         },
