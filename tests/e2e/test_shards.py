@@ -12,6 +12,7 @@ from flows.shards import PATIENCE
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, Process, wait_until
 from tests.flows.workplace import LIMITS, Workplace
+from tests.servers.collector import Collector
 
 pytestmark = pytest.mark.e2e
 
@@ -22,12 +23,17 @@ ENDS = ("Completed", "Failed", "Crashed", "Cancelled")
 
 
 @pytest.fixture
-def workers(stack: PrefectStack) -> Iterator[list[Process]]:
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
+
+
+@pytest.fixture
+def workers(stack: PrefectStack, collector: Collector) -> Iterator[list[Process]]:
     """Two workers of one pool. Each takes one flow run at a time, so that both have something to do."""
+    common = {PATIENCE: "10", "EVALAKE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
     with stack.pool(RUN, SHARD) as pool:
-        running = [
-            stack.worker("--limit", "1", pool=pool, **key_of(name), **{PATIENCE: "10"}) for name in ("first", "second")
-        ]
+        running = [stack.worker("--limit", "1", pool=pool, **key_of(name), **common) for name in ("first", "second")]
         yield running
         for worker in running:
             worker.stop()
@@ -40,7 +46,9 @@ def work(work: Workplace) -> Workplace:
     return work
 
 
-def test_two_workers_ask_a_half_each_of_one_run(stack: PrefectStack, work: Workplace, workers: list[Process]) -> None:
+def test_two_workers_ask_a_half_each_of_one_run(
+    stack: PrefectStack, work: Workplace, workers: list[Process], collector: Collector
+) -> None:
     flow_run = begin(stack, work)
     assert stack.wait_for(flow_run, *ENDS) == "Completed"
     halves = {name: {each.content for each in work.server.seen if asker(each) == name} for name in ("first", "second")}
@@ -51,6 +59,13 @@ def test_two_workers_ask_a_half_each_of_one_run(stack: PrefectStack, work: Workp
     assert run["cost_usd"] == pytest.approx(ITEMS * (20 * 1.0 + 5 * 2.0) / 1e6)
     assert work.rows(SNAPSHOTS)["snapshot_id"].to_list() == [run["snapshot_id"]]
     assert are_there_once(work, ITEMS)
+    spans = {span.id: span for span in collector.spans}  # of both workers: one trace, whose root is the run
+    (root,) = [span for span in spans.values() if not span.parent]
+    calls = [span for span in spans.values() if span.name.startswith("chat")]
+    assert root.name == "evaluate command_guard"
+    assert {span.trace for span in spans.values()} == {root.trace}
+    assert len(calls) == ITEMS
+    assert all(spans[call.parent].name.startswith("batch") for call in calls)
 
 
 def test_a_worker_that_dies_with_its_shard_loses_nothing_and_doubles_nothing(
