@@ -36,7 +36,7 @@ class Batch:
     def draw(cls, lake: Lake, run_id: str, size: int) -> "Batch":
         """At most `size` results of the run that nobody has labelled. Raises UsageError as `label_sheet` does."""
         sheet = label_sheet(lake, run_id, size, "jsonl")
-        return cls(suite_of(lake, run_id), [json.loads(line) for line in sheet.splitlines()])
+        return cls(suite_of(lake, run_id), [json.loads(line) for line in sheet.split("\n") if line])
 
     def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
         """The form: who fills it in, and the suite's questions about each line, with the answers given so far."""

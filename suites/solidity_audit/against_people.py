@@ -53,8 +53,12 @@ def target_detection_rate(rows: pl.DataFrame) -> Powered | None:
 
 
 def finding_precision(rows: pl.DataFrame) -> Powered | None:
-    """Findings that people would call valid, of all findings."""
-    judged = rows.filter(pl.col("total_findings").is_not_null()).sort("sample_hash", "prompt_hash", "replicate")
+    """Findings that people would call valid, of all findings.
+
+    Audits without findings add nothing to either sum, and nobody can label them: with them among the samples, labels
+    would be a sample of the others only, and the estimate too high.
+    """
+    judged = rows.filter(pl.col("total_findings") > 0).sort("sample_hash", "prompt_hash", "replicate")
     return _powered(judged, "valid_findings", "total_findings", "human_valid_findings")
 
 

@@ -125,7 +125,7 @@ def write_sheet(lines: Sequence[Mapping[str, Any]], form: SheetFormat) -> str:
     if form == "jsonl":
         return "".join(json.dumps(dict(line), ensure_ascii=False) + "\n" for line in lines)
     out = io.StringIO()
-    writer = csv.DictWriter(out, SHEET, lineterminator="\n")
+    writer = csv.DictWriter(out, SHEET)  # ends lines with CR LF, so that it quotes a cell that holds either
     writer.writeheader()
     writer.writerows({name: _harmless(line[name]) for name in SHEET} for line in lines)
     return out.getvalue()
@@ -165,7 +165,7 @@ def read_sheet(text: str, form: SheetFormat, labeller: str, when: datetime) -> L
 def _lines(text: str, form: SheetFormat) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
     """Each line with its number; in place of one that cannot be read, what is wrong with it."""
     if form == "jsonl":
-        for number, raw in enumerate(text.splitlines(), start=1):
+        for number, raw in enumerate(text.split("\n"), start=1):  # no other line end is one in JSON Lines
             if raw.strip():
                 yield number, _json_line(raw)
         return

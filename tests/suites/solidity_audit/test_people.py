@@ -16,6 +16,7 @@ from contracts.arrow import conform
 from contracts.audit import audit
 from contracts.errors import SourceError, UsageError
 from contracts.human_labels import HUMAN_LABELS
+from suites.solidity_audit.against_people import finding_precision
 from suites.solidity_audit.further import further_metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.people import candidates, draw, inclusion, read_sheet, sheet, write_sheet
@@ -124,6 +125,18 @@ def test_a_filled_sheet_comes_back_as_labels(form: Any) -> None:
     assert all(row["inclusion_probability"] == 1.0 for row in labels.rows)
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x0b", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_a_claim_with_any_line_end_stays_one_line_of_the_sheet(form: Any, end: str) -> None:
+    claimed = judgement([finding(location_claimed=f"withdraw(){end}line 7")], target())
+    results, findings = rows_of([line(0, judged=claimed)])
+    lines = sheet(draw(candidates(results, findings, NOBODY), 1, 1), results, findings)
+    filled = [each | {"note": "seen", "verdict": "vulnerable"} for each in lines]
+    labels = read_sheet(write_sheet(filled, form), form, "ann", WHEN)
+    assert labels.refused == []
+    assert len(labels.rows) == len(lines) == 2
+
+
 def test_a_sheet_runs_nothing_in_a_spreadsheet() -> None:
     results, findings = rows_of(lines_of_run())
     text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings), "csv")
@@ -189,6 +202,27 @@ def test_judges_are_held_against_people_and_corrected_by_them() -> None:
     assert rows["judge_missed_human_found"]["value"] == 0
     assert (rows["judge_human_kappa"]["value"], rows["judge_human_kappa"]["n"]) == (0.0, 40)
     assert (rows["finding_precision_corrected"]["value"], rows["finding_precision_corrected"]["n"]) == (None, 0)
+
+
+def test_audits_without_findings_do_not_raise_the_corrected_precision() -> None:
+    """Half of the audits find nothing; of the others' two findings people confirm 0 to 2, whatever the judge says."""
+    rng = np.random.default_rng(20)
+    total = np.tile([0, 2], 1000)
+    judge, human = (np.where(total > 0, rng.integers(low, 3, len(total)), 0) for low in (1, 0))
+    drawn = rng.random(len(total)) < 0.2
+    rows = pl.DataFrame({"total_findings": total, "valid_findings": judge, "human_valid_findings": human})
+    labelled = pl.Series(drawn) & (rows["total_findings"] > 0)  # where there is no finding there is none to label
+    rows = rows.with_columns(
+        pl.when(labelled).then("human_valid_findings").alias("human_valid_findings"),
+        human_probability=pl.when(pl.Series(drawn)).then(0.2),
+        sample_hash=pl.int_range(pl.len()).cast(pl.String),
+        prompt_hash=pl.lit("p"),
+        replicate=pl.lit(0),
+    )
+    corrected = finding_precision(rows)
+    assert corrected is not None
+    assert corrected.ci_low < human.sum() / total.sum() < corrected.ci_high
+    assert corrected.labels == labelled.sum()
 
 
 def test_picked_labels_correct_nothing() -> None:
