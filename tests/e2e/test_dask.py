@@ -1,6 +1,7 @@
 """Batches on a Dask cluster: a scheduler and workers as processes, one of them killed in the middle of a run."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.e2e.clusters import Cluster
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.servers.collector import Collector, Span
 
 pytestmark = pytest.mark.e2e
 
@@ -20,9 +22,15 @@ LATENCY_SECONDS = 0.4
 
 
 @pytest.fixture(scope="module")
-def cluster(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     cluster = Cluster(stack, tmp_path_factory.mktemp("dask"))
-    cluster.worker("first", **key_of("first"))
+    cluster.worker("first", **key_of("first"), **told(collector))
     return cluster
 
 
@@ -57,11 +65,11 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_doubles_nothing(
 
 
 def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
-    stack: PrefectStack, cluster: Cluster, work: Workplace
+    stack: PrefectStack, cluster: Cluster, collector: Collector, work: Workplace
 ) -> None:
     work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
     with stack.pool(DEPLOYMENT) as pool:
-        stack.worker(pool=pool, **of(cluster))
+        stack.worker(pool=pool, **of(cluster), **told(collector))
         flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(60)))
         assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
         (first,) = work.rows(RUNS).iter_rows(named=True)
@@ -72,6 +80,13 @@ def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
         assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
     assert work.asked() == asked + 10
     assert are_there_once(work, 60)
+    ends = 60 + 10  # of calls: as many replies, and those that were given up on at first
+    spans = wait_until(lambda: spans_of_runs(collector, ends), "the spans of all calls")
+    for call in [span for span in spans.values() if span.name.startswith("chat")]:
+        batch = spans[call.parent]  # which another process ended than the run's
+        assert batch.name.startswith("batch")
+        assert spans[batch.parent].name == "evaluate command_guard"
+        assert call.trace == batch.trace == spans[batch.parent].trace
 
 
 @pytest.mark.parametrize(
@@ -105,6 +120,19 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
 def command(work: Workplace, dataset: str) -> list[str]:
     words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset]
     return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
+
+
+def told(collector: Collector) -> dict[str, str]:
+    """The environment of a process that tells the collector of its spans."""
+    return {"EVALAKE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
+
+
+def spans_of_runs(collector: Collector, calls: int) -> dict[bytes, Span]:
+    """The spans of runs that were told of, by id, once they have so many calls, and the batches of these."""
+    runs = {span.trace for span in collector.spans if span.name.startswith("evaluate")}
+    spans = {span.id: span for span in collector.spans if span.trace in runs}
+    found = [span for span in spans.values() if span.name.startswith("chat") and span.parent in spans]
+    return spans if len(found) == calls else {}
 
 
 def of(cluster: Cluster) -> dict[str, str]:
