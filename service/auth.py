@@ -26,7 +26,7 @@ def who(connection: HTTPConnection, settings: Settings) -> str:
     _refuse_other_sites(connection, is_proxy=is_proxy)
     if settings.is_open:
         # A page of another site could reach a loopback address by a name of its own that points there.
-        if urlsplit(f"//{connection.headers.get('host', '')}").hostname not in LOOPBACK_NAMES:
+        if not _is_loopback(connection.headers.get("host", "")):
             raise NotAllowedError("without a token the service answers only to a loopback address")
         return NOBODY_IN_PARTICULAR
     if is_proxy:
@@ -52,6 +52,13 @@ def _is_trusted(connection: HTTPConnection, settings: Settings) -> bool:
         return False
     peer = getattr(peer, "ipv4_mapped", None) or peer
     return any(peer in network for network in settings.configuration.service.trusted_proxies)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return urlsplit(f"//{host}").hostname in LOOPBACK_NAMES
+    except ValueError:  # such as half a pair of brackets
+        return False
 
 
 def _refuse_other_sites(connection: HTTPConnection, *, is_proxy: bool) -> None:

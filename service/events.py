@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 ALL = "sessions"
 ONE = "session:"
-QUEUED = 256  # messages that a client may be behind
+QUEUED = 10_000  # messages that a client may be behind: a batch begins thousands of scorings at one moment
 CHANNELS = 1000  # that one client may listen to
 LONGEST_CHANNEL = len(ONE) + 1000  # characters, as many as an id in an address may have
 

@@ -74,7 +74,7 @@ class Watch:
         while True:
             try:
                 await self.look()
-            except EvalakeError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody else would look
                 self._complain(error)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -88,11 +88,12 @@ class Watch:
             await asyncio.to_thread(self._look_at_runs, rows)
             self._tell(await asyncio.to_thread(self._scorings.state))
 
-    def _complain(self, error: EvalakeError) -> None:
+    def _complain(self, error: Exception) -> None:
         """Log what goes wrong, once for as long as it goes wrong in the same way."""
-        if str(error) != self._complaint:
-            self._complaint = str(error)
-            logger.warning("the watch over scorings: %s", error)
+        if repr(error) != self._complaint:
+            self._complaint = repr(error)
+            trace = None if isinstance(error, EvalakeError) else error
+            logger.warning("the watch over scorings: %s", error, exc_info=trace)
 
     @property
     def _state_now(self) -> State:

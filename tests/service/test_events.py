@@ -10,6 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from service.events import Hub
 from tests.service.conftest import TOLD
 from tests.service.services import Place, Service
 
@@ -97,6 +98,20 @@ def test_a_client_that_does_not_read_is_dropped_and_harms_nobody(service: Servic
 
     assert asyncio.run(listen()) == ("scoring.started", True)
     assert service.http.get("/api/v1/status").status_code == 200
+
+
+def test_a_batch_drops_nobody_who_listens_already_or_comes_while_it_runs() -> None:
+    """As many scorings as one request may name begin between two looks of the watch."""
+    begun = [{"type": "scoring.started", "session_id": f"s{number}"} for number in range(1000)]
+    hub = Hub(lambda _: None, lambda: begun)
+    early, late = hub.join(), hub.join()
+    early.channels.add("sessions")
+    for event in begun:
+        hub.publish(event)
+    hub.receive(late, {"type": "subscribe", "channel": "sessions"})
+    assert not early.dropped.is_set()
+    assert not late.dropped.is_set()
+    assert (early.waiting.qsize(), late.waiting.qsize()) == (1000, 1001)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
+from contracts.errors import LakeError
 from service.app import create_app
+from service.gate import Gate
+from service.scorings import Scorings, State
 from service.settings import Settings
+from service.watch import Watch
 from tests.servers.model_server import ModelServer
 from tests.service.services import JUDGE, Place
 
@@ -72,3 +76,35 @@ def test_a_broken_table_is_a_reason_and_nothing_of_the_inside(place: Place) -> N
     assert answer.status_code == 500
     assert "samples" in answer.json()["detail"]
     assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")]
+)
+def test_the_watch_goes_on_whatever_a_look_ran_into(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked: asyncio.Queue[State] = asyncio.Queue()
+
+    class Flaky(Scorings):
+        def __init__(self) -> None:
+            self.looks = 0
+
+        def state(self) -> State:
+            self.looks += 1
+            if self.looks <= 2:
+                raise error
+            looked.put_nowait(State())
+            return State()
+
+    async def watch() -> None:
+        watching = asyncio.create_task(Watch(Flaky(), Gate("nowhere", None), 60).run())
+        await asyncio.wait([watching, asyncio.create_task(looked.get())], return_when=asyncio.FIRST_COMPLETED)
+        assert not watching.done()
+        watching.cancel()
+
+    monkeypatch.setattr("service.watch.LOOK_SECONDS", 0.001)
+    asyncio.run(watch())
+    assert [str(error) in record.getMessage() for record in caplog.records if record.name == "evalake.service"] == [
+        True
+    ]

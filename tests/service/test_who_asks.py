@@ -120,6 +120,7 @@ def test_whom_the_service_believes(headers: Mapping[str, str], peer: str, user: 
         ("POST", {"host": "127.0.0.1:8600", "origin": "null"}, False),
         ("POST", {"host": "127.0.0.1:8600", "origin": "http://127.0.0.1:9999"}, False),
         ("GET", {"host": "rebound.example:8600"}, False),
+        ("GET", {"host": "[::1"}, False),
         ("GET", {}, False),
     ],
 )
