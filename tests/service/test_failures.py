@@ -78,9 +78,7 @@ def test_a_broken_table_is_a_reason_and_nothing_of_the_inside(place: Place) -> N
     assert "Traceback" not in answer.text
 
 
-@pytest.mark.parametrize(
-    "error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")]
-)
+@pytest.mark.parametrize("error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")])
 def test_the_watch_goes_on_whatever_a_look_ran_into(
     error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
