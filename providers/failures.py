@@ -1,10 +1,10 @@
 """What went wrong with one attempt: LiteLLM's exceptions, read down to their cause, become one of our kinds."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from providers.litellm_setup import load
 from providers.redaction import redact
@@ -19,10 +19,17 @@ PROVIDER_DOWN: frozenset[FailureKind] = frozenset({"timeout", "connection", "ser
 
 _KIND_OF_STATUS: dict[int, FailureKind] = {
     401: "authentication",
+    402: "authentication",
     403: "authentication",
     404: "not_found",
     408: "timeout",
     429: "rate_limit",
+}
+# Codes in an error's body that say more than its status; no pause gives an account without credit new credit.
+_KIND_OF_CODE: dict[str, FailureKind] = {
+    "content_filter": "content_policy",
+    "context_length_exceeded": "context_length",
+    "insufficient_quota": "authentication",
 }
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w{1,40}(?:Error|Exception): |\w{1,40}Exception - ){1,6}")
 _LONGEST_MESSAGE = 500
@@ -43,12 +50,19 @@ class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one
 def understand(error: BaseException) -> AttemptFailed:
     """Say which kind of failure an exception of a call is, in the provider's words without keys."""
     answer = _http_answer(error)
+    said = _LITELLM_PREFIX.sub("", str(error))
     if answer is None:
-        words = _LITELLM_PREFIX.sub("", str(error)) or type(error).__name__
-        return AttemptFailed(_kind(error, None), words)
-    retry_after = retry_after_seconds(answer.headers.get("retry-after"))
+        kind = _kind(error, None)
+        if kind == "malformed_response":
+            said = f"LiteLLM made no reply of it: {said}"
+        return AttemptFailed(kind, said or type(error).__name__)
+    body = _error_body(answer)
+    message, code = body.get("message"), body.get("code")
+    by_code = _KIND_OF_CODE.get(code) if isinstance(code, str) else None
     return AttemptFailed(
-        _kind(error, answer.status_code), f"HTTP {answer.status_code}: {_words(answer, error)}", retry_after
+        by_code or _kind(error, answer.status_code),
+        f"HTTP {answer.status_code}: {message if isinstance(message, str) else said}",
+        retry_after_seconds(answer.headers.get("retry-after")),
     )
 
 
@@ -60,6 +74,8 @@ def _kind(error: BaseException, status: int | None) -> FailureKind:
         return "context_length"
     if isinstance(error, litellm.ContentPolicyViolationError):
         return "content_policy"
+    if status == 400 and isinstance(error, litellm.AuthenticationError):  # so Gemini answers a wrong key
+        return "authentication"
     if status is None:
         cause = _kind_of_causes(error)
         if cause is not None:
@@ -103,15 +119,15 @@ def _http_answer(error: BaseException) -> "httpx.Response | None":
     return next((cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)), None)
 
 
-def _words(answer: "httpx.Response", error: BaseException) -> str:
-    """The message in an error body of the usual form ({"error": {"message": …}}), else all that LiteLLM says."""
+def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
+    """The object in an error body of the usual form ({"error": {"message": …, "code": …}}); empty where it is none."""
     import httpx
 
     try:
-        message = answer.json()["error"]["message"]
+        error = answer.json()["error"]
     except (ValueError, LookupError, TypeError, RecursionError, httpx.StreamError):
-        message = None
-    return message if isinstance(message, str) else _LITELLM_PREFIX.sub("", str(error))
+        return {}
+    return error if isinstance(error, dict) else {}
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:

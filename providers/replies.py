@@ -22,7 +22,7 @@ def read_reply(response: Any, route: Route, attempts: int, latency_ms: float) ->
         raise AttemptFailed("malformed_response", "the reply holds no choices with a message")
     tokens = _tokens(getattr(response, "usage", None))
     return Reply(
-        text=_text(getattr(message, "content", None)),
+        text=_text(_said(message)),
         finish_reason=_text(getattr(choices[0], "finish_reason", None)),
         model_reported=_text(getattr(response, "model", None)),
         input_tokens=tokens.input,
@@ -33,6 +33,12 @@ def read_reply(response: Any, route: Route, attempts: int, latency_ms: float) ->
         latency_ms=latency_ms,
         attempts=attempts,
     )
+
+
+def _said(message: Any) -> Any:
+    """The content; where there is none, the refusal, which OpenAI sends in a field of its own."""
+    content = getattr(message, "content", None)
+    return (getattr(message, "provider_specific_fields", None) or {}).get("refusal") if content is None else content
 
 
 def _text(value: Any) -> str | None:

@@ -117,9 +117,10 @@ def _key(model: str, provider: str, options: ModelOptions) -> str | None:
 
 
 def _missing_variables(model: str, provider: str) -> list[str]:
-    """The key variables that LiteLLM would read and that are not set; other credentials it finds alone."""
+    """The key variables that LiteLLM would read and that are not set or blank; other credentials it finds alone."""
     usual = f"{provider.upper()}{_KEY_SUFFIX}"
     missing: list[str] = load().validate_environment(model)["missing_keys"]
-    if not missing and usual in os.environ and not os.environ[usual].strip():
+    if not missing and usual in os.environ:
         missing = [usual]  # set but blank counts as present there
-    return [variable for variable in missing if variable.endswith(_KEY_SUFFIX)]
+    # Of a provider that needs more than a key, all its variables count as missing there as soon as one is.
+    return [name for name in missing if name.endswith(_KEY_SUFFIX) and not os.environ.get(name, "").strip()]

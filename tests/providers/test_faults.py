@@ -37,6 +37,9 @@ FINAL = {
     "bad_request": "bad_request",
     "context_length": "context_length",
     "content_policy": "content_policy",
+    "content_filter_code": "content_policy",
+    "no_credit": "authentication",  # which no pause changes
+    "payment": "authentication",
 }
 SLOW = ("hang", "slow_drip")
 
@@ -102,6 +105,7 @@ def test_the_status_tells_the_kind(
 def test_an_odd_reply_is_still_a_reply(model_server: ModelServer, provider: str) -> None:
     model_server.rule(contains="nothing", faults=[{"kind": "null_content", "times": 0}])
     model_server.rule(contains="filtered", faults=[{"kind": "content_filter", "times": 0}])
+    model_server.rule(contains="refused", reply=None, message={"refusal": "I cannot help with that."})
     model_server.rule(contains="cut", reply='{"action": "BLO', finish_reason="length")
     model_server.rule(contains="thought", reply="42", message={"reasoning_content": "let me think"})
     model_server.rule(contains="surrogate", reply="half a \ud83d character \x00")
@@ -115,6 +119,7 @@ def test_an_odd_reply_is_still_a_reply(model_server: ModelServer, provider: str)
 
         assert (reply("nothing").text, reply("nothing").finish_reason) == (None, "stop")
         assert (reply("filtered").text, reply("filtered").finish_reason) == (None, "content_filter")
+        assert reply("refused").text == "I cannot help with that."
         assert (reply("cut").text, reply("cut").finish_reason) == ('{"action": "BLO', "length")
         assert reply("thought").text == "42"
         assert reply("surrogate").text == "half a ? character \x00"

@@ -59,6 +59,15 @@ def test_a_name_too_long_to_be_kept_is_refused_before_anything_is_paid_for() -> 
         find_route(f"hosted_vllm/{'x' * 300}", NOTHING)
 
 
+def test_a_key_is_sent_though_the_address_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"):
+        monkeypatch.delenv(variable, raising=False)
+    configured = Configuration(models={"azure/mine": LOCAL})
+    assert find_route("azure/mine", configured).arguments["api_key"] == "no-key-needed"
+    monkeypatch.setenv("AZURE_API_KEY", "k")
+    assert "api_key" not in find_route("azure/mine", configured).arguments  # LiteLLM finds it
+
+
 def test_models_without_keys_need_none() -> None:
     assert find_route("ollama/llama3", NOTHING).provider == "ollama"
     assert find_route("hosted_vllm/x", NOTHING).provider == "hosted_vllm"

@@ -308,6 +308,9 @@ FAULTS: Mapping[str, Fault] = {
     "content_policy": _error(
         400, "invalid_request_error", "content_policy_violation", "Your request was rejected by the safety system"
     ),
+    "content_filter_code": _error(400, "invalid_request_error", "content_filter", "The prompt was filtered"),
+    "no_credit": _error(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota"),
+    "payment": _error(402, "payment_required", None, "Insufficient balance"),
     "hang": _hang,
     "drop": _drop,
     "truncated": _truncated,
