@@ -157,7 +157,9 @@ def _options(lake: Lake) -> tuple[tuple[str, str], ...]:
 
 def _content(dialogue: Dialogue) -> list[Any]:
     item = dialogue.item
-    return [dialogue.first_hash, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
+    # With the next request, too: a judge that is asked otherwise than before finds the subject answered already.
+    asked = [dialogue.first_hash, dialogue.next_hash]
+    return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
 
 
 def _as_json(answer: Answered) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Dialogue:
     item: Item
     first_hash: str = ""
     answered: list[Answered] = field(default_factory=list)
+    next_hash: str = ""  # of the request that `settle` found no reply to
 
     @property
     def failed(self) -> bool:
@@ -108,6 +109,7 @@ def _next_key(context: RunContext, dialogue: Dialogue) -> Key | None:
     request = next_request(context, dialogue)
     if request is None:
         return None
+    dialogue.next_hash = request.prompt_hash
     if not dialogue.answered:
         dialogue.first_hash = request.prompt_hash
     return request.prompt_hash, dialogue.item.replicate

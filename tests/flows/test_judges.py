@@ -72,6 +72,15 @@ def bench(tmp_path: Path, model_server: ModelServer) -> Bench:
     return Bench(tmp_path, model_server)
 
 
+def test_a_judge_with_other_parameters_is_asked_again_and_not_answered_from_a_cache(bench: Bench) -> None:
+    bench.run(STRICT)
+    configured = bench.configuration.read_text()
+    bench.configuration.write_text(configured + f'[models."{STRICT}".parameters]\ntemperature = 0.5\n')
+    bench.run(STRICT)
+    assert bench.asked(STRICT) == 2 * AUDITS
+    assert bench.lake.frame(RESULTS).collect()["judge_hash"].n_unique() == 2 * AUDITS
+
+
 def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_only(bench: Bench) -> None:
     first = bench.run(STRICT, DOUBTING)
     assert (bench.asked(STRICT), bench.asked(DOUBTING)) == (AUDITS, AUDITS)
