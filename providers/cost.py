@@ -41,7 +41,7 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
 
 
 def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int, cached: int) -> float | None:
-    """By LiteLLM's table, which also knows tiers, cache writes and reasoning prices."""
+    """By LiteLLM's table, which also knows tiers, cache writes and reasoning prices; None where it finds no entry."""
     litellm = load()
     if not _has_price(model):
         return None
@@ -53,7 +53,10 @@ def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int,
         reasoning_tokens=min(max(tokens.reasoning or 0, 0), output_tokens),
         cache_creation_input_tokens=max(tokens.cache_written or 0, 0),
     )
-    prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
+    try:
+        prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
+    except (litellm.exceptions.ModelNotMappedError, litellm.BadRequestError):
+        return None  # of an entry, it looks under other names than the one it is listed under
     return float(prompt + completion)
 
 

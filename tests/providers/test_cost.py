@@ -58,6 +58,7 @@ def test_a_price_of_the_configuration(tokens: Tokens, price: Price, dollars: flo
         ("openai/no-such-model", Tokens(1000, 200), None),
         ("hosted_vllm/my-own", Tokens(1000, 200), None),
         ("mistral/gpt-4o-mini", Tokens(1000, 200), None),  # not what that provider charges
+        ("ai21/jamba-1.5", Tokens(1000, 200), None),  # which LiteLLM lists, and then does not find
         ("openai/gpt-4o-mini", Tokens(), None),
         ("baseline/always-block", Tokens(), 0.0),
     ],
