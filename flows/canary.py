@@ -22,6 +22,7 @@ from tasks.canary import Canary, CanaryError, watch
 from tasks.context import RunContext
 from tasks.logs import redact_logs
 from tasks.resources import release_client
+from tasks.secrets import read_secret
 
 ARTIFACT = "judge-canary"
 SHOWN = ("suite", "judge", "epoch", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
@@ -73,5 +74,5 @@ def _canaries(
     run_id = run_id_of(str(flow_run.id))
     for name in suites:
         for judge in judges or find_suite(name).baseline_judges:
-            find_route(judge, configuration)
+            find_route(judge, configuration, read_secret)
             yield Canary(RunContext(run_id, name, lake, configuration), judge, day, str(flow_run.id))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.blocks.system import Secret
 
 from contracts.judge_epochs import JUDGE_CANARIES, JUDGE_EPOCHS
 from contracts.tables import CALLS
@@ -31,9 +32,9 @@ class Watch:
         self._configuration = folder / "evalake.toml"
         self.configure()
 
-    def configure(self, parameters: str = "") -> None:
+    def configure(self, parameters: str = "", limits: str = "") -> None:
         model = f'[models."{JUDGE}"]\napi_base = "{self.server.api_base}"\n{parameters}'
-        self._configuration.write_text(f"[providers.hosted_vllm]\nattempts = 1\n{model}")
+        self._configuration.write_text(f"[providers.hosted_vllm]\nattempts = 1\n{limits}{model}")
 
     def on(self, day: int) -> dict[str, Any]:
         """The row of the canary of a day, counted from the first, with how many calls it took."""
@@ -127,3 +128,10 @@ def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:
         ("session_review", 1, 0.0),
         ("solidity_audit", 1, 0.0),
     ]
+
+
+def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: Watch) -> None:
+    Secret(value="the-key-of-the-judge").save("judges-key", overwrite=True, _sync=True)  # type: ignore[call-arg]
+    watch.configure(limits='api_key_secret = "judges-key"\n')
+    watch.on(0)
+    assert {seen.authorization for seen in watch.server.seen} == {"Bearer the-key-of-the-judge"}
