@@ -26,6 +26,7 @@ COMPACT_EVERY = 64  # commits between two compactions by a writer
 # and requests that share a prompt of pages pack a hundredfold.
 COMPACT_TARGET = 2**20
 KEY = ["prompt_hash", "replicate"]
+LARGEST_REPLICATE = 2**31 - 1  # that an index holds
 
 _HASH = pl.col("prompt_hash").hash().alias("hash")
 _NO_KEYS = {"hash": pl.UInt64, "replicate": pl.Int32, "file": pl.String}

@@ -142,7 +142,7 @@ def _parse(suite: Suite, line: str) -> Recorded:
         value = json.loads(line)
     except UnicodeEncodeError as error:
         raise SourceError("the line is not UTF-8") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise SourceError(f"the line is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise SourceError("the line is not a JSON object")
@@ -150,7 +150,10 @@ def _parse(suite: Suite, line: str) -> Recorded:
         raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
     if suite.read_recorded is None:
         raise UsageError(f"{suite.name} has no recorded results to import")
-    return suite.read_recorded(value)
+    recorded = suite.read_recorded(value)
+    if recorded.item.replicate > ledger.LARGEST_REPLICATE:
+        raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
+    return recorded
 
 
 def _storable(line: str) -> str:

@@ -89,3 +89,17 @@ def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> No
     lake = Lake(str(tmp_path / "lake"))
     other = recorded(dataset="e", command="ls", label="harmless", category=None)
     assert imported(lake, written(tmp_path / "r.jsonl", recorded(), other))["rows_landed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("digits", "reason"),
+    [("3000000000", "replicate: the ledger counts to 2147483647"), ("1" * 5000, "the line is not JSON")],
+)
+def test_a_number_that_nothing_can_hold_is_one_bad_line(tmp_path: Path, digits: str, reason: str) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    file = written(tmp_path / "r.jsonl", recorded())
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(recorded(sample_id="b")).replace('"replicate": 0', f'"replicate": {digits}') + "\n")
+    run = imported(lake, file)
+    assert (run["rows_landed"], run["rows_quarantined"]) == (1, 1)
+    assert reason in lake.frame(QUARANTINE).collect()["reason"].item()
