@@ -3,6 +3,9 @@
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +98,25 @@ def test_a_record_that_another_library_rewrites_is_a_line(log: Log) -> None:
     assert (first["message"], second["run_id"]) == ("nowhere", "r1")
 
 
+class Unsaid:
+    """Something that cannot be made text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments", "written"),
+    [("%d of " + KEY, ("three",), "%d of [redacted]"), ("%s %s", (1,), "%s %s"), (Unsaid(), (), "Unsaid")],
+)
+def test_a_wrong_line_of_a_library_fails_nobody(
+    log: Log, message: object, arguments: tuple[object, ...], written: str
+) -> None:
+    logger, stream = log
+    logger.warning(message, *arguments)
+    assert lines(stream)[0]["message"].startswith(f"{written} (not written out: ")
+
+
 @given(st.text())
 def test_a_record_is_one_line_of_json(text: str) -> None:
     stream = io.StringIO()
@@ -104,6 +126,20 @@ def test_a_record_is_one_line_of_json(text: str) -> None:
     (line,) = stream.getvalue().split("\n")[:-1]
     assert json.loads(line)["message"] == text
     assert line.isascii()
+
+
+def test_a_warning_is_a_line_too() -> None:
+    code = "import warnings; from tasks.logs import redact_logs; redact_logs(); warnings.warn('of\\ntwo lines')"
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        env={**os.environ, "EVALAKE_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = map(json.loads, done.stderr.splitlines())
+    assert line["level"] == "WARNING"
+    assert "UserWarning: of\ntwo lines" in line["message"]
 
 
 def test_a_format_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
