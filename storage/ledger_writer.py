@@ -96,7 +96,7 @@ class LedgerWriter:
     def _try(self, step: Callable[[], object]) -> bool:
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised to every producer
+        except BaseException as error:  # noqa: BLE001 - whatever it is, a panic too, it is raised to every producer
             failure = error if isinstance(error, EvalakeError) else LakeError(f"the ledger failed: {error}")
             with self._changed:
                 self._error = failure

@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from polars.exceptions import PanicException
 
-from contracts.errors import EvalakeError
+from contracts.contract import Contract
+from contracts.errors import EvalakeError, LakeError
 from contracts.tables import CALLS
-from storage.lake import Lake
+from storage.lake import Lake, Table
 from storage.ledger_writer import COMMIT_AFTER_ROWS, LedgerWriter
 from tests.storage.rows import call
 
@@ -62,3 +64,17 @@ def test_a_failed_commit_is_raised_to_every_producer(lake: Lake) -> None:
     assert writer.failed
     with pytest.raises(EvalakeError):
         writer.put(call(3))
+
+
+class Panicking(Lake):
+    """A lake whose engine panics, which Python is told by something that is no Exception."""
+
+    def ensure(self, contract: Contract) -> Table:
+        raise PanicException("broken inside")
+
+
+def test_a_panic_of_the_engine_is_raised_to_every_producer(tmp_path: Path) -> None:
+    writer = LedgerWriter(Panicking(str(tmp_path)))
+    writer.put(call(1))
+    with pytest.raises(LakeError, match="broken inside"):
+        writer.flush()
