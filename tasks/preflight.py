@@ -80,15 +80,15 @@ def check(order: Order) -> Plan:
         raise UsageError(f"--limit must be at least 1, not {order.limit}")
     configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
     suite.metrics(options_of(suite, configuration))
-    prompt_types = _chosen(order.prompt_types, suite.prompt_types[:1])
+    prompt_types = _chosen("prompt types", order.prompt_types, suite.prompt_types[:1])
     if unknown := [kind for kind in prompt_types if kind not in suite.prompt_types]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(suite.prompt_types)}")
-    judges = _chosen(order.judges, suite.baseline_judges)
+    judges = _chosen("judges", order.judges, suite.baseline_judges)
     if order.judges and not suite.baseline_judges:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
     if order.models and not suite.calls_subject:
         raise UsageError(f"{suite.name} judges what is there already: leave --models out")
-    models = _chosen(order.models, suite.baseline_models)
+    models = _chosen("models", order.models, suite.baseline_models)
     datasets = read_datasets(suite, order.datasets or (), order.limit)
     require_runner()
     lake = Lake(order.lake)
@@ -98,6 +98,10 @@ def check(order: Order) -> Plan:
     return Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
 
 
-def _chosen(given: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
-    """The names given, each once, or the default where none is."""
-    return tuple(dict.fromkeys(name.strip() for name in given if name.strip())) if given else tuple(default)
+def _chosen(what: str, given: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
+    """The names given, each once, or the default where none is. Raises UsageError where all of them are blank."""
+    if not given:
+        return tuple(default)
+    if not (names := tuple(dict.fromkeys(name.strip() for name in given if name.strip()))):
+        raise UsageError(f"the {what} are blank: name some, or leave them out for those of the suite")
+    return names

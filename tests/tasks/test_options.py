@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.configuration import Configuration
-from contracts.errors import ConfigurationError
+from contracts.errors import ConfigurationError, UsageError
 from suites.registry import suite
 from tasks.context import options_of
 from tasks.preflight import Order, check
@@ -44,4 +44,11 @@ def test_a_run_with_wrong_options_leaves_nothing(tmp_path: Path, name: str, line
     file.write_text(lines)
     with pytest.raises(ConfigurationError, match=named):
         check(Order(name, str(tmp_path / "lake"), configuration_file=str(file)))
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("blank", ["models", "judges", "prompt_types"])
+def test_blank_names_are_no_run_of_nothing(tmp_path: Path, blank: str) -> None:
+    with pytest.raises(UsageError, match=f"the {blank.replace('_', ' ')} are blank"):
+        check(Order("solidity_audit", str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
     assert not (tmp_path / "lake").exists()
