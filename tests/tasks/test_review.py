@@ -41,6 +41,12 @@ def test_what_models_wrote_is_quoted_in_one_line(tmp_path: Path) -> None:
         assert each == "" or each.startswith(("    ", "## `"))
 
 
+def test_a_line_end_that_json_does_not_know_ends_no_line(tmp_path: Path) -> None:
+    claim = "re\u2028en\u0085trancy"
+    lake, run_id = imported(tmp_path, claim)
+    assert [each.get("vulnerability_type_claimed") for each in Batch.draw(lake, run_id, 1).lines] == [None, claim]
+
+
 def test_a_form_takes_what_the_suite_asks_and_nothing_else(tmp_path: Path) -> None:
     lake, run_id = imported(tmp_path)
     form = Batch.draw(lake, run_id, 1).form({}, [])
