@@ -1,6 +1,8 @@
-"""The environment of the command: no telemetry, no network for price tables, patience with a cold server."""
+"""The environment of the command: no telemetry, no network for prices, a patient start, no warnings of libraries."""
 
 import os
+import sys
+import warnings
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
@@ -19,3 +21,5 @@ def prepare() -> None:
     """Set what is not set already. Must run before Prefect or LiteLLM is imported."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
+    if not sys.warnoptions:  # a user cannot mend what one library has to say of another
+        warnings.simplefilter("ignore")

@@ -76,6 +76,7 @@ def _write_json() -> None:
                 logger.addHandler(_handler)
     if _handler not in root.handlers:
         root.addHandler(_handler)
+    logging.captureWarnings(True)  # which Python would write as text
     logging.getLogger("evalake").setLevel(logging.INFO)
 
 

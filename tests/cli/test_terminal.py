@@ -99,3 +99,18 @@ def test_a_long_table_says_how_much_is_left_out(lake: Path) -> None:
     assert done.stdout.splitlines()[-1].strip() == "9999"
     assert "3 more rows" in done.stderr
     assert evalake("sql", "select * from range(10003)", "--format", "csv", folder=lake).stdout.count("\n") == 10004
+
+
+@pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])
+def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tuple[str, ...], shown: bool) -> None:
+    code = "import warnings; from cli.environment import prepare; prepare(); warnings.warn('of no use')"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("of no use" in done.stderr) is shown
