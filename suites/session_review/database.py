@@ -5,7 +5,6 @@ up whoever writes to it, and may create files beside it. Postgres is read in one
 nobody.
 """
 
-import json
 import os
 import shutil
 import sqlite3
@@ -17,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from contracts.errors import SourceError
-from suites.session_review.material import RefusedError, require_flat
+from suites.session_review.material import RefusedError, decoded
 from suites.session_review.model import TERMINAL, Session
 from suites.session_review.tarsy import read_detail
 
@@ -55,6 +54,7 @@ def open_sqlite(path: Path) -> Iterator[Rows]:
         connection = sqlite3.connect(copied)
         try:
             connection.row_factory = sqlite3.Row
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")  # one bad row is no bad database
             connection.execute("PRAGMA query_only = ON")
 
             def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -75,10 +75,11 @@ def open_url(url: str) -> Iterator[Rows]:
     """
     from sqlalchemy import create_engine, text
     from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
 
     shown = hide_password(url)
     try:
-        with create_engine(_with_driver(url)).connect() as connection:
+        with create_engine(_with_driver(url), poolclass=NullPool).connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -157,18 +158,7 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
 
 
 def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _json(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        decoded = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    require_flat(decoded)
-    return decoded
+    return {name: decoded(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
 
 
 def _copy(path: Path, folder: Path) -> Path:

@@ -42,6 +42,18 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def decoded(value: Any) -> Any:
+    """What a text says where it is JSON; anything else as it is. Raises RefusedError for JSON nested too deeply."""
+    if not isinstance(value, str):
+        return value
+    try:
+        said = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    require_flat(said)
+    return said
+
+
 def result_text(value: Any) -> str | None:
     """A tool's result as the agent read it: the text alone where the export wraps it (`result` or `content`)."""
     if isinstance(value, Mapping):

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from suites.session_review.material import NO_SESSION, RefusedError, mapping, objects, text
+from suites.session_review.material import NO_SESSION, RefusedError, decoded, mapping, objects, require_flat, text
 from suites.session_review.model import Session
 from suites.session_review.tarsy import read_detail
+from suites.sources import NOT_JSON
 
 LIST, DETAIL, CALLS = "trace_list.json", "session.json", "trace_interactions"
 
@@ -24,7 +25,7 @@ def is_trace(folder: Path) -> bool:
 def read_trace(folder: Path) -> Session:
     """The session in a folder of trace files.
 
-    Raises RefusedError where a part is missing (a trace of the scoring alone is no session); OSError, ValueError.
+    Raises RefusedError where a part is missing (a trace of the scoring alone is no session) or is no JSON; OSError.
     """
     if not (folder / DETAIL).is_file():
         raise RefusedError(NO_SESSION)
@@ -32,10 +33,10 @@ def read_trace(folder: Path) -> Session:
     calls = {}
     for file in sorted((folder / CALLS).glob("*.json")):
         call = mapping(_json(file))
-        calls[mapping(call.get("meta")).get("id")] = _event(call)
-    traced = {each.get("stage_name"): each for each in objects(detail.get("stages"))}
+        calls[text(mapping(call.get("meta")).get("id"))] = _event(call)
+    traced = {text(each.get("stage_name")): each for each in objects(detail.get("stages"))}
     stages = [
-        _stage(stage, number, mapping(traced.get(stage.get("stage_name"))), calls)
+        _stage(stage, number, mapping(traced.get(text(stage.get("stage_name")))), calls)
         for number, stage in enumerate(objects(mapping(_json(folder / LIST)).get("stages")))
     ]
     body = {"session_id": detail.get("id"), "final_analysis_summary": detail.get("executive_summary"), **detail}
@@ -46,13 +47,13 @@ def _stage(
     stage: Mapping[str, Any], number: int, detail: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
     """A stage in the form of a session detail: of one agent, or with children where there are several."""
-    known = {each.get("agent_name"): each for each in objects(detail.get("executions"))}
+    known = {text(each.get("agent_name")): each for each in objects(detail.get("executions"))}
     agents = [
         {
             "stage_name": f"{stage.get('stage_name')} - {execution.get('agent_name')}",
             "agent": execution.get("agent_name"),
-            "status": mapping(known.get(execution.get("agent_name"))).get("status"),
-            "error_message": mapping(known.get(execution.get("agent_name"))).get("error_message"),
+            "status": mapping(known.get(text(execution.get("agent_name")))).get("status"),
+            "error_message": mapping(known.get(text(execution.get("agent_name")))).get("error_message"),
             "parallel_index": position,
             "chronological_interactions": _calls_of(execution, calls),
         }
@@ -71,7 +72,8 @@ def _stage(
 
 def _calls_of(execution: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The calls of one agent in the order of their files, which is that of time."""
-    own = {each.get("id") for name in ("llm_interactions", "mcp_interactions") for each in objects(execution.get(name))}
+    lists = ("llm_interactions", "mcp_interactions")
+    own = {text(each.get("id")) for name in lists for each in objects(execution.get(name))}
     return [event for given, event in calls.items() if given in own]
 
 
@@ -109,14 +111,13 @@ def _searches(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 def _section(sections: Mapping[str, Any], name: str) -> Any:
     """A section's JSON; its text where it is not JSON."""
-    section = sections.get(name)
-    if not isinstance(section, str):
-        return section
-    try:
-        return json.loads(section)
-    except ValueError:
-        return section
+    return decoded(sections.get(name))
 
 
 def _json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8-sig"))
+    try:
+        value = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(NOT_JSON) from error
+    require_flat(value)
+    return value

@@ -94,10 +94,10 @@ def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
 
 
 def _read(folder: Path, place: str) -> str | None:
-    file = (folder / place).resolve()
-    if not file.is_relative_to(folder.resolve()) or not file.is_file():
-        return None  # a label that points out of the checkout is none of ours
     try:
+        file = (folder / place).resolve()
+        if not file.is_relative_to(folder.resolve()) or not file.is_file():
+            return None  # a label that points out of the checkout is none of ours
         return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
+    except (OSError, ValueError):  # what no file can be called, or no text
         return None

@@ -11,7 +11,7 @@ import pytest
 
 from contracts.errors import SourceError
 from suites.session_review.database import hide_password, open_sqlite, open_url, read_sessions
-from suites.session_review.model import Event, Session, load
+from suites.session_review.model import Event, Said, Session, load
 from suites.session_review.sources import read_dataset
 
 SCHEMA = """
@@ -103,6 +103,15 @@ def test_children_pauses_and_errors_are_read_and_chats_and_judges_are_not(databa
         ("{}", None, "denied"),
     ]
     assert isinstance(list(session.interactions)[2], Event)
+
+
+def test_text_that_is_not_utf8_spoils_itself_alone(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    garbled = "UPDATE llm_interactions SET thinking_content = CAST(X'66FF' AS TEXT) WHERE interaction_id = 'i1'"
+    connection.execute(garbled)
+    connection.commit()
+    connection.close()
+    assert "f\ufffd" in {each.thinking for each in the_session(database).interactions if isinstance(each, Said)}
 
 
 def test_reading_leaves_a_database_and_its_folder_as_they_were(database: Path) -> None:

@@ -1,5 +1,6 @@
 """Sessions in a real PostgreSQL: the same as from SQLite, read with a password, and nothing written or held up."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,20 @@ def test_reading_writes_nothing_and_holds_nobody_up(database: Path, address: str
             writer.execute(text("DELETE FROM llm_interactions"))
         owner.dispose()
         assert rows(count, {}) == before != [{"said": 0}]  # as they were when reading began
+
+
+def test_no_connection_is_left_open(database: Path, address: str) -> None:
+    """A service reads its sources again for every unknown id, for as long as it runs."""
+    copy_sqlite(database, address)
+    theirs = "SELECT count(*) AS said FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    gc.disable()
+    try:
+        for _ in range(3):
+            read_dataset(address)
+        with open_url(address) as rows:
+            assert rows(theirs, {}) == [{"said": 1}]
+    finally:
+        gc.enable()
 
 
 def test_a_wrong_password_is_told_without_showing_it(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

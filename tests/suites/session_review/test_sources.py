@@ -105,3 +105,48 @@ def test_a_folder_that_leads_back_to_itself_is_read_once(tmp_path: Path) -> None
     write(tmp_path / "x.json", a_detail())
     (tmp_path / "again").symlink_to(tmp_path)
     assert len(read_dataset(str(tmp_path)).samples) == 1
+
+
+TRACE_LIST = {"stages": [{"stage_name": "s", "executions": [{"agent_name": "a", "llm_interactions": [{"id": "1"}]}]}]}
+TRACED = {"id": "traced", "status": "completed", "alert_data": "disk full", "stages": [{"stage_name": "s"}]}
+TRACED_CALL = {"meta": {"id": "1"}, "messages": [{"role": "assistant", "content": "the disk is full"}]}
+
+
+def write_trace(folder: Path, **files: Any) -> None:
+    """A folder of trace files; `files` replace some of them, as text or bytes."""
+    whole = {"trace_list": TRACE_LIST, "session": TRACED, "trace_interactions/01_llm": TRACED_CALL} | files
+    for name, content in whole.items():
+        path = folder / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"session": b"{"}, "not a JSON object"),
+        ({"session": b'{"id": "\xff"}'}, "not a JSON object"),
+        ({"trace_list": b"[" * 5000}, "not a JSON object"),
+        ({"trace_list": TRACE_LIST | {"more": json.loads("[" * 900 + "]" * 900)}}, "nested too deeply"),
+        ({"session": TRACED | {"id": None}}, "session without session_id"),
+    ],
+)
+def test_a_broken_trace_is_left_out_and_the_others_are_read(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
+    write_trace(tmp_path / "a-good")
+    write_trace(tmp_path / "broken", **files)
+    dataset = read_dataset(str(tmp_path))
+    assert [sample.sample_id for sample in dataset.samples] == ["traced"]
+    assert [(left.where, left.reason) for left in dataset.left_out] == [("broken", reason)]
+
+
+@pytest.mark.parametrize("name", [[1], {"a": 1}, 7, None])
+def test_ids_and_names_of_a_trace_may_be_any_json(tmp_path: Path, name: Any) -> None:
+    execution = {"agent_name": name, "llm_interactions": [{"id": name}]}
+    write_trace(
+        tmp_path,
+        trace_list={"stages": [{"stage_name": name, "executions": [execution]}]},
+        session=TRACED | {"stages": [{"stage_name": name, "executions": [{"agent_name": name, "status": "failed"}]}]},
+        **{"trace_interactions/01_llm": TRACED_CALL | {"meta": {"id": name}}},
+    )
+    (sample,) = read_dataset(str(tmp_path)).samples
+    assert "the disk is full" in sample.input

@@ -164,6 +164,16 @@ def test_a_smartbugs_checkout_is_read_without_its_answers(tmp_path: Path) -> Non
     assert len(dataset.left_out) == 3
 
 
+@pytest.mark.parametrize("place", ["a\0b.sol", "x" * 5000, "\ud800.sol", "folder", "../" * 400])
+def test_a_smartbugs_label_of_no_possible_file_is_left_out_alone(tmp_path: Path, place: str) -> None:
+    marks = [{"lines": [1], "category": "arithmetic"}]
+    entries = [{"path": path, "vulnerabilities": marks} for path in ("folder/a.sol", place)]
+    write_smartbugs(tmp_path, entries, {"folder/a.sol": "contract A { function f() public {} }"})
+    dataset = read_dataset(str(tmp_path))
+    assert len(dataset.samples) == 1
+    assert [left.reason for left in dataset.left_out] == ["the contract's file is missing or not text"]
+
+
 @pytest.mark.parametrize(
     "text", ["", "/*", "//", '"', "'", "/* a \n b", '"\\', 'a /* b */ c // d\n"/* e */"', "\r\n//\r\n"]
 )
