@@ -37,6 +37,8 @@ def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
     rows = {s: values for s, values in cells.items() if any(v.value is not None for v in values)}
     by = figure.slice.replace("_", " ")
     alt = f"{quantity.label} by model and {by}."
+    if not parts:
+        return Drawing.of(None, alt, [f"no {by} stands in these results."])
     notes = [left_out(f"{quantity.label} by {by}", [s for s in cells if s not in rows], report.subjects)]
     if not rows:
         return Drawing.of(None, alt, notes)

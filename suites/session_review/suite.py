@@ -46,7 +46,7 @@ SUITE = Suite(
     figures=FIGURES,
     queries=(
         "select session_id, judge, total_score, failure_tags from session_scores order by total_score",
-        "select tool_name, count(distinct session_id) as sessions from session_missing_tools group by all "
-        "order by sessions desc",
+        "select failure, count(*) as sessions from (select unnest(failure_tags) as failure from session_scores) "
+        "group by all order by sessions desc",
     ),
 )

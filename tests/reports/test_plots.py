@@ -128,6 +128,11 @@ def test_a_heat_map_leaves_out_models_without_any_value() -> None:
     assert drawing.notes == ("Left out, as detection by category is unknown: b.",)
 
 
+def test_a_heat_map_of_a_slice_without_values_says_that_there_are_none() -> None:
+    drawing = draw_heat_map(report(guard_metrics("a", 0.9, 0.9)), HeatMap("", DETECTION, "category"))
+    assert (drawing.figure, drawing.notes) == (None, ("no category stands in these results.",))
+
+
 def test_of_very_many_columns_those_with_the_most_samples_are_drawn_and_the_rest_is_counted() -> None:
     rows = guard_metrics("a", 0.9, 0.9)
     rows += [metric("a", "detection", 0.5, n=k, part=f"c{k:03}") for k in range(1, 101)]
