@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 def import_(
     files: Annotated[
         list[str],
-        typer.Argument(help="Recorded results, one JSON object a line; for session_review, sessions.", metavar="FILE…"),
+        typer.Argument(help="Recorded results, one JSON object a line; for session_review, sessions.", metavar="FILE"),
     ],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.")],
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),

@@ -10,7 +10,7 @@ from cli.options import LAKE, Format, LakeOption
 if TYPE_CHECKING:
     import polars as pl
 
-StyleOption = Annotated[Format, typer.Option("--format")]
+StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.")]
 
 RUN_COLUMNS = (
     "run_id", "suite", "state", "started_at", "models", "samples", "calls_made", "calls_from_ledger", "calls_failed",

@@ -22,13 +22,22 @@ def register(app: typer.Typer) -> None:
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="A query over the tables; `evalake tables` lists them.")],
+    query: Annotated[
+        str, typer.Argument(help="A query over the tables and views; `evalake tables --describe` has them.")
+    ],
     lake: LakeOption = LAKE,
     at: Annotated[
-        list[str] | None, typer.Option("--at", help="Read a table as it was at a version.", metavar="TABLE=VERSION")
+        list[str] | None,
+        typer.Option(
+            "--at", help="Read a table as it was at a version; may be given several times.", metavar="TABLE=VERSION"
+        ),
     ] = None,
-    style: Annotated[str, typer.Option("--format", help="table, json, csv or parquet.")] = "table",
-    out: Annotated[Path | None, typer.Option("--out", help="Write there instead; parquet needs it.")] = None,
+    style: Annotated[
+        str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
+    ] = "table",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write there instead; parquet needs it.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Ask the tables a question in SQL (DuckDB's)."""
     from polars.exceptions import PolarsError
@@ -43,7 +52,10 @@ def sql(
         raise UsageError(f"--format is table, json, csv or parquet, not {style}")
     if style == "parquet" and out is None:
         raise UsageError("--format parquet needs --out FILE")
-    found = run_query(Lake(lake), all_contracts(), query, versions=_versions(at or []))
+    where = Lake(lake)
+    found = run_query(where, all_contracts(), query, versions=_versions(at or []))
+    if found.is_empty() and not any(map(where.exists, all_contracts())):
+        typer.echo(f"the lake {lake} has no tables", err=True)
     if out is None:
         show.rows(found, Format(style))
         return
@@ -60,9 +72,11 @@ def sql(
 
 def metrics(
     run: Annotated[str | None, typer.Option("--run", help="A run's newest snapshot.", metavar="ID")] = None,
-    snapshot: Annotated[str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.")] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.", metavar="ID")
+    ] = None,
     lake: LakeOption = LAKE,
-    style: Annotated[Format, typer.Option("--format")] = Format.table,
+    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
 ) -> None:
     """Print the metrics of a snapshot; without options, of the newest."""
     from cli import show

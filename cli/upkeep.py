@@ -32,8 +32,9 @@ def maintain(
 
 
 def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
-    """Check every table against its contract, its log, its files and its keys; every snapshot against itself."""
+    """Check every table against its contract, its log, its files and its keys, and compute every snapshot again."""
     from cli import show
+    from contracts.errors import LakeError
     from storage.lake import Lake
     from tasks.check import check_lake
 
@@ -44,10 +45,10 @@ def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
             typer.echo(f"{contract.table}: {'ok' if not findings else f'{len(findings)} found'}")
             for finding in findings:
                 typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
+    if not tables:  # the name of the lake may be misspelt, and what looked at nothing must not pass
+        raise LakeError(f"the lake {lake} has no tables: there is nothing to check")
     healthy = not any(table["findings"] for table in tables)
     if json:
         show.as_json({"lake": lake, "healthy": healthy, "tables": tables})
-    elif not tables:
-        typer.echo(f"the lake {lake} has no tables")
     if not healthy:
         raise typer.Exit(1)

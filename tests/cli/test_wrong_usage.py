@@ -90,4 +90,11 @@ def test_empty_lakes_list_nothing_and_say_so(tmp_path: Path) -> None:
         done = evalake(listing, "--format", "json", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, "[]\n")
         assert f"the lake ./lake has no {listing}" in done.stderr
-    assert "no tables" in evalake("check", folder=tmp_path).stdout
+    assert "the lake ./lake has no tables" in evalake("sql", "from runs", folder=tmp_path).stderr
+
+
+def test_a_check_that_finds_no_lake_does_not_pass(tmp_path: Path) -> None:
+    for options in ([], ["--json"]):
+        done = evalake("check", "--lake", "misspelt", *options, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "evalake: the lake misspelt has no tables: there is nothing to check\n"
