@@ -17,6 +17,7 @@ from providers.fence import fenced
 LONGEST_AUDIT = 200_000  # characters
 MOST_FINDINGS = 100
 MOST_PARTS = 2_000  # paragraphs and list items
+MOST_MENTIONS = 200  # of lines, in one text
 NEAR = 3  # lines
 
 _FAMILIES: tuple[tuple[str, ...], ...] = (
@@ -42,6 +43,7 @@ _FAMILIES: tuple[tuple[str, ...], ...] = (
 """Words by which kinds of vulnerability are known; a word that names two kinds counts for both."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
+_CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+\(")
 _LINE = re.compile(r"\blines?[ \t]*+([0-9]{1,7})(?:[ \t]*+(?:-|to)[ \t]*+([0-9]{1,7}))?", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*•]|[0-9]{1,3}[.)])[ \t])")
 _SAFE = re.compile(
@@ -118,8 +120,8 @@ def _from_json(finding: Any) -> Told:
 
 def _lines(text: str) -> set[int]:
     found: set[int] = set()
-    for first, last in _LINE.findall(text):
-        low, high = int(first), int(last or first)
+    for mention in islice(_LINE.finditer(text), MOST_MENTIONS):
+        low, high = int(mention[1]), int(mention[2] or mention[1])
         found.update(range(low, min(high, low + 1_000) + 1))
     return found
 
@@ -166,7 +168,7 @@ def _classify(told: Told, known: Mapping[str, Any], names: set[str]) -> str:
             return "TARGET_MATCH"
         if here and _families(told.words) & _families(str(known.get("vulnerability_type") or "")):
             return "PARTIAL_MATCH"
-    claimed = re.findall(r"([A-Za-z_$][\w$]*)\s*\(", told.location or "")
+    claimed = _CALLED.findall(told.location or "")
     if claimed and not names & {*claimed, "constructor", "fallback", "receive"}:
         return "HALLUCINATED"
     return "MISCHARACTERIZED" if _families(told.words) else "INFORMATIONAL"

@@ -166,3 +166,11 @@ def test_any_session_gets_a_total(result: str, analysis: str) -> None:
 def test_a_huge_session_is_judged(text: str) -> None:
     session = load(sample_of(a_session(ToolCall("search_logs", result=text[:200_000]), analysis=text), "t").input)
     assert read_total(judge(opening(session))) is not None
+
+
+@pytest.mark.timeout(60)
+def test_a_huge_analysis_of_a_huge_session_is_judged() -> None:
+    """Each specific word of the analysis is looked for in all that was asked and found."""
+    analysis = " ".join(f"a{number}b" for number in range(150_000))
+    calls = [ToolCall("search_logs", arguments="word " * 200_000) for _ in range(2)]
+    assert read_total(judge(opening(load(sample_of(a_session(*calls, analysis=analysis), "t").input)))) is not None

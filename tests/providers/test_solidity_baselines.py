@@ -1,6 +1,7 @@
 """The embedded auditor and judge: what they find, what they refuse, and that nothing wears them out."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -199,6 +200,22 @@ def test_of_a_safe_contract_every_finding_is_invalid() -> None:
 )
 def test_no_audit_wears_the_judge_out(text: str) -> None:
     assert len(judged(text)["findings"]) <= 100
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("location", ["a" * 190_000, "a" + " " * 190_000, "a " * 90_000, "$" * 190_000])
+def test_no_location_wears_the_judge_out(location: str) -> None:
+    assert judged(claim(type="reentrancy", location=location))["findings"][0]["classification"] == "MISCHARACTERIZED"
+
+
+def test_line_ranges_without_end_take_no_memory() -> None:
+    ranges = " ".join(f"line {1001 * number}-9999999" for number in range(9_000))
+    tracemalloc.start()
+    try:
+        judged(claim(type="reentrancy", location=ranges))
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_without_its_blocks_a_prompt_is_refused() -> None:

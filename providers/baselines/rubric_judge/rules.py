@@ -10,6 +10,7 @@ from providers.baselines.rubric_judge.record import Call, Record
 
 FLOW, CONSISTENCY, TOOLS, SYNTHESIS = "Logical flow", "Consistency", "Tool relevance", "Synthesis quality"
 ENOUGH = 6  # calls that brought evidence, for most alerts
+MOST_FACTS = 2_000  # of an analysis: each is looked for in all that is known
 CATEGORIES = (FLOW, CONSISTENCY, TOOLS, SYNTHESIS)
 
 _CONFIDENT = re.compile(
@@ -153,7 +154,8 @@ def confidence(record: Record) -> Iterator[Finding]:
 
 def unfounded_facts(record: Record) -> Iterator[Finding]:
     """Names and figures in the conclusion that nothing had returned."""
-    facts = [fact for fact in _facts(record.final_analysis) if any(c.isdigit() for c in fact)]
+    specific = islice(_facts(record.final_analysis), MOST_FACTS)
+    facts = [fact for fact in specific if any(c.isdigit() for c in fact)]
     unfounded = [fact for fact in facts if fact not in record.known]
     if len(unfounded) >= 3 and len(unfounded) * 5 > len(facts) * 2:
         shown = ", ".join(unfounded[:4])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Final
 
@@ -25,7 +25,7 @@ _MAX_LAYERS: Final = 12
 _MAX_FED: Final = 64
 
 
-@cache
+@lru_cache(maxsize=4096)  # names are what commands say, and there is no end to them
 def _program(name: str) -> str:
     if name.startswith(("ld-linux", "ld-musl")):
         return "ld.so"

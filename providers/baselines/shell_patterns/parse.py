@@ -27,7 +27,7 @@ MAX_EXPANSION: Final = 16_384
 MAX_EXPANDED: Final = 65_536
 """Variables are filled in until they came to this many characters together."""
 
-_BRACES: Final = re.compile(r"([^{}\s]*)\{([^{}]*,[^{}]*)\}([^{}\s]*)")
+_BRACES: Final = re.compile(r"([^{}\s]*+)\{([^{},]*+,[^{}]*+)\}([^{}\s]*+)")
 _MAX_UPSTREAM: Final = 6
 _of_thread: Final = threading.local()
 _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)

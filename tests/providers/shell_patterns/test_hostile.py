@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from providers.baselines.shell_patterns import Decision, guard
+from providers.baselines.shell_patterns.arguments import _program
 
 BRACKETS = ("$(", "`", "'", '"', "<(", "{", "}", "(", ")", "[[ ", "${x:-")
 OPERATORS = ("|", "&&", ";", "\n", "\\", "!", ">", "5<>", "<<E\n", "E\n", "*")
@@ -57,6 +58,20 @@ def test_any_mixture_of_shell_syntax_gets_a_decision_and_always_the_same(text: s
 @pytest.mark.parametrize("piece", PIECES)
 def test_deep_nesting_gets_a_decision(piece: str, size: int) -> None:
     assert is_sound(guard((piece * size)[:size]))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", ["x {{{}", 'x "{{{}"', "x a={{{}", "x {{a{}}}"])
+def test_braces_that_never_close_cost_no_more_than_others(text: str) -> None:
+    assert is_sound(guard(text.format("," * 190_000)))
+
+
+def test_names_of_programs_are_not_kept_for_ever() -> None:
+    """A guard asked for days must not remember every name that it ever read."""
+    for number in range(6_000):
+        guard(f"tool-{number} x")
+    kept = _program.cache_info()
+    assert kept.currsize <= 4_096
 
 
 def test_binary_junk_gets_a_decision() -> None:
