@@ -110,20 +110,26 @@ def _cell(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | pl.Series):
+    if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, float):
         return value if value - value == 0 else None
     if value is None or isinstance(value, str | int | bool):
         return value
+    if isinstance(value, bytes):
+        return value.hex()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame whose lists are JSON, because CSV has no lists."""
-    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
-    dumps = [
-        pl.col(name).map_elements(lambda v: json.dumps(_plain(v), ensure_ascii=False), return_dtype=pl.String)
-        for name in nested
+    """A frame as CSV can hold it: lists and structures as JSON, bytes as hexadecimal digits."""
+    texts = [
+        pl.Series(name, [None if value is None else _as_text(value) for value in frame[name].to_list()], pl.String)
+        for name, kind in frame.schema.items()
+        if kind.is_nested() or kind == pl.Binary
     ]
-    return frame.with_columns(dumps)
+    return frame.with_columns(texts)
+
+
+def _as_text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else json.dumps(_plain(value), ensure_ascii=False)

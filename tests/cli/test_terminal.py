@@ -101,6 +101,22 @@ def test_a_long_table_says_how_much_is_left_out(lake: Path) -> None:
     assert evalake("sql", "select * from range(10003)", "--format", "csv", folder=lake).stdout.count("\n") == 10004
 
 
+@pytest.mark.parametrize(
+    ("expression", "as_csv", "as_json"),
+    [
+        ("'a'::blob", "61", '"61"'),
+        ("[1, 2]::int[2]", '"[1, 2]"', "[1, 2]"),
+        ("['a'::blob]", '"[""61""]"', '["61"]'),
+        ("{'a': [0.5::double]}", '"{""a"": [0.5]}"', '{"a": [0.5]}'),
+        ("null::int[]", "", "null"),
+    ],
+)
+def test_values_of_every_kind_are_written_for_machines(lake: Path, expression: str, as_csv: str, as_json: str) -> None:
+    query = f"select {expression} as it, 1 as n"
+    assert evalake("sql", query, "--format", "csv", folder=lake).stdout == f"it,n\n{as_csv},1\n"
+    assert evalake("sql", query, "--format", "json", folder=lake).stdout == f'[{{"it": {as_json}, "n": 1}}]\n'
+
+
 @pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])
 def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tuple[str, ...], shown: bool) -> None:
     code = "import warnings; from cli.environment import prepare; prepare(); warnings.warn('of no use')"
