@@ -11,6 +11,7 @@ from contracts.errors import ConfigurationError
 CONFIGURATION_FILE = "evalake.toml"
 
 Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no number
+Number = Annotated[float, Field(strict=True)]
 
 
 class _Section(BaseModel):
@@ -20,20 +21,20 @@ class _Section(BaseModel):
 class Price(_Section):
     """US dollars per million tokens."""
 
-    input: Annotated[float, Field(ge=0)]
-    output: Annotated[float, Field(ge=0)]
-    cached_input: Annotated[float, Field(ge=0)] | None = None  # None: as other input
+    input: Annotated[Number, Field(ge=0)]
+    output: Annotated[Number, Field(ge=0)]
+    cached_input: Annotated[Number, Field(ge=0)] | None = None  # None: as other input
 
 
 class Limits(_Section):
     """How fast and how patiently a provider is called, and with whose key."""
 
     concurrency: Count = 16
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
-    timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    requests_per_minute: Annotated[Number, Field(gt=0)] | None = None
+    timeout_seconds: Annotated[Number, Field(gt=0)] = 60.0
     attempts: Count = 5
     breaker_failures: Count = 20  # failures in a row that open the circuit
-    breaker_seconds: Annotated[float, Field(gt=0)] = 30.0
+    breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
     # The Prefect Secret block that holds the key, in place of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
 
@@ -52,8 +53,8 @@ class Service(_Section):
 
     # Addresses and networks of the proxies whose X-Forwarded-User and X-Forwarded-Email are believed
     trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
-    lost_after_seconds: Annotated[float, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
-    drain_seconds: Annotated[float, Field(ge=0)] = 30.0  # how long running scorings may go on at the service's end
+    lost_after_seconds: Annotated[Number, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
+    drain_seconds: Annotated[Number, Field(ge=0)] = 30.0  # how long running scorings may go on at the service's end
     scorings_at_once: Annotated[Count, Field(le=64)] = 2  # by the service itself; workers have limits of their own
 
 

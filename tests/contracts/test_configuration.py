@@ -75,6 +75,8 @@ def test_the_file_of_the_working_directory_is_read_if_it_is_there(
         ("batchsize = 5", "batchsize"),
         ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency"),
         ("[providers.openai]\nconcurrency = true", "providers.openai.concurrency"),
+        ("[providers.openai]\ntimeout_seconds = true", "providers.openai.timeout_seconds"),
+        ("[providers.openai]\nrequests_per_minute = '60'", "providers.openai.requests_per_minute"),
         ("[providers.openai]\ntimeout_seconds = inf", "providers.openai.timeout_seconds"),
         ("[providers.openai]\nretries = 3", "providers.openai.retries"),
         ("[models.\"openai/x\"]\napi_key = 'sk-secret'", "models.openai/x.api_key"),
