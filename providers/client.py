@@ -182,16 +182,20 @@ class Client:
         lane = self._lane(route.provider)
         skip_bookkeeping()
         attempts, begun = 0, 0
+        latency_ms: float | None = None  # of the last attempt, whatever came of it
 
         async def attempt() -> Reply:
-            nonlocal attempts, begun
+            nonlocal attempts, begun, latency_ms
             async with lane.slots:
                 await lane.turn(lambda: self._refuse(route.model, lane))
                 attempts += 1
                 begun = begun or time.time_ns()
-                return await self._attempt(request, route, lane, attempts)
+                started = time.perf_counter()
+                try:
+                    return await self._attempt(request, route, lane, attempts)
+                finally:
+                    latency_ms = (time.perf_counter() - started) * 1000
 
-        started = time.perf_counter()
         retrying = AsyncRetrying(
             stop=stop_after_attempt(lane.limits.attempts),
             wait=self._pause,
@@ -202,7 +206,7 @@ class Client:
         try:
             outcome = await retrying(attempt)
         except AttemptFailed as failure:
-            outcome = Failure(failure.kind, failure.message, attempts, (time.perf_counter() - started) * 1000)
+            outcome = Failure(failure.kind, failure.message, attempts, latency_ms)
         record_call(request, route, outcome, begun)
         return outcome
 
