@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 
 from contracts.errors import SourceError, UsageError
@@ -36,13 +37,19 @@ def read_ranking(file: Path) -> dict[str, float]:
     """People's ranking: a CSV file with the columns model and rank, 1 the best; equal ranks are no preference."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            ranks = {row["model"]: float(row["rank"]) for row in csv.DictReader(stream)}
+            rows = [(row["model"], float(row["rank"])) for row in csv.DictReader(stream)]
     except OSError as error:
         raise SourceError(f"cannot read the ranking {file}: {error.strerror}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise SourceError(f"the ranking {file} must be CSV with the columns model and rank: {error}") from error
-    if not ranks:
+    if not rows:
         raise SourceError(f"the ranking {file} is empty")
+    for model, rank in rows:
+        if not isfinite(rank):
+            raise SourceError(f"the ranking {file} gives {model} the rank {rank}, which is none")
+    ranks = dict(rows)
+    if len(ranks) < len(rows):
+        raise SourceError(f"the ranking {file} has a model twice: keep one line of each")
     return ranks
 
 
