@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.configuration import Configuration, read_configuration
 from contracts.errors import UsageError
-from contracts.tables import RUNS
+from contracts.tables import CORE_CONTRACTS, RUNS
 from providers.redaction import redact
 from providers.routes import find_route
 from storage.lake import Lake
@@ -15,6 +15,7 @@ from suites.base import Dataset, Suite
 from suites.registry import suite as find_suite
 from tasks.context import options_of
 from tasks.extract import read_datasets
+from tasks.measure import inputs
 from tasks.runner import require_runner
 from tasks.secrets import read_secret
 
@@ -93,6 +94,8 @@ def check(order: Order) -> Plan:
     require_runner()
     lake = Lake(order.lake)
     lake.ensure(RUNS)
+    for contract in (*CORE_CONTRACTS, *suite.contracts, *inputs(suite)):
+        lake.frame(contract)  # one of another schema would end the run only after its calls were paid for
     for model in (*(models if suite.calls_subject else ()), *judges):
         find_route(model, configuration, read_secret)
     return Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)

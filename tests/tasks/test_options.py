@@ -1,12 +1,15 @@
-"""A suite's options: what the configuration misspells or cannot mean is refused before anything is asked."""
+"""What a run cannot be, by its options, its names or its lake, is refused before anything is asked."""
 
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from deltalake import write_deltalake
 
 from contracts.configuration import Configuration
-from contracts.errors import ConfigurationError, UsageError
+from contracts.errors import ConfigurationError, SchemaMismatchError, UsageError
+from storage.lake import Lake
 from suites.registry import suite
 from tasks.context import options_of
 from tasks.preflight import Order, check
@@ -52,3 +55,11 @@ def test_blank_names_are_no_run_of_nothing(tmp_path: Path, blank: str) -> None:
     with pytest.raises(UsageError, match=f"the {blank.replace('_', ' ')} are blank"):
         check(Order("solidity_audit", str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("table", ["calls", "command_guard_results"])
+def test_a_table_of_another_schema_ends_a_run_before_it_begins(tmp_path: Path, table: str) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    write_deltalake(f"{lake.uri}/{table}", pl.DataFrame({"of": ["somebody else"]}).to_arrow())
+    with pytest.raises(SchemaMismatchError, match=f"the table {table} of the lake"):
+        check(Order("command_guard", lake.uri, limit=1))
