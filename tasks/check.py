@@ -1,14 +1,15 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
 
 import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import polars as pl
 from polars.exceptions import PanicException
 
-from contracts.audit import RuleResult, audit, audit_table
+from contracts.audit import RuleResult, audit, audit_table, result_of
 from contracts.contract import Contract
 from contracts.expectations import validate
 from contracts.rules import Severity
@@ -71,12 +72,17 @@ def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
 
 def _broken_rules(lake: Lake, contract: Contract) -> list[Finding]:
     version = lake.version(contract)
-    by_engine: Engines = {"polars": {}, "great_expectations": {}}
-    about_rows = {rule.id for rule in contract.rules}
+    checked, failed = 0, {"polars": Counter[str](), "great_expectations": Counter[str]()}
     for chunk in chunks(lake, contract):
-        _collect(by_engine["polars"], audit(chunk, contract).results, about_rows)
-        _collect(by_engine["great_expectations"], validate(chunk, contract).results, about_rows)
-    _collect(by_engine["polars"], audit_table(_rule_columns(lake, contract), contract))
+        checked += chunk.height
+        failed["polars"].update(_failed(audit(chunk, contract).results))
+        failed["great_expectations"].update(_failed(validate(chunk, contract).results))
+    by_engine = {
+        engine: {rule.id: result_of(rule, checked, counts[rule.id]) for rule in contract.rules}
+        for engine, counts in failed.items()
+    }
+    whole = audit_table(_rule_columns(lake, contract), contract)
+    by_engine["polars"] |= {result.rule_id: result for result in whole}
     findings = list(_disagreeing_or_broken(contract, by_engine))
     try:
         for engine, results in by_engine.items():
@@ -119,25 +125,8 @@ def _rule_columns(lake: Lake, contract: Contract) -> pl.DataFrame:
     return lake.frame(contract).select(sorted(named) or contract.key).collect()
 
 
-def _collect(known: dict[str, RuleResult], results: Sequence[RuleResult], only: Container[str] | None = None) -> None:
-    """Add the results of one chunk to those of the chunks before; of `only` these rules, where given."""
-    for result in results:
-        if only is not None and result.rule_id not in only:
-            continue
-        before = known.get(result.rule_id)
-        known[result.rule_id] = (
-            result
-            if before is None
-            else RuleResult(
-                result.rule_id,
-                result.severity,
-                result.dimension,
-                before.passed and result.passed,
-                before.rows_checked + result.rows_checked,
-                before.rows_failed + result.rows_failed,
-                before.message or result.message,
-            )
-        )
+def _failed(results: Sequence[RuleResult]) -> dict[str, int]:
+    return {result.rule_id: result.rows_failed for result in results}
 
 
 def _lost_snapshots(lake: Lake) -> Iterator[Finding]:

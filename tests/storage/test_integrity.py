@@ -177,6 +177,14 @@ def test_a_bad_row_written_around_evalake_is_found(lake: Lake) -> None:
     assert "sample_hash_is_sha256" in finding.problem
 
 
+def test_bad_rows_are_counted_over_all_of_a_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("x", "y"):
+        row = lake.frame(SAMPLES).head(1).collect()
+        around(lake, SAMPLES, row.with_columns(sample_id=pl.lit(name), sample_hash=pl.lit("no hash")))
+    monkeypatch.setattr("storage.integrity.CHUNK_ROWS", 1)
+    assert "2 of 14 rows" in the_finding(lake, SAMPLES).problem
+
+
 def test_a_row_that_breaks_a_constraint_and_the_constraint_taken_away_for_it_are_found(lake: Lake) -> None:
     lake.open(SAMPLES).alter.drop_constraint("position_not_negative")
     row = lake.frame(SAMPLES).head(1).collect()
