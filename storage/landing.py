@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 from contracts.arrow import conform
 from contracts.contract import Contract
 from contracts.errors import ContractError, LakeError
-from storage.lake import Lake
+from storage.lake import Lake, first_words
 
 # Merges that race are decided by the log; the loser merges again against what the winner wrote.
 CONFLICT_RETRIES = Retrying(
@@ -84,4 +84,4 @@ def _raise_refusal(contract: Contract, error: Exception) -> NoReturn:
         raise ContractError(
             f"a row breaks a constraint of the table {contract.table}: nothing of the batch landed"
         ) from None
-    raise LakeError(f"cannot write the table {contract.table}: {text.splitlines()[0][:300]}") from error
+    raise LakeError(f"cannot write the table {contract.table}: {first_words(error)}") from error

@@ -19,7 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 from contracts.arrow import conform
 from contracts.errors import LakeError
 from contracts.tables import CALLS
-from storage.lake import Lake
+from storage.lake import Lake, first_words
 
 COMPACT_EVERY = 64  # commits between two compactions by a writer
 # Bytes; files larger than this are left alone, which bounds what a compaction rewrites. It holds all of that unpacked,
@@ -64,7 +64,7 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
     except CommitFailedError as error:
         raise LakeError(f"the ledger of the lake {lake.uri} is too busy to take replies; run again") from error
     except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot append to the ledger of the lake {lake.uri}: {str(error)[:300]}") from error
+        raise LakeError(f"cannot append to the ledger of the lake {lake.uri}: {first_words(error)}") from error
     return version
 
 
@@ -141,8 +141,8 @@ class LedgerIndex:
 
 
 @lru_cache(maxsize=4)
-def shared_index(uri: str, options: tuple[tuple[str, str], ...], version: int) -> LedgerIndex:
-    """The index that all batches of a process share; `version` names the state of the ledger it was read for."""
+def shared_index(uri: str, options: tuple[tuple[str, str], ...], ledger_id: str, version: int) -> LedgerIndex:
+    """The index that all batches of a process share; id and version name the state of the ledger it was read for."""
     return LedgerIndex.read(Lake(uri, dict(options)))
 
 

@@ -10,7 +10,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from contracts.arrow import conform
 from contracts.contract import Contract
 from contracts.errors import LakeError
-from storage.lake import Lake
+from storage.lake import Lake, first_words
 from storage.landing import CONFLICT_RETRIES
 
 
@@ -35,7 +35,7 @@ def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: st
     except CommitFailedError as error:
         raise LakeError(f"the table {contract.table} kept changing while rows were inserted; try again") from error
     except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot write the table {contract.table}: {str(error).splitlines()[0][:300]}") from error
+        raise LakeError(f"cannot write the table {contract.table}: {first_words(error)}") from error
     return int(done["num_target_rows_inserted"])
 
 
@@ -53,21 +53,21 @@ class Watched:
     def rows(self) -> pl.DataFrame:
         """The rows; none where the table does not exist. The frame is the same object until the table changes."""
         with self._lock:
-            if self._moved() or self._rows is None:
+            if (version := self._newest()) != self._version or self._rows is None:
                 self._rows = self._read()
+                self._version = version
             return self._rows
 
-    def _moved(self) -> bool:
+    def _newest(self) -> int:
         if self._table is None:
             if not self._lake.exists(self._contract):
-                return False
+                return -1
             self._table = self._lake.open(self._contract)
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as error:
-            raise LakeError(f"cannot read the table {self._contract.table}: {str(error)[:300]}") from error
-        before, self._version = self._version, self._table.version()
-        return before != self._version
+            raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
+        return self._table.version()
 
     def _read(self) -> pl.DataFrame:
         frame = self._lake.frame(self._contract) if self._table is None else pl.scan_delta(self._table)

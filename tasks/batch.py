@@ -132,7 +132,8 @@ def with_answers(batch: Batch, answers: Answers) -> list[Dialogue]:
 def require_ledger(lake: Lake, ledger_id: str) -> None:
     """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
     if _ledger_id(lake.uri, _options(lake)) != ledger_id:
-        _ledger_id.cache_clear()
+        _ledger_id.cache_clear()  # the lake that this process knew may have been deleted, and this be the next
+    if _ledger_id(lake.uri, _options(lake)) != ledger_id:
         raise LakeError(
             f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
             "all workers reach by one name, on object storage or a shared folder"
@@ -148,7 +149,7 @@ def _ledger_id(uri: str, options: tuple[tuple[str, str], ...]) -> str | None:
 def _planned_index(batch: Batch) -> LedgerIndex:
     """The ledger as this process first saw it for the plan; one scan for all its batches."""
     lake = batch.context.lake
-    return shared_index(lake.uri, _options(lake), batch.ledger_version)
+    return shared_index(lake.uri, _options(lake), batch.ledger_id, batch.ledger_version)
 
 
 def _options(lake: Lake) -> tuple[tuple[str, str], ...]:

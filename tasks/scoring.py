@@ -134,8 +134,8 @@ class Scoring:
         if reason := why_open(lake, self.row["judge"], self.context.configuration):
             self.fail(CIRCUIT_OPEN, reason)
             raise EvalakeError(reason)
-        version = lake.ensure(CALLS).version()
-        index = shared_index(lake.uri, tuple(sorted(lake.storage_options.items())), version)
+        ledger, options = lake.ensure(CALLS), tuple(sorted(lake.storage_options.items()))
+        index = shared_index(lake.uri, options, str(ledger.metadata().id), ledger.version())
         call(self.context, [self.dialogue], index)
         land_failures(self.context, [self.dialogue])
 

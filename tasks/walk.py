@@ -56,7 +56,7 @@ class _Walk:
         ledger = context.lake.ensure(CALLS)
         self._ledger_id, self._version = str(ledger.metadata().id), ledger.version()
         options = tuple(sorted(context.lake.storage_options.items()))
-        self._index = shared_index(context.lake.uri, options, self._version)
+        self._index = shared_index(context.lake.uri, options, self._ledger_id, self._version)
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
