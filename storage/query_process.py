@@ -56,7 +56,7 @@ def _answer(request: Request) -> None:
 
 def _frame(lake: Lake, contract: Contract, version: int | None) -> pl.LazyFrame:
     newest = None if version is None else lake.version(contract)
-    if version is not None and newest is not None and version > newest:
+    if version is not None and newest is not None and not 0 <= version <= newest:
         raise LakeError(f"the table {contract.table} has no version {version}: its newest is {newest}")
     return lake.frame(contract, version)
 

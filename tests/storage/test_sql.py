@@ -48,6 +48,8 @@ def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
     newest = lake.version(TOYS)
     with pytest.raises(LakeError, match=f"the table toys has no version 99: its newest is {newest}"):
         query(lake, TABLES, "select 1", versions={"toys": 99})
+    with pytest.raises(LakeError, match="the table toys has no version -1"):
+        query(lake, TABLES, "select 1", versions={"toys": -1})
     with pytest.raises(LakeError, match="has no table runs"):
         query(lake, TABLES, "select 1", versions={"runs": 0})
     with pytest.raises(QueryError, match="no table nowhere"):
