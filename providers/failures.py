@@ -139,7 +139,7 @@ def retry_after_seconds(header: str | None, now: datetime | None = None) -> floa
     except ValueError:
         try:
             date = parsedate_to_datetime(header)
-        except ValueError:
+        except (ValueError, OverflowError):  # a year or an hour of twenty digits
             return None
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()

@@ -182,7 +182,8 @@ def test_retry_after_is_read_as_seconds_or_date() -> None:
     assert retry_after_seconds("Sat, 01 Mar 2025 13:01:30 +0100", now) == 90.0
     assert retry_after_seconds(format_datetime(now - timedelta(hours=1), usegmt=True), now) == 0.0
     assert retry_after_seconds("-3") == 0.0
-    assert [retry_after_seconds(garbage) for garbage in ("", "soon", "nan", "Mon, 99 Foo 2025")] == [None] * 4
+    endless = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
+    assert [retry_after_seconds(garbage) for garbage in ("", "soon", "nan", "Mon, 99 Foo 2025", endless)] == [None] * 5
     assert retry_after_seconds(None) is None
 
 
