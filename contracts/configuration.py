@@ -91,7 +91,8 @@ def read_configuration(path: Path | None = None) -> Configuration:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ascii(".".join(map(str, first["loc"])))[1:-1] or "the file"
-        raise ConfigurationError(f"in the configuration file {file}, {where}: {first['msg']}") from error
+        what = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigurationError(f"in the configuration file {file}, {where}: {what}") from error
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested or long beyond reason
         reason = " ".join(str(error).split())[:200]
         raise ConfigurationError(f"the configuration file {file} is not valid TOML: {reason}") from error

@@ -1,4 +1,4 @@
-"""The metrics of command_guard, declared: names, formulas and slices are those of docs/metrics."""
+"""The metrics of command_guard, declared as data: names, formulas and slices."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The metrics of session_review, declared: names, formulas and slices are those of docs/metrics."""
+"""The metrics of session_review, declared as data: names, formulas and slices."""
 
 from collections.abc import Iterator
 

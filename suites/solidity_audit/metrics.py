@@ -1,4 +1,4 @@
-"""The metrics of solidity_audit, declared: names, formulas, tiers and slices are those of docs/metrics.
+"""The metrics of solidity_audit, declared as data: names, formulas, tiers and slices.
 
 A row without a judgement (judge error, undecided panel) has nulls in the columns about it, and so leaves every
 denominator but those of `judge_error_rate` and `panel_undecided_rate`.
