@@ -104,7 +104,7 @@ function historyFigure(title, points) {
     })),
   }));
   const series = all.slice(0, COLOURS);
-  const notes = ["From snapshot to snapshot, with 95 % intervals."];
+  const notes = ["From snapshot to snapshot, over the datasets of each run, with 95 % intervals."];
   if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
