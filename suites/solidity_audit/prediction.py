@@ -7,7 +7,7 @@ from typing import Any
 
 from suites.solidity_audit.reply_json import find_object
 
-KEYS = ("verdict", "confidence", "findings")
+KEYS = ("verdict", "findings")  # not confidence, which a finding of an audit that was cut off may state, too
 VERDICTS: Mapping[str, bool] = {"vulnerable": True, "safe": False}
 MOST_LINES = 10_000
 

@@ -24,7 +24,7 @@ from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TA
 from suites.solidity_audit.truth import GroundTruth, truth_of
 from suites.sources import storable
 
-SCORER_VERSION = "1"
+SCORER_VERSION = "2"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
