@@ -19,7 +19,7 @@ from storage.lake import Lake
 def finish(state: Any, run_id: str, lake_uri: str, out: Path, *, as_json: bool) -> None:
     """Print the run that a flow's final state belongs to; exit with 1 unless it is complete."""
     run = find_run(Lake(lake_uri), run_id)
-    if run is None:  # it failed before its row was written
+    if run is None or run["ended_at"] is None:  # it failed before its row was written, or could not write its end
         raise _failure_of(state)
     _print(run, lake_uri, out, as_json=as_json)
     if run["state"] != "completed":

@@ -1,5 +1,8 @@
 """Whether the Prefect server that is named can be used, found out before anything begins."""
 
+from pathlib import Path
+from tempfile import TemporaryFile
+
 from contracts.errors import EvalakeError
 
 
@@ -8,7 +11,10 @@ class ServerError(EvalakeError):
 
 
 def require_server() -> None:
-    """Raise ServerError where a Prefect server is named and cannot be used. Without a name, Prefect starts its own."""
+    """Raise ServerError where a Prefect server is named and cannot be used.
+
+    Without a name, Prefect starts its own, for which it needs a folder; it would wait minutes to say that it has none.
+    """
     import httpx
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectException
@@ -16,8 +22,10 @@ def require_server() -> None:
 
     from providers.redaction import redact
 
-    named = get_current_settings().api.url
+    settings = get_current_settings()
+    named = settings.api.url
     if not named:
+        _require_writable(settings.home)
         return
     url = redact(named)
     try:
@@ -31,3 +39,12 @@ def require_server() -> None:
         raise ServerError(
             f"no Prefect server answers at {url}: start it, correct PREFECT_API_URL, or unset it to run without one"
         ) from error
+
+
+def _require_writable(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=home):
+            pass
+    except OSError as error:
+        raise ServerError(f"Prefect cannot write to {home} ({error.strerror}): set PREFECT_HOME to a folder") from error
