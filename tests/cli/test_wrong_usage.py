@@ -105,4 +105,4 @@ def test_without_a_folder_for_prefect_it_is_said_at_once(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("evalake: Prefect cannot write to /dev/null/home (")
-    assert not list(tmp_path.glob("lake/*/*"))
+    assert not list(tmp_path.glob("lake/*/*.parquet"))
