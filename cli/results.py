@@ -83,8 +83,11 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     words = ["evalake" if shutil.which("evalake") else sys.argv[0], "sql"]
     if lake_uri != LAKE:
         words += ["--lake", lake_uri]
-    typer.echo(f"\n{_counts(run)}\nreport: {page}\ntry:")
-    for query in suite(run["suite"]).queries:
+    queries = suite(run["suite"]).queries
+    typer.echo(f"\n{_counts(run)}\nreport: {page}")
+    if queries:
+        typer.echo("try:")
+    for query in queries:
         typer.echo(f'  {shlex.join(words)} "{query}"')
 
 
