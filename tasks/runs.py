@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from contracts.arrow import conform
-from contracts.errors import LakeError
-from contracts.tables import RUNS
+from contracts.errors import EvalakeError, LakeError
+from contracts.tables import CALLS, RUNS
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
@@ -70,6 +70,8 @@ class Run:
 
 logger = logging.getLogger("evalake.runs")
 
+_PAID = ("input_tokens", "output_tokens", "cost_usd")
+
 _running: dict[str, tuple[Lake, Run]] = {}
 
 
@@ -95,17 +97,40 @@ def save(lake: Lake, run: Run) -> None:
         "alive_at": datetime.now(UTC),
         "code_version": CODE_VERSION,
     }
-    land(lake, RUNS, conform([row], RUNS))
+    rows = conform([row], RUNS)
+    rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
+    land(lake, RUNS, rows)
     logger.info(
         "run %s of %s is %s: %d calls made, %d from the ledger, %d given up on; %s",
         run.run_id,
         run.suite,
         run.state,
-        run.tally.calls_made,
+        rows["calls_made"].item(),
         run.tally.calls_from_ledger,
         run.tally.calls_failed,
         run.message or "nothing to say",
     )
+
+
+def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of RUNS with what their runs have asked and paid by the ledger: one that was cut off has collected less.
+
+    Where the ledger cannot be read, what was paid is unknown.
+    """
+    try:
+        calls = lake.frame(CALLS).filter(pl.col("run_id").is_in(rows["run_id"].to_list()), pl.col("origin") == "call")
+        whole = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in _PAID]
+        paid = calls.group_by("run_id").agg(pl.len().alias("calls_made"), *whole).collect()
+    except (EvalakeError, pl.exceptions.PolarsError, OSError) as error:
+        logger.warning("what failed runs have paid is unknown, as the ledger cannot be read: %s", error)
+        return rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in _PAID)
+    is_asked, has_calls = pl.col("origin") == "run", pl.col("calls_made ledger").is_not_null()
+    joined = rows.join(paid, on="run_id", how="left", suffix=" ledger", maintain_order="left")
+    taken = [
+        pl.when(is_asked & has_calls).then(pl.col(f"{name} ledger")).otherwise(name).cast(rows.schema[name]).alias(name)
+        for name in ("calls_made", *_PAID)
+    ]
+    return joined.with_columns(taken).select(rows.columns)
 
 
 @contextmanager
@@ -140,7 +165,8 @@ def mark_lost(lake: Lake) -> list[str]:
     rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
     if rows.height:
         message = pl.format("lost: no sign of life after {}; a rerun asks only for what is missing", "alive_at")
-        land(lake, RUNS, rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at"))
+        failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at")
+        land(lake, RUNS, counted_by_ledger(lake, failed))
     return rows["run_id"].to_list()
 
 

@@ -27,6 +27,8 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
     assert (run["state"], run["message"].split(";")[0]) == ("failed", "interrupted")
 
     committed, asked = work.rows(CALLS).height, work.asked()
+    assert run["calls_made"] == committed
+    assert run["cost_usd"] == pytest.approx(work.rows(CALLS)["cost_usd"].sum())
     assert committed >= asked - 9  # all but what was in flight
     out, err = stack.open(*command).communicate(timeout=120)
     assert f"{400 - committed} calls made, {committed} from the ledger, 0 failed" in out, err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from contracts.tables import RUNS
+from contracts.tables import CALLS, RUNS
 from flows.maintain import maintain
 from storage.landing import land
 from tasks import runs
@@ -40,6 +40,29 @@ def test_the_next_run_marks_what_is_lost_and_nothing_else(work: Workplace) -> No
     row = work.rows(RUNS).row(by_predicate=pl.col("run_id") == "lost", named=True)
     assert row["ended_at"] == LONG_AGO
     assert row["message"].startswith("lost: no sign of life after ")
+
+
+def test_a_lost_run_has_paid_what_the_ledger_says(work: Workplace) -> None:
+    done = work.run(work.dataset(3))
+    told = work.rows(RUNS).row(0, named=True)
+    gone = begin(work, done["run_id"], silent_since=LONG_AGO)  # as its row was before anything came back
+    begin(work, "asked nothing", silent_since=LONG_AGO)
+    runs.mark_lost(work.lake)
+    rows = {row["run_id"]: row for row in work.rows(RUNS).iter_rows(named=True)}
+    names = ("calls_made", "input_tokens", "output_tokens", "cost_usd")
+    assert told["calls_made"] == 3
+    assert {name: rows[gone.run_id][name] for name in names} == {name: told[name] for name in names}
+    assert {name: rows["asked nothing"][name] for name in names} == dict.fromkeys(names, 0)
+
+
+def test_what_a_lost_run_has_paid_is_unknown_where_the_ledger_is_gone(work: Workplace) -> None:
+    done = work.run(work.dataset(3))
+    begin(work, done["run_id"], silent_since=LONG_AGO)
+    for file in work.lake.open(CALLS).file_uris():
+        Path(file).unlink()
+    runs.mark_lost(work.lake)
+    (row,) = work.rows(RUNS).iter_rows(named=True)
+    assert (row["state"], row["cost_usd"], row["input_tokens"]) == ("failed", None, None)
 
 
 def test_upkeep_marks_them_too_unless_it_only_says_what_it_would_do(work: Workplace) -> None:
