@@ -24,7 +24,8 @@ def score_session(
 ) -> int | None:
     """Score the session of a pending scoring; returns the total.
 
-    A run of a scoring that is completed does nothing. Whatever goes wrong ends the scoring as failed, with a reason.
+    A run of a scoring that is completed does nothing. Whatever goes wrong once the scoring is taken on ends it as
+    failed, with a reason; one that is never taken on is found to be lost, by the service.
 
     Args:
         score_id: The scoring, which is pending in session_scores.

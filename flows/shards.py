@@ -71,6 +71,7 @@ def require_shards(shards: int) -> None:
     """Raise ConfigurationError where flow runs of shards are wanted and cannot be started."""
     if shards == 1:
         return
+    _patience()
     try:
         with get_client(sync_client=True) as client:
             client.read_deployment_by_name(DEPLOYMENT)
@@ -78,6 +79,14 @@ def require_shards(shards: int) -> None:
         raise ConfigurationError(
             f"a run in {shards} shards needs the deployment {DEPLOYMENT} on the Prefect server: make deploy"
         ) from error
+
+
+def _patience() -> float:
+    given = os.environ.get(PATIENCE) or str(PATIENCE_SECONDS)
+    try:
+        return float(given)
+    except ValueError as error:
+        raise ConfigurationError(f"{PATIENCE} is a number of seconds, not {given}") from error
 
 
 def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
@@ -167,7 +176,7 @@ class _Child:
             if not state.is_completed():
                 logger.warning("a shard ended %s (%s): the run asks what it left open", state.name, state.message)
             return True
-        if time.monotonic() - self._seen < float(os.environ.get(PATIENCE, PATIENCE_SECONDS)):
+        if time.monotonic() - self._seen < _patience():
             return False
         self.end(Cancelled(message="it gave no sign of life any more: the run asks its items itself"))
         return True

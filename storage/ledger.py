@@ -5,6 +5,7 @@ decided, through compaction too. For that the appends of all writers are put in 
 the next version, and stamps them again where another took that version first.
 """
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from contracts.arrow import conform
-from contracts.errors import LakeError
+from contracts.errors import EvalakeError, LakeError
 from contracts.tables import CALLS
 from storage.lake import Lake, first_words
 
@@ -27,6 +28,8 @@ COMPACT_EVERY = 64  # commits between two compactions by a writer
 COMPACT_TARGET = 2**20
 KEY = ["prompt_hash", "replicate"]
 LARGEST_REPLICATE = 2**31 - 1  # that an index holds
+
+logger = logging.getLogger("evalake.ledger")
 
 _HASH = pl.col("prompt_hash").hash().alias("hash")
 _NO_KEYS = {"hash": pl.UInt64, "replicate": pl.Int32, "file": pl.String}
@@ -69,11 +72,13 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
 
 
 def compact(lake: Lake) -> None:
-    """Join the small files of the ledger. Never fails a run: losing a race to another compaction is as good."""
+    """Join the small files of the ledger. Never fails a run: a lost race is as good, and what hinders it is logged."""
     try:
         lake.open(CALLS).optimize.compact(target_size=COMPACT_TARGET)
     except CommitFailedError:
         return
+    except (EvalakeError, DeltaError, OSError) as error:
+        logger.warning("the ledger of the lake %s was not compacted: %s", lake.uri, first_words(error))
 
 
 def replies(frame: pl.LazyFrame) -> pl.LazyFrame:

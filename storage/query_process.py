@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import resource
 import signal
 import sys
@@ -16,6 +17,9 @@ from contracts.contract import Contract
 from contracts.errors import EvalakeError, LakeError, QueryError
 from storage.lake import Lake
 from storage.sql import MEGABYTE, REFUSED, Limits, Request
+
+# The engine proposes its own tables where it finds no name that is alike.
+_OWN_TABLE_HINT = re.compile(r'!? Did you mean "(?:pg_|duckdb_|sqlite_|pragma_|information_schema)[^"]*"\?')
 
 BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
 THREADS = 2
@@ -136,6 +140,7 @@ def _reason(error: Exception, limits: Limits) -> str:
     said = " ".join(str(error).split("\n\n")[0].split())
     if isinstance(error, MemoryError) or said.startswith("Out of Memory Error"):
         return f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use"
+    said = _OWN_TABLE_HINT.sub(": `evalake tables` lists what there is", said)
     return f"the query failed: {said or type(error).__name__}"
 
 

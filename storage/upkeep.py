@@ -72,7 +72,7 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
                 if contract is CALLS:
                     superseded = max(superseded, _drop_superseded(table, dry_run))
                 if not dry_run:
-                    table.optimize.compact()
+                    table.optimize.compact(target_size=ledger.COMPACT_TARGET if contract is CALLS else None)
                     table.create_checkpoint()
                 removed = _vacuum(table, keep, retention_hours, dry_run)
     except CommitFailedError as error:

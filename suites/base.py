@@ -10,6 +10,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.contract import Contract
+from contracts.errors import ContractError
 from contracts.hashing import content_hash
 from metrics.definition import Metric
 from providers.request import Failure, Reply, Request
@@ -111,6 +112,9 @@ Conversation = Callable[[Item, Sequence[Answered], "Options"], Request | None]
 Score = Callable[[Item, Sequence[Answered], "Options"], Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
+# What result rows of every suite have: whose they are, how they came, and by which scorer.
+_IDENTITY = {"model", "sample_hash", "prompt_hash", "replicate", "scorer_version", "run_id", "origin"}
+
 Options = Mapping[str, Any]  # the suite's section of the configuration, over its defaults
 
 
@@ -199,6 +203,13 @@ class Suite:
     index: Index | None = None
     # What a reader of the metrics must know, from the frame they were computed from.
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ContractError where result rows could not be found again, which a run would notice after its calls."""
+        if missing := sorted(_IDENTITY - self.results.column.keys()):
+            raise ContractError(
+                f"the result rows of the suite {self.name} have no {', '.join(missing)}: add the columns"
+            )
 
     @property
     def contracts(self) -> tuple[Contract, ...]:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,17 @@ def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str])
             [*COMMAND, *arguments], cwd=lake, env=environment, stdout=closed, stderr=subprocess.PIPE, text=True
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", ["check", "sql 'select 1'", "run nothing"])
+def test_a_standard_output_that_is_closed_is_no_failure(lake: Path, arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
+    line = f"{shlex.join(COMMAND)} {arguments} >&-"
+    done = subprocess.run(["sh", "-c", line], cwd=lake, env=environment, stderr=subprocess.PIPE, text=True)
+    if arguments == "run nothing":
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_long_table_says_how_much_is_left_out(lake: Path) -> None:

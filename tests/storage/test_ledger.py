@@ -1,8 +1,10 @@
 """The ledger: the first committed reply of a key is the reply, for ever."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,6 +58,15 @@ def test_compaction_keeps_every_row_and_its_order(lake: Lake) -> None:
     assert len(lake.open(CALLS).file_uris()) == 1
     for index in (before, LedgerIndex.read(lake)):  # an index from before still reads the files it knew
         assert index.fetch([key_of(call(1))])[key_of(call(1))]["response"] == "first"
+
+
+def test_a_compaction_that_fails_is_logged_and_fails_nobody(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    ledger.append(lake, [call(1)])
+    ledger.append(lake, [call(2)])
+    Path(lake.open(CALLS).file_uris()[0]).unlink()
+    ledger.compact(lake)
+    assert "was not compacted" in caplog.text
+    assert ledger.append(lake, [call(3)]) == lake.version(CALLS)
 
 
 @settings(max_examples=15, deadline=None)

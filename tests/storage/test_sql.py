@@ -85,6 +85,13 @@ def test_a_wrong_query_is_one_clear_line(toys: Lake, statement: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("wrong", "hint"), [("settings", "evalake tables"), ("toy", 'Did you mean "toys"')])
+def test_a_table_that_there_is_not_is_told_with_what_there_is(toys: Lake, wrong: str, hint: str) -> None:
+    with pytest.raises(QueryError, match=f"Table with name {wrong} does not exist.*{hint}") as error:
+        query(toys, TABLES, f"select * from {wrong}")
+    assert "pg_" not in str(error.value)
+
+
 @pytest.mark.parametrize("statement", ["", " ; ", "-- nothing", "select 1; select 2", "select 1; drop view toys"])
 def test_there_is_one_query_at_a_time(toys: Lake, statement: str) -> None:
     with pytest.raises(QueryError, match="one query at a time"):

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from contracts.errors import UsageError
+from contracts.errors import ContractError, UsageError
+from contracts.tables import SAMPLES
 from metrics import definition_hash
 from suites.registry import all_contracts, suite, suite_names
 
@@ -48,3 +50,9 @@ def test_listing_suites_imports_none() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_suite_whose_rows_could_not_be_found_again_is_none() -> None:
+    found = suite("command_guard")
+    with pytest.raises(ContractError, match=r"command_guard have no model, origin, .*run_id"):
+        replace(found, results=SAMPLES)
