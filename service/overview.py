@@ -1,5 +1,6 @@
 """Runs and metric values of every suite, as the dashboard draws them."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,10 +62,15 @@ class SuiteView(BaseModel):
 
 
 class Point(BaseModel):
-    """One value of one metric in one snapshot."""
+    """One value of one metric in one snapshot.
+
+    `datasets` are those of its run, name to version; None where the run is not in the table. Values over different ones
+    do not compare, nor do those of a whole dataset and of its first samples, which are versions of one name.
+    """
 
     snapshot_id: str
     run_id: str
+    datasets: dict[str, str] | None
     suite: str
     created_at_us: Micros
     model: str
@@ -115,6 +121,7 @@ def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_
         values = values.filter(pl.col("suite") == suite)
     if run_id is not None:
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
+    snapshots = snapshots.join(lake.frame(RUNS).select("run_id", "dataset_versions"), on="run_id", how="left")
     found = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
@@ -139,7 +146,9 @@ def _suite(name: str, known: pl.DataFrame) -> SuiteView:
 
 def _point(row: dict[str, Any]) -> Point:
     finite = {name: _finite(row[name]) for name in ("value", "se", "ci_low", "ci_high")}
-    return Point(**{**row, **finite}, created_at_us=micros(row["created_at"]) or 0)
+    versions = row["dataset_versions"]
+    datasets = None if versions is None else json.loads(versions)
+    return Point(**{**row, **finite}, datasets=datasets, created_at_us=micros(row["created_at"]) or 0)
 
 
 def _finite(value: float | None) -> float | None:

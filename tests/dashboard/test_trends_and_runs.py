@@ -50,20 +50,33 @@ def test_outdated_scores_are_made_again_only_after_asking(visit: Open) -> None:
 def test_metric_history_and_runs_of_a_suite(visit: Open) -> None:
     page = visit("/runs").page
     figure = page.locator("section", has=page.get_by_role("heading", name="balanced accuracy"))
-    expect(figure.locator(".point:not(.legend *)")).to_have_count(6)
-    expect(figure.locator(".whisker")).to_have_count(6)
+    expect(figure.locator(".point:not(.legend *)")).to_have_count(10)
+    expect(figure.locator(".whisker")).to_have_count(10)
     figure.get_by_text("The numbers").click()
-    expect(figure.get_by_role("row")).to_have_count(7)
-    expect(figure.get_by_role("row").nth(1)).to_contain_text("0.8")
+    expect(figure.get_by_role("row")).to_have_count(11)
+    expect(figure.get_by_role("row").nth(1)).to_contain_text("0.9")
     page.get_by_label("Suite", exact=True).select_option("command_guard")
     expect(page.get_by_label("Metric", exact=True)).to_be_visible()
     page.get_by_label("Model", exact=True).select_option("baseline/rules")
-    expect(figure.locator(".whisker")).to_have_count(3)
+    expect(figure.locator(".whisker")).to_have_count(5)
     runs = page.get_by_role("table", name="Runs, newest first")
-    expect(runs.get_by_role("rowheader")).to_have_text(["run-failed", "run-2", "run-1", "run-0"])
+    expect(runs.get_by_role("rowheader")).to_have_text(["run-failed", "run-4", "run-3", "run-2", "run-1", "run-0"])
     expect(runs.get_by_role("row").nth(1)).to_contain_text(HOSTILE)
     expect(runs.get_by_role("row").nth(2)).to_contain_text("$0.25")
     page.get_by_label("Suite", exact=True).select_option("solidity_audit")
     expect(page.get_by_text("No run yet.")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Suite", exact=True)).to_have_value("solidity_audit")
+
+
+def test_only_runs_over_the_same_datasets_are_joined(visit: Open) -> None:
+    page = visit("/runs?suite=command_guard&model=baseline/rules").page
+    figure = page.locator("section", has=page.get_by_role("heading", name="balanced accuracy"))
+    lines = [f"baseline/rules · {datasets}" for datasets in ("starter (aaaaaa)", "starter (bbbbbb)")]
+    both = "baseline/rules · other + starter (aaaaaa)"
+    expect(figure.locator(".legend li")).to_have_text([both, *lines])
+    joined = figure.locator(".plot polyline")
+    expect(joined).to_have_count(1)
+    assert len(str(joined.get_attribute("points")).split()) == 3
+    figure.get_by_text("The numbers").click()
+    expect(figure.get_by_role("rowheader")).to_have_text([both, lines[1], *[lines[0]] * 3])

@@ -24,6 +24,7 @@ HOSTILE = '<img src="https://elsewhere.example/x.png" onerror="alert(1)"><script
 REVERSED = "safe\u202egnp.exe"  # a character that turns the direction of what follows
 HOSTILE_ID = "hostile <img src=x onerror=alert(1)> {{7*7}} ?a=b&c#d%2F+\u00e9/e//f"
 HUGE = "x" * 60_000
+STARTER, FIRST_OF_STARTER = {"starter": "a" * 64}, {"starter": "b" * 64}
 OLD_CRITERIA = content_hash("criteria of last year")
 ANALYSIS = """## Logical flow: 15/25
 The agent **jumped** to `kubectl get pods`.
@@ -117,15 +118,15 @@ class World:
         land(self.lake, MISSING_TOOLS, conform([tool], MISSING_TOOLS))
 
     def _runs(self) -> None:
-        """Three runs of a suite with two models each, and their snapshots."""
+        """Runs of a suite with two models each, and their snapshots: three over one dataset, then two over others."""
         runs, snapshots, values = [], [], []
-        for day in range(3):
+        for day, datasets in enumerate((*[STARTER] * 3, FIRST_OF_STARTER, {**STARTER, "other": "c" * 64})):
             at = BEGAN + timedelta(days=day)
             snapshot = content_hash(["snapshot", day])
-            runs.append(_run(f"run-{day}", at, snapshot))
+            runs.append({**_run(f"run-{day}", at, snapshot), "dataset_versions": json.dumps(datasets, sort_keys=True)})
             snapshots.append(_snapshot(snapshot, f"run-{day}", at))
             values += [_value(snapshot, model, 0.7 + 0.05 * day) for model in ("baseline/rules", HOSTILE)]
-        runs.append({**_run("run-failed", BEGAN + timedelta(days=4), None), "state": "failed", "message": HOSTILE})
+        runs.append({**_run("run-failed", BEGAN + timedelta(days=6), None), "state": "failed", "message": HOSTILE})
         for contract, rows in ((RUNS, runs), (SNAPSHOTS, snapshots), (METRIC_SNAPSHOTS, values)):
             land(self.lake, contract, conform(rows, contract))
 

@@ -86,7 +86,7 @@ export function legend(series) {
   return h("ul", {class: "legend"}, series.map((each, i) =>
     h("li", {}, svg("svg", {class: "swatch", viewBox: "0 0 24 10", width: 24, height: 10, "aria-hidden": "true"},
       svg("line", {class: `line c${i % COLOURS}`, x1: 0, x2: 24, y1: 5, y2: 5}),
-      svg("circle", {class: `point c${i % COLOURS}`, cx: 12, cy: 5, r: 3.5})), " ", visible(each.name, 120))));
+      svg("circle", {class: `point c${i % COLOURS}`, cx: 12, cy: 5, r: 3.5})), " ", visible(each.name, 300))));
 }
 
 function line(series, colour, x, y) {

@@ -93,9 +93,12 @@ function histories({suites, points}, suite, model) {
 function historyFigure(title, points) {
   const known = points.filter((point) => Number.isFinite(point.value));
   if (!known.length) return emptyFigure(title, "Undefined in every snapshot.");
+  const datasets = datasetsNamer(points);
+  const seriesName = (point) => [lineName(point), datasets(point)].filter(Boolean).join(" · ");
   const snapshots = [...new Set(known.map((point) => point.snapshot_id))];
   const created = new Map(known.map((point) => [point.snapshot_id, point.created_at_us]));
-  const named = [...Map.groupBy(known, seriesName)].sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
+  const named = [...Map.groupBy(known, sameMeaning).values()].map((group) => [seriesName(group[0]), group])
+    .sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
   const all = named.map(([title, group]) => ({
     name: title,
     points: group.map((point) => ({
@@ -104,12 +107,12 @@ function historyFigure(title, points) {
     })),
   }));
   const series = all.slice(0, COLOURS);
-  const notes = ["From snapshot to snapshot, over the datasets of each run, with 95 % intervals."];
+  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins runs over the same version of the same datasets."];
   if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
   const box = figure({
-    title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model.`,
+    title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model and its datasets.`,
     draw: (width) => lines(series, width, {xLabel: (at) => time(created.get(snapshots[at]))}),
     numbers: {headings: ["Model", "Snapshot of", "Value", "95 % interval", "n"], rows: points.toReversed().map((point) =>
       [seriesName(point), time(point.created_at_us), number(point.value), intervalOf(point), `${count(point.n)}${point.reliable ? "" : " (few)"}`])},
@@ -118,7 +121,23 @@ function historyFigure(title, points) {
   return box;
 }
 
-function seriesName(point) {
+/** What the points of one line have in common; a run whose datasets are not known is joined with no other. */
+function sameMeaning({model, judge, slice, slice_value: part, datasets, run_id: run}) {
+  return JSON.stringify([model, judge, slice, part, datasets ?? run]);
+}
+
+/** How a point's datasets are named beside the others': not at all where all are the same, a version where a name has several. */
+function datasetsNamer(points) {
+  const combinations = new Set(points.map(({datasets}) => JSON.stringify(datasets)));
+  if (combinations.size < 2) return () => "";
+  const entries = [...combinations].flatMap((each) => Object.entries(JSON.parse(each) ?? {}));
+  const versions = Map.groupBy(entries, ([dataset]) => dataset);
+  const several = (dataset) => new Set(versions.get(dataset).map(([, version]) => version)).size > 1;
+  return ({datasets}) => name(Object.entries(datasets ?? {}).map(([dataset, version]) =>
+    name(dataset, 60) + (several(dataset) ? ` (${version.slice(0, 6)})` : "")).join(" + "), 300);
+}
+
+function lineName(point) {
   const judge = point.judge ? ` · judged by ${name(point.judge)}` : "";
   const slice = point.slice === "all" ? "" : ` · ${name(point.slice_value)}`;
   return `${name(point.model)}${judge}${slice}`;

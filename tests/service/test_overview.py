@@ -1,0 +1,35 @@
+"""Metric values as the dashboard reads them: each with what tells whether it compares with another."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from contracts.arrow import conform
+from contracts.tables import RUNS
+from service.overview import metric_history
+from storage.lake import Lake
+from storage.landing import land
+from storage.snapshots import Snapshot, land_snapshot
+from tests.storage.rows import run
+
+SUITE = "command_guard"
+NAMED = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "metric": "accuracy", "tier": None}
+VALUE = {**NAMED, "value": 0.5, "n": 1, "se": None, "ci_low": None, "ci_high": None, "reliable": False}
+TYPES = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
+
+
+def test_each_value_has_the_datasets_of_its_run(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    of_runs = {"whole": {"starter": "1" * 64}, "first": {"starter": "2" * 64}, "two": {"a": "3" * 64, "b": "4" * 64}}
+    began = datetime(2026, 11, 1, tzinfo=UTC)
+    rows = [{**run(name, SUITE, began), "dataset_versions": json.dumps(of)} for name, of in of_runs.items()]
+    land(lake, RUNS, conform(rows, RUNS))
+    for name in (*of_runs, "not in the table"):
+        values = pl.DataFrame([VALUE], schema_overrides=TYPES)
+        land_snapshot(lake, Snapshot(name, SUITE, {}, "0" * 64, "1", 1, {}, "1"), values)
+    points = metric_history(lake, SUITE, ["accuracy"], "all", None).points
+    assert {point.run_id: point.datasets for point in points} == {**of_runs, "not in the table": None}
+    (one,) = metric_history(lake, SUITE, ["accuracy"], "all", "first").points
+    assert one.datasets == of_runs["first"]
