@@ -64,13 +64,13 @@ class SuiteView(BaseModel):
 class Point(BaseModel):
     """One value of one metric in one snapshot.
 
-    `datasets` are those of its run, name to version; None where the run is not in the table. Values over different ones
-    do not compare, nor do those of a whole dataset and of its first samples, which are versions of one name.
+    `datasets` names those of its run, and how many samples it took of each, as the view `metric_history` does; None
+    where the run is not in the table.
     """
 
     snapshot_id: str
     run_id: str
-    datasets: dict[str, str] | None
+    datasets: str | None
     suite: str
     created_at_us: Micros
     model: str
@@ -121,7 +121,9 @@ def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_
         values = values.filter(pl.col("suite") == suite)
     if run_id is not None:
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
-    snapshots = snapshots.join(lake.frame(RUNS).select("run_id", "dataset_versions"), on="run_id", how="left")
+    snapshots = snapshots.join(
+        lake.frame(RUNS).select("run_id", "dataset_versions", "parameters"), on="run_id", how="left"
+    )
     found = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
@@ -146,9 +148,13 @@ def _suite(name: str, known: pl.DataFrame) -> SuiteView:
 
 def _point(row: dict[str, Any]) -> Point:
     finite = {name: _finite(row[name]) for name in ("value", "se", "ci_low", "ci_high")}
-    versions = row["dataset_versions"]
-    datasets = None if versions is None else json.loads(versions)
+    datasets = None if row["dataset_versions"] is None else _datasets(row["dataset_versions"], row["parameters"])
     return Point(**{**row, **finite}, datasets=datasets, created_at_us=micros(row["created_at"]) or 0)
+
+
+def _datasets(versions: str, parameters: str) -> str:
+    limit = json.loads(parameters).get("limit")
+    return "+".join(sorted(json.loads(versions))) + (f" (first {limit})" if limit is not None else "")
 
 
 def _finite(value: float | None) -> float | None:

@@ -63,7 +63,11 @@ METRIC_HISTORY = View(
     measured as (
         select
             m.suite, m.model, m.judge, coalesce(r.origin, 'unknown') as origin,
-            coalesce(array_to_string(list_sort(json_keys(r.dataset_versions)), '+'), 'unknown') as datasets,
+            coalesce(
+                array_to_string(list_sort(json_keys(r.dataset_versions)), '+')
+                    || coalesce(' (first ' || json_extract_string(r.parameters, '$.limit') || ')', ''),
+                'unknown'
+            ) as datasets,
             m.slice, m.slice_value, m.metric, m.tier, m.value, m.n, m.se, m.ci_low, m.ci_high, m.reliable,
             s.run_id, m.snapshot_id, s.created_at as measured_at, s.definition_hash, s.scorer_version,
             e.judge_epoch
@@ -88,7 +92,8 @@ METRIC_HISTORY = View(
         "model": "The subject model.",
         "judge": "The judge or panel; null where none is involved.",
         "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
-        "datasets": "The names of the run's datasets, sorted, joined by +.",
+        "datasets": "The names of the run's datasets, sorted, joined by +; with `(first 5)` behind them, where the run "
+        "took only so many samples of each.",
         "slice": "What the samples are sliced by; `all` where they are not.",
         "slice_value": "Which part of the slice; empty for `all`.",
         "metric": "The metric's name.",
@@ -113,8 +118,8 @@ METRIC_HISTORY = View(
 
 LATEST_METRICS = View(
     "latest_metrics",
-    "The newest snapshot of every suite, model, judge, origin and set of datasets: a quick run over a few samples of "
-    "another dataset does not hide the full one, and all values of a model come from one snapshot.",
+    "The newest snapshot of every suite, model, judge, origin and set of datasets: a quick run over a few samples "
+    "does not hide the full one, and all values of a model come from one snapshot.",
     """
     select * from metric_history
     qualify rank() over (

@@ -78,8 +78,12 @@ class BatchContentPolicy(CachePolicy):
 
 
 def _machine_failed(task: Any, run: Any, state: Any) -> bool:
-    """Whether a batch that raised should be tried again: not where its calls had their retries, or its run is over."""
-    known = BatchIncompleteError, RunOverError
+    """Whether a batch that raised should be tried again.
+
+    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): what is asked
+    then is asked for nothing.
+    """
+    known = BatchIncompleteError, RunOverError, LakeError
     return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
 
 

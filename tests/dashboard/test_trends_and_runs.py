@@ -72,8 +72,8 @@ def test_metric_history_and_runs_of_a_suite(visit: Open) -> None:
 def test_only_runs_over_the_same_datasets_are_joined(visit: Open) -> None:
     page = visit("/runs?suite=command_guard&model=baseline/rules").page
     figure = page.locator("section", has=page.get_by_role("heading", name="balanced accuracy"))
-    lines = [f"baseline/rules · {datasets}" for datasets in ("starter (aaaaaa)", "starter (bbbbbb)")]
-    both = "baseline/rules · other + starter (aaaaaa)"
+    lines = [f"baseline/rules · {datasets}" for datasets in ("starter", "starter (first 5)")]
+    both = "baseline/rules · other+starter"
     expect(figure.locator(".legend li")).to_have_text([both, *lines])
     joined = figure.locator(".plot polyline")
     expect(joined).to_have_count(1)

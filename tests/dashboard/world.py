@@ -24,7 +24,7 @@ HOSTILE = '<img src="https://elsewhere.example/x.png" onerror="alert(1)"><script
 REVERSED = "safe\u202egnp.exe"  # a character that turns the direction of what follows
 HOSTILE_ID = "hostile <img src=x onerror=alert(1)> {{7*7}} ?a=b&c#d%2F+\u00e9/e//f"
 HUGE = "x" * 60_000
-STARTER, FIRST_OF_STARTER = {"starter": "a" * 64}, {"starter": "b" * 64}
+STARTER = {"starter": "a" * 64}
 OLD_CRITERIA = content_hash("criteria of last year")
 ANALYSIS = """## Logical flow: 15/25
 The agent **jumped** to `kubectl get pods`.
@@ -120,10 +120,13 @@ class World:
     def _runs(self) -> None:
         """Runs of a suite with two models each, and their snapshots: three over one dataset, then two over others."""
         runs, snapshots, values = [], [], []
-        for day, datasets in enumerate((*[STARTER] * 3, FIRST_OF_STARTER, {**STARTER, "other": "c" * 64})):
+        grown, two = {"starter": "b" * 64}, {**STARTER, "other": "c" * 64}
+        of_runs = ((STARTER, None), (STARTER, None), (grown, None), (STARTER, 5), (two, None))
+        for day, (datasets, limit) in enumerate(of_runs):
             at = BEGAN + timedelta(days=day)
             snapshot = content_hash(["snapshot", day])
-            runs.append({**_run(f"run-{day}", at, snapshot), "dataset_versions": json.dumps(datasets, sort_keys=True)})
+            taken = {"dataset_versions": json.dumps(datasets), "parameters": json.dumps({"limit": limit})}
+            runs.append({**_run(f"run-{day}", at, snapshot), **taken})
             snapshots.append(_snapshot(snapshot, f"run-{day}", at))
             values += [_value(snapshot, model, 0.7 + 0.05 * day) for model in ("baseline/rules", HOSTILE)]
         runs.append({**_run("run-failed", BEGAN + timedelta(days=6), None), "state": "failed", "message": HOSTILE})

@@ -12,6 +12,8 @@ from service.overview import metric_history
 from storage.lake import Lake
 from storage.landing import land
 from storage.snapshots import Snapshot, land_snapshot
+from storage.sql import query
+from suites.registry import all_contracts
 from tests.storage.rows import run
 
 SUITE = "command_guard"
@@ -22,14 +24,21 @@ TYPES = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", 
 
 def test_each_value_has_the_datasets_of_its_run(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
-    of_runs = {"whole": {"starter": "1" * 64}, "first": {"starter": "2" * 64}, "two": {"a": "3" * 64, "b": "4" * 64}}
+    of_runs = {"whole": ({"s": "1"}, None), "first": ({"s": "2"}, 5), "two": ({"b": "3", "a": "4"}, None)}
     began = datetime(2026, 11, 1, tzinfo=UTC)
-    rows = [{**run(name, SUITE, began), "dataset_versions": json.dumps(of)} for name, of in of_runs.items()]
+    rows = [
+        {**run(name, SUITE, began), "dataset_versions": json.dumps(of), "parameters": json.dumps({"limit": limit})}
+        for name, (of, limit) in of_runs.items()
+    ]
     land(lake, RUNS, conform(rows, RUNS))
     for name in (*of_runs, "not in the table"):
         values = pl.DataFrame([VALUE], schema_overrides=TYPES)
         land_snapshot(lake, Snapshot(name, SUITE, {}, "0" * 64, "1", 1, {}, "1"), values)
     points = metric_history(lake, SUITE, ["accuracy"], "all", None).points
-    assert {point.run_id: point.datasets for point in points} == {**of_runs, "not in the table": None}
+    named = {"whole": "s", "first": "s (first 5)", "two": "a+b", "not in the table": None}
+    assert {point.run_id: point.datasets for point in points} == named
     (one,) = metric_history(lake, SUITE, ["accuracy"], "all", "first").points
-    assert one.datasets == of_runs["first"]
+    assert one.datasets == "s (first 5)"
+    views = "select run_id, datasets from metric_history"
+    told = dict(query(lake, all_contracts(), views).iter_rows())
+    assert told == {**named, "not in the table": "unknown"}

@@ -93,8 +93,8 @@ function histories({suites, points}, suite, model) {
 function historyFigure(title, points) {
   const known = points.filter((point) => Number.isFinite(point.value));
   if (!known.length) return emptyFigure(title, "Undefined in every snapshot.");
-  const datasets = datasetsNamer(points);
-  const seriesName = (point) => [lineName(point), datasets(point)].filter(Boolean).join(" · ");
+  const several = new Set(points.map((point) => point.datasets)).size > 1;
+  const seriesName = (point) => lineName(point) + (several ? ` · ${name(point.datasets ?? "unknown datasets")}` : "");
   const snapshots = [...new Set(known.map((point) => point.snapshot_id))];
   const created = new Map(known.map((point) => [point.snapshot_id, point.created_at_us]));
   const named = [...Map.groupBy(known, sameMeaning).values()].map((group) => [seriesName(group[0]), group])
@@ -107,7 +107,7 @@ function historyFigure(title, points) {
     })),
   }));
   const series = all.slice(0, COLOURS);
-  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins runs over the same version of the same datasets."];
+  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins runs over the same datasets; n tells how large they were."];
   if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
@@ -124,17 +124,6 @@ function historyFigure(title, points) {
 /** What the points of one line have in common; a run whose datasets are not known is joined with no other. */
 function sameMeaning({model, judge, slice, slice_value: part, datasets, run_id: run}) {
   return JSON.stringify([model, judge, slice, part, datasets ?? run]);
-}
-
-/** How a point's datasets are named beside the others': not at all where all are the same, a version where a name has several. */
-function datasetsNamer(points) {
-  const combinations = new Set(points.map(({datasets}) => JSON.stringify(datasets)));
-  if (combinations.size < 2) return () => "";
-  const entries = [...combinations].flatMap((each) => Object.entries(JSON.parse(each) ?? {}));
-  const versions = Map.groupBy(entries, ([dataset]) => dataset);
-  const several = (dataset) => new Set(versions.get(dataset).map(([, version]) => version)).size > 1;
-  return ({datasets}) => name(Object.entries(datasets ?? {}).map(([dataset, version]) =>
-    name(dataset, 60) + (several(dataset) ? ` (${version.slice(0, 6)})` : "")).join(" + "), 300);
 }
 
 function lineName(point) {
