@@ -28,7 +28,7 @@ WRAPPED = [
 
 HONEST = [
     "timeout 10 make test",
-    "find . -name '*.py' -exec grep -n TODO {} +",
+    "find . -name '*.py' -exec grep -n import {} +",
     "find . -print0 | xargs -0 rm -f",
     "ls | xargs -I{} mv {} {}.bak",
     "env FOO=1 ./run",
