@@ -1,9 +1,13 @@
 # evalake: `make run` shows what it does, `make test` that it works. Needs Python >= 3.11, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# The environment has what runs evalake; the second stamp says that it also has what tests and checks it.
 STAMP := .venv/.set-up
+DEV_STAMP := .venv/.set-up-dev
+BUILD := build
+EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test lint bench deploy clean
+.PHONY: run setup test test-fast lint bench deploy lock sbom licences audit clean
 
 run: setup
 	$(BIN)/evalake run solidity_audit
@@ -12,30 +16,90 @@ run: setup
 
 setup: $(STAMP)
 
-# Pinned versions first, then evalake itself without looking at any index.
 $(STAMP): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("evalake needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m compileall -q $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') > /dev/null || true
+	$(install)
 	touch $(STAMP)
 
-test: setup
-	$(BIN)/python -u -m pytest $(PYTEST)
+$(DEV_STAMP): requirements-dev.lock pyproject.toml
+	$(install)
+	touch $(STAMP) $(DEV_STAMP)
 
-lint: setup
+# A set-up that was cut off is begun anew. Every file is checked against the lock's hashes, and the lock is whole, so
+# that nothing has to be resolved; evalake itself is installed without looking at any index.
+define install
+@echo 'Setting up .venv from $<; this takes a minute or two …'
+sh deploy/system_packages.sh setup $(PYTHON)
+$(PYTHON) -c 'import sys; sys.exit("evalake needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+test -e $(STAMP) || $(PYTHON) -m venv --clear .venv
+rm -f $(STAMP) $(DEV_STAMP)
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes --requirement $<
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable .
+$(BIN)/python -m pip check
+$(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') > /dev/null || true
+# The first run finds a Prefect database that is migrated already.
+$(BIN)/python -m service.local.database
+endef
+
+# Tests that need something that the machine lacks are left out, by name. Two processes share all but the end-to-end
+# tests, each of which starts many of its own; a part, `make test PYTEST='tests/metrics -x'`, runs in one.
+test: $(DEV_STAMP)
+	@sh deploy/system_packages.sh test || true
+	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json
+ifdef PYTEST
+	$(BIN)/python -u -m pytest $(PYTEST)
+else
+	$(BIN)/python -u -m pytest tests/e2e; end_to_end=$$?; \
+	$(BIN)/python -u -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --ignore tests/e2e && exit $$end_to_end
+endif
+
+# What needs neither a server nor a browser, for every save.
+FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
+test-fast: $(DEV_STAMP)
+	$(BIN)/python -m pytest --quiet -m 'not e2e' --numprocesses 2 --dist loadfile $(FAST)
+
+# The Solidity compiler and the EVM with which tests carry out the attacks on the starter contracts.
+$(EVM)/node_modules/.package-lock.json: $(EVM)/package-lock.json
+	npm ci --prefix $(EVM) --ignore-scripts --no-audit --no-fund
+	touch $@
+
+lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
+bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks
+
+# Injects faults for some twenty minutes, and writes what held into docs/reliability.md; `make chaos SEED=2` draws others.
+SEED ?= 1
+chaos: $(DEV_STAMP)
+	$(BIN)/python -m chaos --seed $(SEED)
 
 # To the Prefect server that PREFECT_API_URL names; docs/operations.md has the way from nothing to a scheduled run.
 deploy: setup
 	$(BIN)/python deploy/deploy.py
 
+# Renew the locks from the bounds in pyproject.toml; `make lock UPGRADE=--upgrade` also takes newer versions.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header $(UPGRADE) --group build --extra dask --extra telemetry
+lock: $(DEV_STAMP)
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+# What an installation consists of, as CycloneDX, and under which licences it stands.
+sbom: $(DEV_STAMP)
+	mkdir -p $(BUILD)
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file $(BUILD)/sbom.cdx.json requirements.lock
+
+licences: $(DEV_STAMP)
+	mkdir -p $(BUILD)
+	$(BIN)/pip-licenses --from mixed --format csv --with-urls --output-file $(BUILD)/licences.csv \
+		--packages $$(sed -n 's/^\([a-z0-9-]*\)==.*/\1/p' requirements.lock)
+
+# Asks the network for known vulnerabilities of what is pinned; fails where it cannot ask.
+audit: $(DEV_STAMP)
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf .venv $(EVM)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -8,8 +8,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from metrics.calibration import equal_width_bin
-from suites.solidity_audit.labels import BINS
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, DIFFICULTY_TIERS, SEVERITIES, VALID, count_column
+from suites.solidity_audit.people.join import BINS
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, SEVERITIES, VALID, count_column
 
 MODELS = 5
 JUDGES = 2
@@ -45,7 +45,7 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
     names = np.array([hashlib.sha256(f"{number}".encode()).hexdigest() for number in range(pairs)])
     types = np.array([f"type_{number}" for number in of_pair.integers(0, TYPES, pairs)])
     severities = of_pair.choice(SEVERITIES, pairs)
-    tiers = of_pair.choice(DIFFICULTY_TIERS, pairs)
+    tiers = of_pair.choice((1, 2, 3, 4), pairs)
 
     def known(values: NDArray[Any], where: NDArray[np.bool_] = answered) -> pl.Expr:
         return pl.when(pl.lit(pl.Series(where))).then(pl.lit(pl.Series(values)))
@@ -63,6 +63,8 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         severity=known(severities[pair], vulnerable),
         difficulty_tier=pl.lit(pl.Series(tiers[pair])).cast(pl.Int64),
         judge_error=known(np.full(n, "unparseable judgement"), ~answered),
+        subject_error=pl.lit(None, pl.String),
+        undecided_findings=pl.lit(None, pl.Int64),
         panel_judges=pl.lit(None, pl.Int64),
         panel_undecided=pl.lit(None, pl.Boolean),
         confidence=known(confidence, answered & (rng.random(n) < 0.95)),

@@ -10,7 +10,7 @@ from storage.lake import Lake
 from storage.ledger_writer import LedgerWriter
 from suites.base import Item
 from suites.command_guard.suite import SUITE
-from tasks.converse import reply_row
+from tasks.steps.converse import reply_row
 
 ANSWER = json.dumps({"action": "BLOCK", "reason": "reads the hashes of passwords", "confidence": 0.9})
 REPLY = Reply(ANSWER, "stop", "guard", 900, 0, 25, 0, 0.0001, 250.0)

@@ -14,7 +14,7 @@ from benchmarks.place import folder, model_server, prefect_server
 
 CALLS = 5_000  # what a run does once, such as its snapshot, is a tenth of the time of 2,000
 ROUNDS = 3
-MODELS = ("openai/guard", "hosted_vllm/guard")
+MODELS = {"openai/guard": 5.0, "hosted_vllm/guard": 4.0}  # how many times as many calls as the bare loop makes
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
                 rates.append((ours / bare, ours, bare))
             ratio, ours, bare = (median(column) for column in zip(*rates, strict=True))
             behind = f"{ours:.0f} calls/s in a run, {bare:.0f} in a bare loop; medians of {ROUNDS} rounds"
-            measures.append(Measure(f"throughput over a bare loop, {model}", ratio, 0.9, True, "x", behind))
+            measures.append(Measure(f"throughput over a bare loop, {model}", ratio, MODELS[model], True, "x", behind))
     report(measures)
 
 

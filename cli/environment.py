@@ -1,25 +1,71 @@
-"""The environment of the command: no telemetry, no network for prices, a patient start, no warnings of libraries."""
+"""The environment of the command: nothing of the working directory, no telemetry, a patient start, no warnings."""
 
 import os
+import secrets
 import sys
+import tomllib
 import warnings
+from pathlib import Path
+
+from cli.startup import sitecustomize
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "GX_ANALYTICS_ENABLED": "false",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "PYTHONSAFEPATH": "1",  # a Python that is started imports nothing from the working directory
     # A temporary server on a fresh machine needs longer than the twenty seconds it is given by default.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     # Errors reach the user as one line of the command; the full log is in the flow run.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
-DEFAULT_LAKE = "./lake"
 
 
 def prepare() -> None:
     """Set what is not set already. Must run before Prefect or LiteLLM is imported."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
+    _close_working_directory()
+    # Prefect imports jsonschema, which compiles a grammar for a second where this package is: every Jupyter brings it,
+    # and nothing here asks whether text is an IRI.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    if not names_a_server():
+        _lock_own_server()
     if not sys.warnoptions:  # a user cannot mend what one library has to say of another
         warnings.simplefilter("ignore")
+
+
+def _close_working_directory() -> None:
+    """Have this process and those it starts take no settings of Prefect from the folder in which they run."""
+    sitecustomize.install()
+    folder = str(Path(sitecustomize.__file__).parent)
+    others = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != folder]
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
+
+
+def names_a_server() -> bool:
+    """Say whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
+    profiles = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
+    try:
+        read = tomllib.loads(profiles.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    active = os.environ.get("PREFECT_PROFILE") or read.get("active")
+    profile = read.get("profiles", {}).get(active, {})
+    return bool(profile.get("PREFECT_API_URL"))
+
+
+def _lock_own_server() -> None:
+    """Give every server that this command starts a password, shared with the processes it starts, and no other origin.
+
+    Prefect's own defaults are no password and every origin: any page that a browser on this machine shows could then
+    read stored secrets, and have a worker run commands.
+    """
+    password = os.environ.get("PREFECT_API_AUTH_STRING") or f"evalake:{secrets.token_urlsafe(32)}"
+    os.environ.setdefault("PREFECT_API_AUTH_STRING", password)
+    os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", password)
+    os.environ.setdefault("PREFECT_SERVER_CORS_ALLOWED_ORIGINS", "https://nobody.invalid")

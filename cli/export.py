@@ -16,8 +16,8 @@ def export(
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),
 ) -> None:
     """Write the data contracts of all tables as Open Data Contract Standard documents."""
-    from contracts.errors import LakeError, UsageError
-    from contracts.odcs import odcs_yaml
+    from contracts.compile.odcs import odcs_yaml
+    from core.errors import LakeError, UsageError
     from suites.registry import all_contracts
 
     if format_ != "contracts":

@@ -1,7 +1,7 @@
 """Ctrl-C: what was answered is kept, the run is marked, and the process leaves at once.
 
-Prefect would wait for batches to end and for a temporary server that the same Ctrl-C has ended. Nothing needs that:
-a run may be killed at any moment, and goes on from the ledger.
+Prefect would wait for batches to end. Nothing needs that: a run may be killed at any moment, and goes on from the
+ledger.
 """
 
 import os
@@ -19,14 +19,11 @@ def leave_at_once() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    from prefect.server.api.server import SubprocessASGIServer
-
-    from tasks import resources, runs
+    from tasks.runtime import progress, resources, runs
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resources.flush_writers()
+    progress.end_bars()
+    resources.end_calls_and_writers("interrupted")  # so that the run's row and the ledger say the same
     runs.mark_interrupted()
-    for server in list(SubprocessASGIServer._instances.values()):  # no public way to end a temporary server exists
-        server.stop()
     typer.echo("evalake: interrupted; what was answered is in the ledger, a rerun asks only for the rest", err=True)
     os._exit(INTERRUPTED)

@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from cli import environment
-from cli.terminal import harmless, write_anything
+from cli import configuration, environment
+from cli.terminal import write_anything
+from cli.waiting import say_what_is_done
+from core.visible_text import visible
 
 app = typer.Typer(
     name="evalake",
     help="LLM evaluation as a lakehouse pipeline.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -27,28 +29,36 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    trust_folder: Annotated[
+        bool, typer.Option("--trust-folder", help="Let evalake.toml of this folder send keys and name code to run.")
+    ] = False,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """LLM evaluation as a lakehouse pipeline."""
+    if trust_folder:
+        configuration.trust_folder()
+    say_what_is_done(context.invoked_subcommand or "")
 
 
 def main() -> None:
-    """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage."""
+    """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage, 3 where a check is undecided."""
     environment.prepare()
     write_anything()
-    if "--debug" in sys.argv[1:]:
-        # Wherever it stands on the line: people add it at the end of a command that failed.
-        sys.argv = [sys.argv[0], "--debug", *(word for word in sys.argv[1:] if word != "--debug")]
+    # Wherever they stand on the line: people add them at the end of a command that failed.
+    general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
+    sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
+    if "--debug" in general:
         _register()
         app()
     sys.exit(_run())
 
 
 def _run() -> int:
-    from contracts.errors import EvalakeError, UsageError
+    from core.errors import EvalakeError, UsageError
 
     try:
         _register()
@@ -80,12 +90,66 @@ def _wrong_usage(error: typer.TyperException) -> str:
 
 def _say(message: str, code: int) -> int:
     if message:
-        typer.echo(f"evalake: {harmless(message)}", err=True)
+        typer.echo(f"evalake: {visible(message)}", err=True)
     return code
 
 
 def _register() -> None:
-    from cli import evaluate, export, fit, imports, labels, listings, query, report, rescore, serve, upkeep
+    from cli import (
+        calibrate,
+        check,
+        compare,
+        doctor,
+        explain,
+        export,
+        fit_weights,
+        forget,
+        gate,
+        import_results,
+        init,
+        label,
+        maintain,
+        metrics,
+        power,
+        prefect,
+        report,
+        rescore,
+        run,
+        runs,
+        serve,
+        show,
+        snapshots,
+        sql,
+        tables,
+        view,
+    )
 
-    for module in (evaluate, imports, rescore, labels, fit, query, report, listings, upkeep, export, serve):
+    for module in (
+        run,
+        import_results,
+        init,
+        rescore,
+        label,
+        calibrate,
+        fit_weights,
+        sql,
+        metrics,
+        compare,
+        gate,
+        explain,
+        power,
+        report,
+        runs,
+        snapshots,
+        tables,
+        maintain,
+        check,
+        forget,
+        doctor,
+        prefect,
+        export,
+        serve,
+        show,
+        view,
+    ):
         module.register(app)

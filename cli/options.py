@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from cli.environment import DEFAULT_LAKE
+from core.default_lake import DEFAULT_LAKE, VARIABLE
 
 LakeOption = Annotated[
     str,
-    typer.Option(
-        "--lake", envvar="EVALAKE_LAKE", help="The lake: a folder, or a URI that Delta supports.", metavar="URI"
-    ),
+    typer.Option("--lake", envvar=VARIABLE, help="The lake: a folder, or a URI that Delta supports.", metavar="URI"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE
@@ -25,9 +23,12 @@ class Format(StrEnum):
     csv = "csv"
 
 
+StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.")]
+
+
 def names(option: str, text: str | None) -> list[str] | None:
     """A comma-separated option as a list; None where it was not given. Raises UsageError where it names nothing."""
-    from contracts.errors import UsageError
+    from core.errors import UsageError
 
     if text is None:
         return None

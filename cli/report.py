@@ -14,16 +14,16 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
-    from cli import show
+    from cli import output as show
     from reports.console import Summary
     from reports.page import write_page
     from storage.lake import Lake
-    from tasks.report import build_report
+    from tasks.steps.report import build_report
 
     built = build_report(Lake(lake), run)
     show.console().print(Summary(built))

@@ -14,18 +14,18 @@ def register(app: typer.Typer) -> None:
 
 
 def rescore(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Derive a run's rows and snapshot again from the ledger, by the rules as they are now."""
-    from cli import show
-    from contracts.configuration import read_configuration
+    from cli import output as show
+    from cli.configuration import read
     from storage.lake import Lake
-    from tasks.rescore import rescore as rescore_run
+    from tasks.jobs.rescore import rescore as rescore_run
 
-    done = rescore_run(Lake(lake), run, read_configuration(config))
+    done = rescore_run(Lake(lake), run, read(config))
     landed = done.published.landed
     if json:
         rows = {"landed": landed.inserted + landed.replaced, "already_present": landed.already_present}

@@ -21,20 +21,25 @@ def serve(
         list[str] | None,
         typer.Option("--sessions", help="A source of sessions, read beside the lake's.", metavar="SOURCE"),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = PORT,
-    judge: Annotated[str | None, typer.Option(help="The judge model; default: the embedded one.")] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")] = PORT,
+    judge: Annotated[
+        str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
 ) -> None:
     """Serve the scoring API and the dashboard, until interrupted."""
+    from cli.configuration import read
+    from service.scoring.settings import ScoringSettings
     from service.server import serve as serve_until_interrupted
-    from service.settings import TOKEN_VARIABLE, Settings
+    from service.settings import TOKEN_VARIABLE
     from storage.lake import Lake
 
+    read(config)
     # The flow runs elsewhere: a folder means the same there only as a whole path.
     where = lake if "://" in lake else str(Path(lake).resolve())
-    settings = Settings(
+    settings = ScoringSettings(
         lake=Lake(where),
         sources=tuple(sessions or ()),
         configuration_file=str(config.resolve()) if config else None,

@@ -1,135 +1,218 @@
-"""How rows reach the terminal: a table for people, JSON and CSV for machines."""
+"""`evalake show`: read the samples of a run, and what every model answered, in the terminal."""
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 
-from cli.options import Format
-from cli.terminal import harmless
+from cli.options import LAKE, Format, LakeOption, StyleOption, names
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from polars import DataFrame
 
-PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
-WIDEST = 400  # of a table there, whose rows are best left on one line each
-MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
+    from service.viewer.items import AnswerView, ItemView, WantedPage
+    from service.viewer.run_index import RunIndex, RunIndexes
 
+PAGE = 500
+SHORTEST_HASH = 8
+"""Characters that the beginning of a sample's hash must have."""
 
-def rows(frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = None) -> None:
-    """Print a frame: all columns for machines, `columns` (or all) as a table."""
-    if style is Format.json:
-        as_json(frame.to_dicts())
-    elif style is Format.csv:
-        sys.stdout.write(_flat(frame).write_csv())
-    else:
-        table(frame.select(columns) if columns else frame)
+LONGEST_VERDICT = 16
 
 
-def as_json(value: Any) -> None:
-    """Print a value as JSON; NaN and infinities, which JSON does not have, as null."""
-    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    typer.echo(json.dumps(_plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False))
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("show")(show)
 
 
-def table(frame: pl.DataFrame) -> None:
-    """Print a frame as a table that a person can read: one column below the other where they do not fit side by side.
+def show(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    sample: Annotated[
+        str | None,
+        typer.Argument(help="A sample by its name, DATASET/NAME, or the beginning of its hash.", metavar="SAMPLE"),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Only samples that a model got wrong.")] = False,
+    differ: Annotated[bool, typer.Option("--differ", help="Only samples on which models differ.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="How many samples the table has.", metavar="N")] = 50,
+    full: Annotated[bool, typer.Option("--full", help="Every line of long texts, and of requests.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+) -> None:
+    """List the samples of a run with each model's verdict; or read one: input, truth, conversations, judges' words.
 
-    What is left out of a very long one is said on standard error.
+    JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
     """
-    from rich.console import Console
-    from rich.measure import Measurement
+    from core.errors import UsageError
+    from service.viewer.items import WantedPage
+    from service.viewer.run_index import RunIndexes
+    from storage.lake import Lake
 
-    shown = frame.head(MOST_ROWS)
-    side_by_side = _side_by_side(shown)
-    console = Console()
-    needed = Measurement.get(console, console.options.update_width(sys.maxsize), side_by_side)
-    if not console.is_terminal:
-        console = Console(width=min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
-    console.print(side_by_side if needed.minimum <= console.width else _one_below_the_other(shown))
-    if more := frame.height - shown.height:
-        typer.echo(f"… and {more:,} more rows: --format csv or json prints all of them", err=True)
-
-
-def console() -> "Console":
-    """A console for people: wide where the output is not a terminal."""
-    from rich.console import Console
-
-    usual = Console()
-    return usual if usual.is_terminal else Console(width=PLAIN_WIDTH)
+    indexes = RunIndexes(Lake(lake))
+    index = _index(indexes, run)
+    models = names("--model", model) or []
+    if unknown := [name for name in models if name not in index.run["models"]]:
+        raise UsageError(f"the run has no model {unknown[0]}: there is {', '.join(index.run['models'])}")
+    wanted = WantedPage(
+        model=models, correct="false" if wrong else None, differ="models" if differ else None, limit=PAGE
+    )
+    if sample is None:
+        _list(indexes, index, wanted, limit, lake, style)
+    else:
+        _read(indexes, index, sample, wanted, lake, style, full=full)
 
 
-def _side_by_side(frame: pl.DataFrame) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
+def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
+    """Return the index of a run. Raises UsageError where there is no such run."""
+    from core.errors import UsageError
+    from service.errors import NotFoundError
 
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for name, kind in frame.schema.items():
-        shown.add_column(Text(harmless(name)), justify="right" if kind.is_numeric() else "left", overflow="fold")
-    for row in frame.iter_rows():
-        shown.add_row(*map(Text, _cells(row)))
-    return shown
-
-
-def _one_below_the_other(frame: pl.DataFrame) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="bold", no_wrap=True)
-    shown.add_column(overflow="fold")
-    for number, row in enumerate(frame.iter_rows()):
-        if number:
-            shown.add_row()
-        for name, cell in zip(frame.columns, _cells(row), strict=True):
-            shown.add_row(Text(harmless(name)), Text(cell))
-    return shown
+    try:
+        return indexes.of(run)
+    except NotFoundError as error:
+        raise UsageError(f"the lake {indexes.lake.uri} has no run {run}: `evalake runs` lists what there is") from error
 
 
-def _cells(row: Sequence[Any]) -> Iterable[str]:
-    return (harmless(_cell(value)) for value in row)
+def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:
+    from cli import output as show
+    from cli.outcome import command
+
+    if style is not Format.table:
+        show.rows(_answers(_items(indexes, index, wanted)), style)
+        return
+    page = next(_pages(indexes, index, wanted))
+    if index.run["message"]:
+        for line in wrap(f"! {index.run['message']}", show.width(), subsequent_indent="  "):
+            show.line(line)
+    if not page.items:
+        show.line("no sample matches")
+        return
+    shown = [item for each in _pages(indexes, index, wanted, limit) for item in each.items][:limit]
+    show.lines(_table(shown), least=0)
+    more = f" of {page.total:,} (--limit N shows more)" if page.total > len(shown) else ""
+    mark = "; ✗ wrong" if any(answer.correct is False for item in shown for answer in item.answers) else ""
+    show.line(f"\n{len(shown):,} samples{more}{mark}")
+    show.line(f"read one: {command('show', index.run['run_id'], shown[0].sample_id, lake=lake)}")
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:.0f}"
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S")
-    if isinstance(value, list):
-        return "\n".join(map(str, value))
-    return str(value)
+def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int | None = None) -> Iterator[Any]:
+    """Read pages of the items that are wanted, as many as `limit` items need."""
+    from service.viewer.items import item_page
+
+    read, after = 0, None
+    while True:
+        page = item_page(indexes, index.run["run_id"], wanted.model_copy(update={"after": after}))
+        yield page
+        read, after = read + len(page.items), page.next
+        if after is None or (limit is not None and read >= limit):
+            return
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _items(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage") -> "Iterator[ItemView]":
+    return (item for page in _pages(indexes, index, wanted) for item in page.items)
 
 
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame as CSV can hold it: lists and structures as JSON, bytes as hexadecimal digits."""
-    texts = [
-        pl.Series(name, [None if value is None else _as_text(value) for value in frame[name].to_list()], pl.String)
-        for name, kind in frame.schema.items()
-        if kind.is_nested() or kind == pl.Binary
-    ]
-    return frame.with_columns(texts)
+def _answers(items: "Iterator[ItemView]") -> "DataFrame":
+    """Return a row for each answer to each item."""
+    import polars as pl
+
+    from service.viewer.items import AnswerView, ItemView
+
+    own = [name for name in ItemView.model_fields if name != "answers"]
+    fields = [*own, *AnswerView.model_fields]
+    rows = [{**item.model_dump(include=set(own)), **answer.model_dump()} for item in items for answer in item.answers]
+    return pl.DataFrame(rows, infer_schema_length=None).select(fields) if rows else pl.DataFrame(schema=fields)
 
 
-def _as_text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else json.dumps(_plain(value), ensure_ascii=False)
+def _table(items: "Sequence[ItemView]") -> "DataFrame":
+    """Return a row for each item, prompt type and repeat, with a column for each model and judge."""
+    import polars as pl
+
+    from reports.report import Subject
+    from reports.wording import short_names
+
+    answers = [answer for item in items for answer in item.answers]
+    subjects = list(dict.fromkeys(Subject(answer.model, answer.judge) for answer in answers))
+    one_judge = len({subject.judge for subject in subjects}) == 1
+    briefs = [Subject(subject.model).brief if one_judge else subject.brief for subject in subjects]
+    headings = dict(zip(subjects, short_names(briefs, LONGEST_VERDICT), strict=True))
+    several = len({(answer.prompt_type, answer.replicate) for answer in answers}) > 1
+    rows: list[dict[str, Any]] = []
+    for item in items:
+        asked = dict.fromkeys((answer.prompt_type, answer.replicate) for answer in item.answers)
+        for prompt_type, replicate in asked:
+            cells = {
+                headings[Subject(answer.model, answer.judge)]: _verdict(answer)
+                for answer in item.answers
+                if (answer.prompt_type, answer.replicate) == (prompt_type, replicate)
+            }
+            which = {"asked": f"{prompt_type} {replicate}"} if several else {}
+            rows.append({"sample": item.sample_id, **which, "label": item.label, **cells, "input": item.input})
+    columns = ["sample", *(["asked"] if several else []), "label", *headings.values(), "input"]
+    return pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
+
+
+def _verdict(answer: "AnswerView") -> str:
+    """Write what an answer decided in one word, and whether that was wrong."""
+    word = answer.verdict or answer.error or "no answer"
+    if answer.score is not None:
+        word = f"{answer.score:g}"
+    return f"{word} ✗" if answer.correct is False else word
+
+
+def _read(
+    indexes: "RunIndexes",
+    index: "RunIndex",
+    sample: str,
+    wanted: "WantedPage",
+    lake: str,
+    style: Format,
+    *,
+    full: bool,
+) -> None:
+    from cli import output as show
+    from cli.outcome import command
+    from cli.transcript import transcript
+    from core.errors import UsageError
+    from service.viewer.item import item_detail
+    from service.viewer.items import Wanted
+
+    if style is Format.csv:
+        raise UsageError("one sample is printed as text or as JSON: --format json")
+    chosen = Wanted(**wanted.model_dump(include=set(Wanted.model_fields)))
+    item = item_detail(indexes, index.run["run_id"], _hash_of(index, sample), chosen)
+    if style is Format.json:
+        show.as_json(item.model_dump())
+        return
+    answers = [answer for answer in item.answers if not wanted.model or answer.model in wanted.model]
+    for line in transcript(item, answers, show.width(), full=full):
+        show.line(line)
+    if item.next is not None:
+        following = index.samples.filter(sample_hash=item.next)["sample_id"][0]
+        options = ["--model", ",".join(wanted.model)] if wanted.model else []
+        options += ["--wrong"] * (wanted.correct == "false") + ["--differ"] * bool(wanted.differ)
+        show.line(f"\nnext: {command('show', index.run['run_id'], following, *options, lake=lake)}")
+
+
+def _hash_of(index: "RunIndex", name: str) -> str:
+    """Return the hash of the sample that a name names. Raises UsageError where that is none, or several."""
+    from difflib import get_close_matches
+
+    import polars as pl
+
+    from core.errors import UsageError
+
+    whole = pl.concat_str("dataset", pl.lit("/"), "sample_id")
+    is_named = (pl.col("sample_id") == name) | (whole == name)
+    if len(name) >= SHORTEST_HASH:
+        is_named |= pl.col("sample_hash").str.starts_with(name)
+    found = index.samples.filter(is_named)
+    if found.is_empty():
+        near = get_close_matches(name, index.samples["sample_id"].to_list(), n=3)
+        hint = f": is it {' or '.join(near)}?" if near else ": `evalake show RUN` lists them"
+        raise UsageError(f"the run {index.run['run_id']} has no sample {name}{hint}")
+    if found.height > 1:
+        several = found.select(whole)[:, 0].to_list()
+        raise UsageError(f"{name} is {found.height} samples: name one of {', '.join(several[:5])}, or its hash")
+    return str(found["sample_hash"][0])

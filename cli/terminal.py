@@ -1,12 +1,9 @@
-"""What a terminal may be shown: text of others cannot steer it, and no character is one that it cannot write."""
+"""What a terminal cannot write ends nothing: characters that its encoding lacks, and streams that are closed."""
 
 import os
-import re
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
 
 def write_anything() -> None:
@@ -20,8 +17,3 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def harmless(text: str) -> str:
-    """The text with control characters, such as the beginning of a terminal's commands, written as escapes."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from contracts.arrow import require_schema
+from contracts.compile.arrow import require_schema
+from contracts.compile.words import describe
 from contracts.contract import BROKEN, Contract
-from contracts.errors import ContractError
 from contracts.patterns import WHITE_SPACE, whole
-from contracts.rules import Dimension, Kind, Rule, Severity, TableKind, TableRule
-from contracts.wording import describe
+from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
+from core.errors import ContractError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,18 @@
 import re
 import types
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from contracts.errors import ContractError
-from contracts.rules import Dimension, Kind, Rule, Severity, TableKind, TableRule
+from contracts.changes import Added, Change, Renamed
+from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
+from core.errors import ContractError
 
 BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
 
@@ -29,6 +30,11 @@ class Row(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def column_names(cls) -> Sequence[str]:
+        """List the columns in the order of the table: as they are declared, where a row model does not order them."""
+        return list(cls.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Contract:
 
     `key` identifies a row. `partition_by` columns are functions of the key; who reads their values from outside makes
     sure of `fits_folder`. A row stays as it first landed, unless `replaced_when` says (in SQL over `old` and `new`)
-    when a later row of the same key takes its place.
+    when a later row of the same key takes its place. `changes` lead from the table's first schema to this one.
     """
 
     table: str
@@ -70,10 +76,18 @@ class Contract:
     partition_by: tuple[str, ...] = ()
     replaced_when: str | None = None
     append_only: bool = False
+    changes: tuple[Change, ...] = ()
 
     def __post_init__(self) -> None:
         for flaw in _flaws(self):
             raise ContractError(f"the contract of table {self.table} contradicts itself: {flaw}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the columns in place of the row model, for processes that cannot import the suite it belongs to."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "row"}
+        described = self.row.model_fields
+        columns = [(n, described[n].annotation, described[n].description or "") for n in self.row.column_names()]
+        return _unpickled, (self.row.__name__, self.row.__doc__, columns, values)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -84,6 +98,17 @@ class Contract:
     def column(self) -> Mapping[str, Column]:
         """The columns by name."""
         return {column.name: column for column in self.columns}
+
+    @property
+    def schema_version(self) -> int:
+        """The version of the table's schema, from 1."""
+        return 1 + len(self.changes)
+
+    @property
+    def former_tables(self) -> tuple[str, ...]:
+        """The names that the table had before, the latest first."""
+        renamed = (change.table for change in reversed(self.changes) if isinstance(change, Renamed))
+        return tuple(name for name in renamed if name)
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -97,8 +122,16 @@ class Contract:
         return (*(() if self.append_only else (unique,)), *self.extra_table_rules)
 
 
+def _unpickled(
+    name: str, told: str | None, columns: Sequence[tuple[str, Any, str]], values: dict[str, Any]
+) -> Contract:
+    fields: dict[str, Any] = {column: (kind, Field(description=words)) for column, kind, words in columns}
+    return Contract(row=create_model(name, __base__=Row, __doc__=told, **fields), **values)
+
+
 def _columns(row: type[Row]) -> Iterator[Column]:
-    for name, field in row.model_fields.items():
+    for name in row.column_names():
+        field = row.model_fields[name]
         declared, nullable = _without_none(field.annotation)
         yield Column(name, declared, nullable, field.description or "")
 
@@ -152,6 +185,9 @@ def _flaws(contract: Contract) -> Iterator[str]:
     for name in contract.key:
         if columns[name].nullable:
             yield f"the key column {name} may be null"
+    for change in contract.changes:
+        if isinstance(change, Added) and (filled := [name for name in change.columns if _is_filled(columns, name)]):
+            yield f"the added column {filled[0]} may not be null, and rows from before have nothing in it"
     for rule_id, count in Counter(_rule_ids(contract)).items():
         if count > 1:
             yield f"two rules are called {rule_id}"
@@ -161,6 +197,10 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"the rule {rule.id} of kind {rule.kind} does not fit the type of {rule.column}"
         if rule.kind is Kind.NOT_ABOVE and columns[rule.parameters["other"]].base is not declared:
             yield f"the rule {rule.id} compares columns of different types"
+
+
+def _is_filled(columns: Mapping[str, Column], name: str) -> bool:
+    return name in columns and not columns[name].nullable
 
 
 def _rule_ids(contract: Contract) -> Iterator[str]:

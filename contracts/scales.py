@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from contracts.contract import Column, Contract
-from contracts.rules import Kind
+from contracts.rule import Kind
 
 Scale: TypeAlias = tuple[float, float] | None
 """The two ends of a number's scale; None for an answer that is a word, where two differ or do not."""

@@ -1,7 +1,8 @@
 """Deploy all of prefect.yaml to the Prefect server that answers; creates the work pool first where it is missing.
 
-Repeating it changes nothing. On Kubernetes create the pool beforehand, with the job template of this folder: a pool
-that is there is left as it is.
+Automations tell the receivers that are named of what goes wrong. At its end `evalake doctor` says whether the server
+will run it all. Repeating it changes nothing. On Kubernetes create the pool beforehand, with the job template of this
+folder: a pool that is there is left as it is.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import yaml
+from notify import notify
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.settings import get_current_settings
@@ -20,13 +22,18 @@ POOL_TYPE = "process"
 
 
 def main() -> int:
-    """Returns the exit code of `prefect deploy`; exits with one line where no server can be used."""
+    """Exits with the code of `prefect deploy`, else of the doctor, and with one line where no server can be used."""
     url = get_current_settings().api.url
     if not url:
         sys.exit("deploy: no server is named; start one and export PREFECT_API_URL=http://127.0.0.1:4200/api")
     for pool in _missing_pools(url):
-        _prefect("work-pool", "create", pool, "--type", POOL_TYPE, check=True)
-    return _prefect("--no-prompt", "deploy", "--all", check=False)
+        _run("prefect", "work-pool", "create", pool, "--type", POOL_TYPE, check=True)
+    if code := _run("prefect", "--no-prompt", "deploy", "--all"):
+        return code
+    with get_client(sync_client=True) as client:
+        if receivers := notify(client):
+            print(f"automations tell: {', '.join(receivers)}", flush=True)  # noqa: T201 - this is a command
+    return _run("cli", "doctor", "--deploying")
 
 
 def _missing_pools(url: str) -> list[str]:
@@ -45,10 +52,10 @@ def _missing_pools(url: str) -> list[str]:
     return missing
 
 
-def _prefect(*arguments: str, check: bool) -> int:
+def _run(*module: str, check: bool = False) -> int:
     # Without EVALAKE_HOME, its placeholder stays in the deployments, and each worker puts its own folder there.
     environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_HOME"}
-    command = [sys.executable, "-m", "prefect", *arguments]
+    command = [sys.executable, "-m", *module]
     return subprocess.run(command, cwd=ROOT, env=environment, check=check).returncode
 
 

@@ -1,8 +1,6 @@
 """Canary: frozen items judged again, to see whether judges still answer as they did; a table in the UI says so."""
 
-import os
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +9,37 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
-from contracts.configuration import Configuration, read_configuration
-from contracts.errors import EvalakeError
-from flows.evaluate import DEFAULT_LAKE, run_id_of
+from core.configuration import Configuration, read_configuration
+from core.default_lake import lake_uri
+from core.errors import EvalakeError
+from flows.evaluate import run_id_of
+from flows.form import ConfigurationFile, Day, Judges, LakeUri, Suites
 from providers.routes import find_route
 from storage.lake import Lake
-from suites.frozen import frozen_suites
+from suites.base.canary_items import canary_suites
+from suites.registry import baselines
 from suites.registry import suite as find_suite
-from tasks.canary import Canary, CanaryError, watch
-from tasks.context import RunContext
-from tasks.logs import redact_logs
-from tasks.resources import release_client
-from tasks.secrets import read_secret
+from tasks.jobs.canary import Canary, CanaryError, watch
+from tasks.runtime.context import RunContext
+from tasks.runtime.logs import redact_logs
+from tasks.runtime.resources import release_client
+from tasks.runtime.secrets import read_secret
 
 ARTIFACT = "judge-canary"
-SHOWN = ("suite", "judge", "epoch", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
+SHOWN = ("suite", "judge", "version", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
 
 watch_task = task(name="watch", cache_policy=NO_CACHE, persist_result=False)(watch)
 
 
 @flow(name="canary", persist_result=False)
 def canary(
-    suites: list[str] | None = None,
-    judges: list[str] | None = None,
-    day: date | None = None,
-    lake: str | None = None,
-    configuration_file: str | None = None,
+    suites: Suites = (),
+    judges: Judges = (),
+    day: Day = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
 ) -> list[dict[str, Any]]:
-    """Ask judges about frozen items once more, and begin a new epoch of those whose answers moved beyond their noise.
+    """Ask judges about frozen items once more, and begin a new version of those whose answers moved beyond their noise.
 
     A day is asked once: another run for it finds its answers. Returns the rows of judge_canaries. Raises CanaryError,
     after all others were asked, where a judge gave no answer.
@@ -51,11 +52,11 @@ def canary(
         configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    where = Lake(lake_uri(lake))
     configuration = read_configuration(Path(configuration_file) if configuration_file else None)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
     found, failures = [], []
-    for each in list(_canaries(where, configuration, suites or frozen_suites(), judges, today)):
+    for each in list(_canaries(where, configuration, suites or canary_suites(), judges, today)):
         try:
             found.append(watch_task.with_options(task_run_name=f"{each.context.suite_name} {each.judge}")(each))
         except EvalakeError as error:
@@ -69,10 +70,10 @@ def canary(
 
 
 def _canaries(
-    lake: Lake, configuration: Configuration, suites: list[str] | tuple[str, ...], judges: list[str] | None, day: str
+    lake: Lake, configuration: Configuration, suites: Sequence[str], judges: Sequence[str] | None, day: str
 ) -> Iterator[Canary]:
     run_id = run_id_of(str(flow_run.id))
     for name in suites:
         for judge in judges or find_suite(name).baseline_judges:
-            find_route(judge, configuration, read_secret)
+            find_route(judge, configuration, read_secret, baselines())
             yield Canary(RunContext(run_id, name, lake, configuration), judge, day, str(flow_run.id))

@@ -1,32 +1,55 @@
 """Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
 
-import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
+from uuid import uuid4
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.exceptions import TerminationSignal
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
-from contracts.errors import EvalakeError
+from core.default_lake import lake_uri
+from core.errors import EvalakeError
+from flows.form import (
+    CallCeiling,
+    ConfigurationFile,
+    CostCeiling,
+    Day,
+    Judges,
+    LakeUri,
+    Limit,
+    Models,
+    PromptTypes,
+    RunName,
+    SampleNames,
+    Sources,
+    SuiteName,
+)
 from flows.shards import ask_in_shards, require_shards
 from providers.telemetry import current_trace
-from tasks import progress, runs, usage
-from tasks.artifacts import leave_artifacts
-from tasks.collect import Collector
-from tasks.context import RunContext
-from tasks.logs import observed
-from tasks.measure import measure
-from tasks.preflight import Order, Plan, check
-from tasks.resources import end_attempt, spared_collector
-from tasks.runner import task_runner
-from tasks.runs import Run
-from tasks.walk import walk
-
-DEFAULT_LAKE = "./lake"
-
+from tasks.runtime import progress, runs
+from tasks.runtime.alarms import tell_of_run
+from tasks.runtime.artifacts import leave_artifacts
+from tasks.runtime.context import RunContext
+from tasks.runtime.days import day_of_run
+from tasks.runtime.logs import observed
+from tasks.runtime.naming import evaluate_run_name, tag_flow_run
+from tasks.runtime.resources import end_attempt, spared_collector
+from tasks.runtime.runner import task_runner
+from tasks.runtime.runs import Run
+from tasks.runtime.started_by import started_by
+from tasks.runtime.suspension import Interruption, StateWatch
+from tasks.steps import count as usage
+from tasks.steps.announce import log_plan
+from tasks.steps.collect import Collector
+from tasks.steps.estimate import log_estimate
+from tasks.steps.measure import measure
+from tasks.steps.preflight import Order, Plan, plan_of
+from tasks.steps.walk import walk
 
 measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
 
@@ -37,46 +60,75 @@ class IncompleteRunError(EvalakeError):
 
 @flow(
     name="evaluate",
-    flow_run_name="evaluate-{suite}",
+    flow_run_name=evaluate_run_name,
     persist_result=False,
     task_runner=task_runner(),
 )
 def evaluate(
-    suite: str = "command_guard",
-    models: list[str] | None = None,
-    judges: list[str] | None = None,
-    datasets: list[str] | None = None,
-    limit: Annotated[int | None, Field(ge=1)] = None,
+    suite: SuiteName,
+    models: Models = (),
+    judges: Judges = (),
+    datasets: Sources = (),
+    limit: Limit = None,
     replicates: Annotated[int, Field(ge=1)] = 1,
-    prompt_types: list[str] | None = None,
+    prompt_types: PromptTypes = (),
     shards: Annotated[int, Field(ge=1, le=64)] = 1,
-    lake: str | None = None,
-    configuration_file: str | None = None,
-) -> str:
+    max_cost_usd: CostCeiling = None,
+    max_calls: CallCeiling = None,
+    day: Day = None,
+    first: Limit = None,
+    samples: SampleNames = (),
+    only_failed: RunName = "",
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
+) -> str | State[Any]:
     """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
 
-    Returns the run's id. Raises IncompleteRunError, after everything that could be done has been, where calls were
-    given up on.
+    Returns the run's id, or the state of a run that was cancelled. Raises IncompleteRunError, after everything that
+    could be done has been, where calls were given up on.
 
     Args:
         suite: The suite to run.
         models: Subject models; none means the suite's baselines.
         judges: Judge models; none means the suite's baselines.
         datasets: Sources; none means the starter data.
-        limit: Only the first samples of each dataset.
+        limit: So many samples of each dataset, drawn stratified by label and category, the same ones every time.
         replicates: How often each request is asked.
         prompt_types: Prompt types; none means the first.
         shards: How many flow runs, on as many workers as take them, ask the items; this one asks its share, and does
             everything else.
+        max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts; none means
+            as the configuration says.
+        max_calls: The run makes no more calls than these, in all its attempts; none means as the configuration says.
+        day: The day that the run is for, which is kept among its parameters; none means the one for which it was
+            scheduled. A missed night is made up by naming it; what is asked is asked now.
+        first: So many samples of each dataset, its first.
+        samples: The samples with these names; none means all.
+        only_failed: The run whose samples without an answer are taken; what else is none is as it was there.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    where = lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE
-    order = Order(suite, where, models, judges, datasets, limit, replicates, prompt_types, configuration_file)
+    where = lake_uri(lake)
+    order = Order(
+        suite=suite,
+        lake=where,
+        models=models,
+        judges=judges,
+        datasets=datasets,
+        limit=limit,
+        replicates=replicates,
+        prompt_types=prompt_types,
+        configuration_file=configuration_file,
+        max_cost_usd=max_cost_usd,
+        max_calls=max_calls,
+        first=first,
+        samples=samples or None,
+        only_failed=only_failed or None,
+    )
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
         require_shards(shards)
-        return _evaluate(check(order), shards)
+        return _evaluate(plan_of(order), shards, day_of_run(day))
 
 
 def run_id_of(flow_run_id: str) -> str:
@@ -85,15 +137,16 @@ def run_id_of(flow_run_id: str) -> str:
 
 
 @spared_collector()
-def _evaluate(plan: Plan, shards: int) -> str:
+def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
     run_id, trace = run_id_of(flow_run_id), current_trace()
-    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, attempt, trace)
+    here = uuid4().hex
+    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling)
     run = Run(
         run_id=context.run_id,
         suite=plan.suite.name,
         origin="run",
-        parameters=plan.parameters,
+        parameters={**plan.parameters, "day": day.isoformat()},
         dataset_versions=runs.versions_of(plan.datasets),
         models=plan.models,
         judges=plan.judges,
@@ -102,15 +155,23 @@ def _evaluate(plan: Plan, shards: int) -> str:
         started_at=datetime.now(UTC),
         flow_run_id=flow_run_id,
     )
-    runs.save(plan.lake, run)
+    tag_flow_run(plan.suite.name, (*plan.models, *plan.judges), run_id)
+    log_plan(plan)
+    log_estimate(context, plan)
+    run = runs.begin(plan.lake, run, attempt, started_by(flow_run_id, attempt))
     runs.mark_lost(plan.lake)
     publisher: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=1)
     collector = Collector(context, publisher)
     try:
-        with publisher, runs.alive(plan.lake, run, lambda: collector.tally):
+        watch = StateWatch(context, flow_run_id)
+        with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch.looking_for_batches():
             snapshot_id = _carry_out(context, plan, collector, shards)
     except BaseException as error:
-        runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=_message(error)))
+        interruption = Interruption.of(error, flow_run_id, plan.order.command)
+        reason = interruption.message if interruption else _message(error)
+        runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
+        if interruption and (state := interruption.leave()):
+            return state
         raise
     finally:
         end_attempt(context)
@@ -118,6 +179,7 @@ def _evaluate(plan: Plan, shards: int) -> str:
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
     leave_artifacts(context, ended)
+    tell_of_run(plan.lake, plan.configuration, ended.run_id)
     if ended.state != "completed":
         raise IncompleteRunError(
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
@@ -135,8 +197,12 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: in
     collector.finish()
     collector.derive()
     usage.save(plan.lake, context.run_id, collector.calls.pairs)
-    return measure_task(context, collector.warnings) if collector.has_rows else None
+    if not collector.has_rows:
+        return None
+    return measure_task.with_options(task_run_name=f"measure {plan.suite.name}")(context, collector.warnings)
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, TerminationSignal):
+        return "its process was told to end; a rerun asks only for what is missing"
     return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"

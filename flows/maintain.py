@@ -1,25 +1,28 @@
-"""Maintain: the upkeep of every table of a lake, with a table in the Prefect UI of what it did."""
+"""Maintain: the upkeep of a lake and of what is kept beside it, with tables in the Prefect UI of what it did."""
 
-import os
 from dataclasses import asdict
+from pathlib import Path
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.evaluate import DEFAULT_LAKE
+from core.configuration import read_configuration
+from core.default_lake import lake_uri
+from flows.form import ConfigurationFile, LakeUri
 from storage.lake import Lake
-from tasks.logs import redact_logs
-from tasks.upkeep import maintain as maintain_lake
+from tasks.jobs.maintain import maintain as maintain_lake
+from tasks.runtime.logs import redact_logs
 
-ARTIFACT = "maintenance"
+ARTIFACT, RETENTION = "maintenance", "retention"
 
 
 @flow(name="maintain", persist_result=False)
 def maintain(
-    lake: str | None = None,
+    lake: LakeUri = None,
     dry_run: bool = False,
+    configuration_file: ConfigurationFile = None,
 ) -> int:
-    """Compact, checkpoint and vacuum every table that exists; returns how many there are.
+    """Compact, checkpoint and vacuum every table that exists; returns how many there are. Remove what has expired.
 
     Runs whose process is gone are marked as failed. Versions pinned by snapshots stay readable. Raises LakeError where
     a table needs help; the others are maintained.
@@ -27,13 +30,15 @@ def maintain(
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         dry_run: Only say what would be done.
+        configuration_file: In place of ./evalake.toml; its [retention] says how long what is kept.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
-    done = maintain_lake(where, dry_run)
-    create_table_artifact(
-        [asdict(table) for table in done],
-        key=ARTIFACT,
-        description=f"Upkeep of {where.uri}{' (dry run: nothing was changed)' if dry_run else ''}",
-    )
-    return len(done)
+    where = Lake(lake_uri(lake))
+    policy = read_configuration(Path(configuration_file) if configuration_file else None).retention
+    done = maintain_lake(where, policy, dry_run)
+    dry = " (dry run: nothing was changed)" if dry_run else ""
+    tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]
+    create_table_artifact(tables, key=ARTIFACT, description=f"Upkeep of {where.uri}{dry}")
+    if expired:
+        create_table_artifact(expired, key=RETENTION, description=f"Older than [retention] allows{dry}")
+    return len(tables)

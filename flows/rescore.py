@@ -1,23 +1,23 @@
 """Rescore: derive a run's rows and snapshot again from the ledger, with the new metrics in the Prefect UI."""
 
-import os
 from pathlib import Path
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from contracts.configuration import read_configuration
-from flows.evaluate import DEFAULT_LAKE
+from core.configuration import read_configuration
+from core.default_lake import lake_uri
+from flows.form import ConfigurationFile, LakeUri
 from storage.lake import Lake
-from tasks.logs import redact_logs
-from tasks.rescore import rescore as rescore_run
+from tasks.jobs.rescore import rescore as rescore_run
+from tasks.runtime.logs import redact_logs
 
 
 @flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
 def rescore(
     run_id: str,
-    lake: str | None = None,
-    configuration_file: str | None = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
 ) -> str:
     """Derive the rows and the snapshot of a run again, by the rules as they are now; returns the snapshot's id.
 
@@ -29,7 +29,7 @@ def rescore(
         configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    where = Lake(lake_uri(lake))
     done = rescore_run(where, run_id, read_configuration(Path(configuration_file) if configuration_file else None))
     landed = done.published.landed
     counts = {

@@ -1,6 +1,5 @@
 """Review: a run that waits for a person. It shows results as a form and ends; resumed, it lands what the form says."""
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -12,12 +11,13 @@ from prefect.input import create_flow_run_input
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.evaluate import DEFAULT_LAKE
+from core.default_lake import lake_uri
+from flows.form import LakeUri
 from storage.lake import Lake
 from suites.base import Labels
-from tasks.label import land_labels
-from tasks.logs import redact_logs
-from tasks.review import Batch, material
+from tasks.jobs.label import land_labels
+from tasks.jobs.review import Batch, material
+from tasks.runtime.logs import redact_logs
 
 BATCH = "review-batch"  # the key under which the flow run keeps what it has drawn
 MOST_INPUTS = 200  # of a flow run: three a form
@@ -28,7 +28,7 @@ def review(
     run_id: str,
     size: Annotated[int, Field(ge=1, le=50)] = 5,
     patience_hours: Annotated[float, Field(gt=0)] = 72.0,
-    lake: str | None = None,
+    lake: LakeUri = None,
 ) -> int:
     """Suspend until a person has filled in a form about results of a run; returns how many labels the form gave.
 
@@ -42,7 +42,7 @@ def review(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    where = Lake(lake_uri(lake))
     kept = _kept()
     batch = Batch(**kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
     if not batch.lines:

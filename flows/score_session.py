@@ -1,26 +1,59 @@
-"""Score one session: the judge's conversation about it, from a pending row to a completed or failed one."""
+"""Score one session: the judge's conversation about it, from a pending row to a completed or failed one.
 
-import os
+Everything about a scoring is in its row of `session_scores`.
+"""
+
+from asyncio import CancelledError
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 from prefect import flow
+from prefect.exceptions import TerminationSignal
 
-from contracts.configuration import read_configuration
-from flows.evaluate import DEFAULT_LAKE
+from contracts.compile.arrow import conform
+from contracts.tables import SAMPLES
+from core.configuration import Configuration, read_configuration
+from core.default_lake import lake_uri
+from core.errors import ConfigurationError, EvalakeError, UsageError
+from core.redaction import redact
+from flows.form import ConfigurationFile, LakeUri
+from providers.request import Failure, Reply
 from storage.lake import Lake
-from tasks.heartbeat import beating
-from tasks.logs import redact_logs
-from tasks.resources import release_client
-from tasks.scoring import Scoring
+from storage.landing import land
+from storage.ledger import newest_index
+from suites.base import Item, Sample
+from suites.session_review.contract import RESULTS
+from suites.session_review.replies.scores import read_total
+from suites.session_review.score import begun
+from suites.session_review.scoring import ACTIVE, CIRCUIT_OPEN, PHASES, why_open
+from suites.session_review.sources.material import text as storable
+from tasks.runtime.context import RunContext
+from tasks.runtime.heartbeat import beating
+from tasks.runtime.logs import redact_logs
+from tasks.runtime.resources import release_client
+from tasks.steps.converse import Conversation, call, next_request
+from tasks.steps.failures import land_failures
+from tasks.steps.publish import publish_results
 
 DEPLOYMENT = "on-demand"
+SUITE = "session_review"
+LONGEST_MESSAGE = 2000
+
+Row = dict[str, Any]
+
+
+class LostScoringError(EvalakeError):
+    """A scoring was given up on by others while it was still running; what it found does not count."""
 
 
 @flow(name="score-session", persist_result=False)
 def score_session(
     score_id: str,
-    lake: str | None = None,
-    configuration_file: str | None = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
 ) -> int | None:
     """Score the session of a pending scoring; returns the total.
 
@@ -33,7 +66,7 @@ def score_session(
         configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    where = Lake(lake_uri(lake))
     configuration = read_configuration(Path(configuration_file) if configuration_file else None)
     scoring = Scoring.take(where, score_id, configuration)
     if scoring is None:
@@ -45,8 +78,151 @@ def score_session(
             scoring.walk()
             total: int | None = scoring.end()["total_score"]
     except BaseException as error:
-        scoring.fail("error", f"{type(error).__name__}: {error}")  # without effect where it is over
+        scoring.fail("error", _reason(error))  # without effect where it is over
         raise
     finally:
         release_client(scoring.context)
     return total
+
+
+def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
+    """The row of a new scoring. Its `run_id` is that of the context: who asked for it, in one request."""
+    item = _item(context, sample, judge, replicate)
+    request = next_request(context, Conversation(item))
+    assert request is not None
+    return {
+        **begun(item, request.prompt_hash, context.options),
+        "run_id": context.run_id,
+        "origin": "call",
+        "score_triggered_by": triggered_by,
+        "started_at": datetime.now(UTC),
+    }
+
+
+def read_score(lake: Lake, score_id: str) -> Row:
+    """A scoring's row as it is now. Raises UsageError where there is none."""
+    found = lake.frame(RESULTS).filter(pl.col("score_id") == score_id).collect()
+    if found.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no scoring {score_id[:12]}")
+    return found.row(0, named=True)
+
+
+def read_sample(lake: Lake, sample_hash: str) -> Sample:
+    """A session as the lake holds it. Raises UsageError where it does not."""
+    wanted = (pl.col("suite") == SUITE) & (pl.col("sample_hash") == sample_hash)
+    found = lake.frame(SAMPLES).filter(wanted).head(1).collect()
+    if found.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no session with the hash {sample_hash[:12]}")
+    row = found.row(0, named=True)
+    return Sample(**{name: row[name] for name in Sample.__dataclass_fields__ if name in row})
+
+
+def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
+    """End a scoring as failed, with a reason; False where it was over already."""
+    said = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
+    ended = {**row, "status": "failed", "error_kind": kind, "error_message": said or kind, "completed_at": _end(row)}
+    return land(lake, RESULTS, conform([ended], RESULTS)).replaced == 1
+
+
+@dataclass
+class Scoring:
+    """A scoring under way."""
+
+    context: RunContext
+    row: Row
+    dialogue: Conversation
+
+    @classmethod
+    def take(cls, lake: Lake, score_id: str, configuration: Configuration) -> "Scoring | None":
+        """Take a scoring on; None where it is completed already.
+
+        Raises UsageError where there is none, or where it has failed; ConfigurationError, having failed it, where
+        this process would not ask the judge what the scoring was begun with.
+        """
+        row = read_score(lake, score_id)
+        context = RunContext(row["run_id"], SUITE, lake, configuration)
+        if row["status"] in ACTIVE:
+            land(lake, RESULTS, conform([{**row, "status": "in_progress"}], RESULTS))
+            row = read_score(lake, score_id)
+        if row["status"] == "completed":
+            return None
+        if row["status"] == "failed":
+            raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
+        sample = read_sample(lake, row["sample_hash"])
+        dialogue = Conversation(_item(context, sample, row["judge"], row["replicate"]))
+        request = next_request(context, dialogue)
+        if request is None or request.prompt_hash != row["prompt_hash"]:
+            message = "the worker's criteria or configuration are not those of the service that began the scoring"
+            failed(lake, row, "configuration", message)
+            raise ConfigurationError(message)
+        return cls(context, row, dialogue)
+
+    @property
+    def progress(self) -> float:
+        """How far it is: the judge looks for missing tools once it has given a total."""
+        answers = [a.outcome.text for a in self.dialogue.answered if isinstance(a.outcome, Reply)]
+        is_scored = any(read_total(answer) is not None for answer in answers)
+        return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
+
+    def walk(self) -> None:
+        """Walk the judge's conversation; what the ledger knows is not asked again. A call given up on becomes a row.
+
+        Raises EvalakeError, having failed the scoring, where the judge's provider counts as down.
+        """
+        lake = self.context.lake
+        limits = self.context.configuration.limits(self.row["judge"].partition("/")[0])
+        if reason := why_open(lake.frame(RESULTS), self.row["judge"], limits):
+            self.fail(CIRCUIT_OPEN, reason)
+            raise EvalakeError(reason)
+        _, _, index = newest_index(lake)
+        call(self.context, [self.dialogue], index)
+        land_failures(self.context, [self.dialogue])
+
+    def end(self) -> Row:
+        """Land what the conversation gave; returns the row as it stands.
+
+        Raises EvalakeError where it gave no score, LostScoringError where others had ended the scoring before.
+        """
+        lake, suite = self.context.lake, self.context.suite
+        rows = suite.score(self.dialogue.item, self.dialogue.answered, self.context.options)
+        if not rows.get(RESULTS.table):
+            outcome = self.dialogue.answered[-1].outcome
+            assert isinstance(outcome, Failure)
+            self.fail(outcome.kind, f"the judge gave no answer: {outcome.message}")
+        else:
+            kept = {"score_triggered_by": self.row["score_triggered_by"], "started_at": self.row["started_at"]}
+            row = {**rows[RESULTS.table][0], **kept, "completed_at": _end(self.row)}
+            published = publish_results(self.context, {RESULTS.table: [row]}, "call")
+            if published.quarantined:
+                self.fail("contract", "the score breaks its contract: it is in quarantine")
+            if published.landed.replaced:
+                publish_results(self.context, {name: of for name, of in rows.items() if name != RESULTS.table}, "call")
+        row = read_score(lake, self.row["score_id"])
+        if row["status"] == "failed" and row["error_kind"] == "lost":
+            raise LostScoringError(f"the scoring {row['score_id'][:12]} was given up on: {row['error_message']}")
+        if row["status"] != "completed":
+            raise EvalakeError(f"the session {row['session_id']!r} has no score: {row['error_message']}")
+        return row
+
+    def fail(self, kind: str, message: str) -> None:
+        """End it as failed, unless it is over."""
+        failed(self.context.lake, self.row, kind, message)
+
+
+def _item(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
+    return Item(sample, context.suite.baseline_models[0], judge, context.suite.prompt_types[0], replicate)
+
+
+def _reason(error: BaseException) -> str:
+    """Why a scoring failed, in words, of those errors too that have none."""
+    if isinstance(error, TerminationSignal | KeyboardInterrupt | SystemExit):
+        return "its process was told to end before the judge had answered: ask for it again"
+    if isinstance(error, CancelledError):
+        return "it was cancelled"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _end(row: Row) -> datetime:
+    """Now; the start where this machine's clock is behind that of the one that began it."""
+    now = datetime.now(UTC)
+    return now if row["started_at"] is None else max(now, row["started_at"])

@@ -5,6 +5,7 @@ import os
 import time
 from dataclasses import asdict
 from typing import Any, cast
+from uuid import uuid4
 
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -12,6 +13,7 @@ from prefect.client.schemas.filters import (
     ArtifactFilter,
     ArtifactFilterFlowRunId,
     FlowRunFilter,
+    FlowRunFilterName,
     FlowRunFilterState,
     FlowRunFilterStateType,
     FlowRunFilterTags,
@@ -22,18 +24,19 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Cancelled, Cancelling
 
-from contracts.errors import ConfigurationError
 from contracts.tables import CALLS
+from core.errors import ConfigurationError
 from providers.telemetry import current_trace
-from tasks import progress
-from tasks.batch import require_ledger
-from tasks.context import RunContext
-from tasks.logs import observed
-from tasks.preflight import Order, Plan, check
-from tasks.resources import end_attempt
-from tasks.runner import task_runner
-from tasks.shards import Shard, ShardCollector
-from tasks.walk import walk
+from tasks.runtime import progress
+from tasks.runtime.context import RunContext
+from tasks.runtime.logs import observed
+from tasks.runtime.resources import RunOverError, end_attempt, is_over
+from tasks.runtime.runner import task_runner
+from tasks.runtime.shards import Shard, ShardCollector
+from tasks.runtime.suspension import StateWatch
+from tasks.steps.batch import require_ledger
+from tasks.steps.preflight import Order, Plan, check
+from tasks.steps.walk import walk
 
 DEPLOYMENT = "evaluate-shard/on-demand"
 # A shard without a sign of life for so long is given up. It gives one every two seconds, once its process is up.
@@ -45,7 +48,9 @@ logger = logging.getLogger("evalake.shards")
 
 
 @flow(name="evaluate-shard", flow_run_name="shard-{shard}", persist_result=False, task_runner=task_runner())
-def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order, trace: str | None = None) -> None:
+def evaluate_shard(
+    shard: str, run_id: str, ledger_id: str, order: Order, trace: str | None = None, belongs_to: str | None = None
+) -> None:
     """Ask one shard of a run's items. Started by the `evaluate` flow; what it is answered is in the ledger.
 
     Args:
@@ -54,15 +59,18 @@ def evaluate_shard(shard: str, run_id: str, ledger_id: str, order: Order, trace:
         ledger_id: The Delta table id of the run's ledger.
         order: What the run was asked for.
         trace: The run's own span, where telemetry is on.
+        belongs_to: The flow run of the run: where that is suspended or cancelled, its shards ask nothing more.
     """
     part = Shard.parse(shard)
     with observed(f"evaluate shard {shard}", str(flow_run.id), run_id, order.suite, trace):
         plan = check(order)
         require_ledger(plan.lake, ledger_id)
-        attempt, here = flow_run.run_count or 1, current_trace()
-        context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, attempt, here)
+        here, span = uuid4().hex, current_trace()
+        context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, span, plan.ceiling)
+        watch = StateWatch(context, str(flow_run.id), *([belongs_to] if belongs_to else []))
         try:
-            _ask(context, plan, part)
+            with watch.looking_for_batches():
+                _ask(context, plan, part)
         finally:
             end_attempt(context)
 
@@ -108,6 +116,8 @@ def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
                 if child.look().is_scheduled():
                     child.end(Cancelled(message="no worker had room for it: the run asks its items itself"))
             while children := [child for child in children if not child.is_over()]:
+                if is_over(context):
+                    raise RunOverError(f"the run {context.run_id} was stopped; its shards end")
                 time.sleep(LOOK_SECONDS)
         except BaseException:
             for child in children:
@@ -118,7 +128,7 @@ def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
 def _ask(context: RunContext, plan: Plan, shard: Shard) -> None:
     title = f"{plan.suite.name} {context.run_id} shard {shard}"
     with progress.shown(context.run_id, title, plan.items, str(shard)):
-        walk(context, plan, ShardCollector(context), shard)
+        walk(context, plan, ShardCollector(), shard)
 
 
 def _name(shard: Shard) -> str:
@@ -132,8 +142,9 @@ def _start(context: RunContext, plan: Plan, shard: Shard, ledger_id: str) -> Flo
             "shard": str(shard),
             "run_id": context.run_id,
             "ledger_id": ledger_id,
-            "order": asdict(plan.order),
+            "order": asdict(plan.settled_order),
             "trace": context.trace,
+            "belongs_to": str(flow_run.id),
         },
         flow_run_name=_name(shard),
         tags=[context.run_id],
@@ -147,6 +158,7 @@ def _unfinished(client: SyncPrefectClient, run_id: str) -> dict[str, FlowRun]:
     """The flow runs of shards of a run that have not ended, by name."""
     known = FlowRunFilter(
         tags=FlowRunFilterTags(all_=[run_id]),
+        name=FlowRunFilterName(like_="shard-"),  # the run itself has its tag, too
         state=FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES))),
     )
     return {str(run.name): run for run in client.read_flow_runs(flow_run_filter=known)}

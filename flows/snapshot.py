@@ -1,7 +1,7 @@
 """Snapshot: the newest run of every suite, measured again at the versions its tables have now."""
 
-import os
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,18 @@ import polars as pl
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from contracts.configuration import Configuration, read_configuration
-from contracts.errors import EvalakeError
 from contracts.tables import RUNS
-from flows.evaluate import DEFAULT_LAKE, measure_task
+from core.configuration import Configuration, read_configuration
+from core.default_lake import lake_uri
+from core.errors import EvalakeError
+from flows.evaluate import measure_task
+from flows.form import ConfigurationFile, Day, LakeUri
 from storage.lake import Lake
 from suites.registry import suite_names
-from tasks.artifacts import headline
-from tasks.context import RunContext
-from tasks.logs import redact_logs
+from tasks.runtime.artifacts import headline
+from tasks.runtime.context import RunContext
+from tasks.runtime.days import day_of_run
+from tasks.runtime.logs import redact_logs
 
 
 class SnapshotError(EvalakeError):
@@ -26,23 +29,25 @@ class SnapshotError(EvalakeError):
 
 @flow(name="snapshot", persist_result=False)
 def snapshot(
-    lake: str | None = None,
-    configuration_file: str | None = None,
+    day: Day = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
 ) -> dict[str, str]:
-    """Measure the newest run of every suite again, without any call; returns suite to snapshot id.
+    """Measure the newest run of every suite up to a day again, without any call; returns suite to snapshot id.
 
     A suite whose tables, definitions and options are as they were gets the snapshot it had, and nothing lands. Suites
     without a measured run are left out. Raises SnapshotError where suites could not be measured; the others are.
 
     Args:
+        day: The day up to which runs count; none means the one for which the run was scheduled.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
     redact_logs()
-    where = Lake(lake or os.environ.get("EVALAKE_LAKE") or DEFAULT_LAKE)
+    where = Lake(lake_uri(lake))
     configuration = read_configuration(Path(configuration_file) if configuration_file else None)
     done, failures = {}, []
-    for run in _newest_runs(where):
+    for run in _newest_runs(where, day_of_run(day)):
         try:
             done[run["suite"]] = _measure(where, run, configuration)
         except EvalakeError as error:
@@ -52,9 +57,11 @@ def snapshot(
     return done
 
 
-def _newest_runs(lake: Lake) -> list[dict[str, Any]]:
-    """The newest run of each suite that has a snapshot: what never had one has no rows, or not all of them yet."""
-    measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null(), pl.col("suite").is_in(suite_names()))
+def _newest_runs(lake: Lake, day: date) -> list[dict[str, Any]]:
+    """The newest run of each suite up to the day that has a snapshot: others have no rows, or not all of them yet."""
+    measured = lake.frame(RUNS).filter(
+        pl.col("snapshot_id").is_not_null(), pl.col("suite").is_in(suite_names()), pl.col("started_at").dt.date() <= day
+    )
     newest = measured.sort("started_at").group_by("suite").last().sort("suite")
     return newest.collect().to_dicts()
 

@@ -1,32 +1,35 @@
 """How results are measured: metrics declared as data, and pure functions that compute them over Polars frames.
 
 A suite declares `Metric`s (`definition.py`) whose estimators say what is counted (`estimators.py`, `composite.py`,
-`calibration.py`); `compute.measure` evaluates them for every (model, judge) and slice, with intervals (`intervals.py`,
-`bootstrap.py` over rows, `clusters.py` over clusters). `agreement.py` holds the statistics of several raters. Nothing
-here does I/O.
+`calibration.py`, `spread.py`, `jackknife.py`, `agreement.py`); `compute.measure` evaluates them for every (model,
+judge) and slice. All uncertainty comes from how units differ (`units.py`), by the intervals of `intervals.py`;
+`compare.py` pairs two sides on their units. Nothing here does I/O.
 """
 
-from metrics.composite import Composite, Sums, macro_average, mean_defined, population_std, ratio
+from metrics.composite import Composite, MacroAverage, Parts, mean_defined
 from metrics.compute import RELIABLE_FROM, measure
-from metrics.definition import Metric, definition_hash
-from metrics.estimators import Count, Estimate, Maximum, Mean, Quantile, Rate, Total
+from metrics.definition import ENGINE_VERSION, Metric, definition_hash
+from metrics.estimators import Count, Estimate, Maximum, Mean, Quantile, Rate, Ratio, Total
+from metrics.spread import pooled_within, population_std
 
 __all__ = [
+    "ENGINE_VERSION",
     "RELIABLE_FROM",
     "Composite",
     "Count",
     "Estimate",
+    "MacroAverage",
     "Maximum",
     "Mean",
     "Metric",
+    "Parts",
     "Quantile",
     "Rate",
-    "Sums",
+    "Ratio",
     "Total",
     "definition_hash",
-    "macro_average",
     "mean_defined",
     "measure",
+    "pooled_within",
     "population_std",
-    "ratio",
 ]

@@ -1,7 +1,7 @@
 """Agreement of several raters on the same samples: nominal kappas and alpha, intraclass and product-moment correlation.
 
-Each is declared from expressions over rows that hold all raters' answers to one sample, and is a composite metric like
-any other: a function of sums, with a bootstrap over samples. A statistic without variation to explain is undefined.
+Each is declared from expressions over rows that hold all raters' answers to one sample, and is a metric like any other.
+A statistic without variation to explain is undefined.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from metrics.composite import Composite, Sums
-from metrics.estimators import Rate
+from metrics.composite import Composite, Parts
+from metrics.estimators import Estimator, Rate, Ratio, Total
 from metrics.intervals import Array
+from metrics.jackknife import Jackknife, Sums
 
 ROUNDING = 1e-12
 """Variation below this share of the mean square is rounding error of the sums, not variation."""
@@ -31,45 +32,48 @@ def percent_agreement(first: pl.Expr, second: pl.Expr) -> Rate:
     return Rate(first == second)
 
 
-def _cohen(s: Sums, categories: int) -> Array:
-    table = np.stack([np.stack([s[f"{i}~{j}"] for j in range(categories)], -1) for i in range(categories)], -2)
-    total = table.sum(axis=(-1, -2))
-    observed = np.trace(table, axis1=-2, axis2=-1) / total
-    expected = (table.sum(axis=-1) * table.sum(axis=-2)).sum(axis=-1) / total**2
-    return np.asarray((observed - expected) / (1 - expected))
+def _chance_corrected(parts: Parts, categories: int) -> Array:
+    """(observed - expected) / (1 - expected) agreement, from the agreement and each rater's shares of categories."""
+    expected = sum(
+        (parts[f"first {i}"] * parts[f"second {i}"] for i in range(categories)), np.zeros_like(parts["agreeing"])
+    )
+    return np.asarray((parts["agreeing"] - expected) / np.where(expected < 1 - ROUNDING, 1 - expected, np.nan))
 
 
 def cohen_kappa(first: pl.Expr, second: pl.Expr, categories: Sequence[object]) -> Composite:
     """Chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose one of the categories."""
-    chosen = (
-        [(first == pl.lit(c)).fill_null(False) for c in categories],
-        [(second == pl.lit(c)).fill_null(False) for c in categories],
-    )
-    cells = {f"{i}~{j}": a & b for i, a in enumerate(chosen[0]) for j, b in enumerate(chosen[1])}
-    return Composite(
-        partial(_cohen, categories=len(categories)),
-        cells,
-        n=pl.any_horizontal(*cells.values()),
-        explains_variation=True,
-    )
+    both = first.is_in(list(categories)).fill_null(False) & second.is_in(list(categories)).fill_null(False)
+    parts: dict[str, Estimator] = {"agreeing": Rate(first == second, both)}
+    for i, category in enumerate(categories):
+        parts[f"first {i}"] = Rate(first == pl.lit(category), both)
+        parts[f"second {i}"] = Rate(second == pl.lit(category), both)
+    function = partial(_chance_corrected, categories=len(categories))
+    return Composite(function, parts, n=both, low=-1.0, explains_variation=True)
 
 
-def _agreement_sums(counts: Sequence[pl.Expr], considered: pl.Expr) -> dict[str, pl.Expr]:
-    answers = pl.sum_horizontal(*counts)
+def gwet_ac1(first: pl.Expr, second: pl.Expr, categories: Sequence[object]) -> Composite:
+    """Agreement of two raters beyond chance, which one-sided answers do not deflate (Gwet 2008)."""
+    kappa = cohen_kappa(first, second, categories)
+    return Composite(partial(_ac1, categories=len(categories)), kappa.parts, n=kappa.n, low=-1.0)
+
+
+def _ac1(parts: Parts, categories: int) -> Array:
+    shares = [(parts[f"first {i}"] + parts[f"second {i}"]) / 2 for i in range(categories)]
+    expected = sum((share * (1 - share) for share in shares), np.zeros_like(parts["agreeing"])) / (categories - 1)
+    return np.asarray((parts["agreeing"] - expected) / (1 - expected))
+
+
+def _vote_parts(counts: Sequence[pl.Expr], considered: pl.Expr) -> dict[str, Estimator]:
+    answers = pl.when(considered).then(pl.sum_horizontal(*counts))
     pairs = pl.sum_horizontal(*[count * (count - 1) for count in counts])
-    sums: dict[str, pl.Expr] = {f"category {i}": pl.when(considered).then(count) for i, count in enumerate(counts)}
-    return sums | {"agreeing": pl.when(considered).then(pairs / (answers - 1))}
+    shares = {f"share {i}": Rate(pl.when(considered).then(count), answers) for i, count in enumerate(counts)}
+    agreeing = Ratio(pl.when(considered).then(pairs / (pl.sum_horizontal(*counts) - 1)), answers, rows=considered)
+    return {"agreeing": agreeing, "answers": Total(answers.fill_null(0)), **shares}
 
 
-def _totals(s: Sums, categories: int) -> Array:
-    return np.stack([s[f"category {i}"] for i in range(categories)], axis=-1)
-
-
-def _fleiss(s: Sums, categories: int) -> Array:
-    totals = _totals(s, categories)
-    answers = totals.sum(axis=-1)
-    expected = (totals**2).sum(axis=-1) / answers**2
-    return np.asarray((s["agreeing"] / answers - expected) / (1 - expected))
+def _fleiss(parts: Parts, categories: int) -> Array:
+    expected = sum((parts[f"share {i}"] ** 2 for i in range(categories)), np.zeros_like(parts["agreeing"]))
+    return np.asarray((parts["agreeing"] - expected) / np.where(expected < 1 - ROUNDING, 1 - expected, np.nan))
 
 
 def fleiss_kappa(counts: Sequence[pl.Expr], raters: int) -> Composite:
@@ -78,24 +82,23 @@ def fleiss_kappa(counts: Sequence[pl.Expr], raters: int) -> Composite:
     counts  how many raters chose each category, as from `votes`
     """
     complete = pl.sum_horizontal(*counts) == raters
-    return Composite(
-        partial(_fleiss, categories=len(counts)), _agreement_sums(counts, complete), n=complete, explains_variation=True
+    function = partial(_fleiss, categories=len(counts))
+    return Composite(function, _vote_parts(counts, complete), n=complete, low=-1.0, explains_variation=True)
+
+
+def _alpha(parts: Parts, categories: int) -> Array:
+    expected = 1 - sum((parts[f"share {i}"] ** 2 for i in range(categories)), np.zeros_like(parts["agreeing"]))
+    answers = parts["answers"]
+    return np.asarray(
+        1 - (answers - 1) / answers * (1 - parts["agreeing"]) / np.where(expected > ROUNDING, expected, np.nan)
     )
-
-
-def _alpha(s: Sums, categories: int) -> Array:
-    totals = _totals(s, categories)
-    answers = totals.sum(axis=-1)
-    disagreeing = answers - s["agreeing"]
-    return np.asarray(1 - (answers - 1) * disagreeing / (answers**2 - (totals**2).sum(axis=-1)))
 
 
 def krippendorff_alpha(counts: Sequence[pl.Expr]) -> Composite:
     """Krippendorff's alpha for nominal data (2011), over samples with two answers or more; counts as from `votes`."""
     paired = pl.sum_horizontal(*counts) >= 2
-    return Composite(
-        partial(_alpha, categories=len(counts)), _agreement_sums(counts, paired), n=paired, explains_variation=True
-    )
+    function = partial(_alpha, categories=len(counts))
+    return Composite(function, _vote_parts(counts, paired), n=paired, low=-1.0, explains_variation=True)
 
 
 def _icc(s: Sums, raters: int) -> Array:
@@ -112,7 +115,7 @@ def _icc(s: Sums, raters: int) -> Array:
     return np.where(total > ROUNDING * s["squares"], icc, np.nan)
 
 
-def icc_2_1(scores: Sequence[pl.Expr]) -> Composite:
+def icc_2_1(scores: Sequence[pl.Expr]) -> Jackknife:
     """Intraclass correlation ICC(2,1): absolute agreement, random raters, one score each (Shrout and Fleiss 1979).
 
     Over samples that every rater scored.
@@ -124,7 +127,7 @@ def icc_2_1(scores: Sequence[pl.Expr]) -> Composite:
         "squares": pl.sum_horizontal(*[value**2 for value in values]),
         "squared means": pl.when(complete).then((pl.sum_horizontal(*values) / len(values)) ** 2),
     }
-    return Composite(partial(_icc, raters=len(scores)), sums, n=complete, explains_variation=True)
+    return Jackknife(partial(_icc, raters=len(scores)), sums, n=complete)
 
 
 def _pearson(s: Sums) -> Array:
@@ -135,10 +138,8 @@ def _pearson(s: Sums) -> Array:
     return np.where(varied, np.clip(correlation, -1.0, 1.0), np.nan)
 
 
-def pearson(first: pl.Expr, second: pl.Expr) -> Composite:
+def pearson(first: pl.Expr, second: pl.Expr) -> Jackknife:
     """Product-moment correlation of two scores (Pearson 1895), over samples that have both."""
     both = first.is_not_null() & second.is_not_null()
     x, y = (pl.when(both).then(score).cast(pl.Float64) for score in (first, second))
-    return Composite(
-        _pearson, {"n": both, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}, n=both, explains_variation=True
-    )
+    return Jackknife(_pearson, {"n": both, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}, n=both)

@@ -1,4 +1,4 @@
-"""Columns of samples as arrays: sums, means and deviations of any groups of rows, the same in whatever order they are.
+"""Columns of samples as arrays, and their sums over any groups of rows, the same in whatever order the rows are.
 
 Fractions are added up in ascending order, and so rows in another order change no bit; whole numbers and conditions add
 up exactly anyway, and save the sorting.
@@ -10,20 +10,6 @@ import numpy as np
 import polars as pl
 
 from metrics.intervals import Array, Integers
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Of a column's known values in each group: how many, their sum, mean and sample standard deviation (ddof 1)."""
-
-    n: Array
-    total: Array
-    mean: Array
-    deviation: Array
-
-    def of_first(self, groups: int) -> "Moments":
-        """Of the first groups only."""
-        return Moments(self.n[:groups], self.total[:groups], self.mean[:groups], self.deviation[:groups])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +29,7 @@ class _Column:
         return cls(values[order], order if known is None else known[order])
 
     def at(self, of_row: Integers) -> Integers:
-        """What is given for each row, for each value."""
+        """Pick, for each value, the number that `of_row` gives its row."""
         return of_row if self.rows is None else of_row[self.rows]
 
 
@@ -55,34 +41,43 @@ class Columns:
         self._known: dict[tuple[str, bool], _Column] = {}
         self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._frame.height
+
+    def is_condition(self, column: str) -> bool:
+        """Tell whether the column holds conditions."""
+        return self._frame.schema[column] == pl.Boolean
+
+    def is_whole(self, column: str) -> bool:
+        """Tell whether the column holds whole numbers."""
+        return self._frame.schema[column].is_integer()
+
     def sums(self, column: str, group: Integers, groups: int) -> Array:
-        """[groups]: the column's sum over the rows of each; `group` [rows]; null adds nothing."""
+        """Add up the column over the rows of each group: [groups]; `group` [rows]; null adds nothing."""
         known = self._column(column, ascending=self._frame.schema[column].is_float())
         return np.asarray(np.bincount(known.at(group), known.values, groups), dtype=np.float64)
 
-    def moments(self, column: str, group: Integers, groups: int) -> Moments:
-        """Of the rows of each group; equal values deviate by exactly nothing."""
-        known = self._column(column, ascending=True)
-        of_value = known.at(group)
-        n = np.bincount(of_value, minlength=groups).astype(np.float64)
-        pivot = np.zeros(groups)
-        pivot[of_value[::-1]] = known.values[::-1]
-        offset = known.values - pivot[of_value]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shift = np.bincount(of_value, offset, groups) / n
-            squares = np.bincount(of_value, (offset - shift[of_value]) ** 2, groups)
-            deviation = np.sqrt(squares / np.where(n >= 2, n - 1, np.nan))
-        return Moments(n, self.sums(column, group, groups), pivot + shift, deviation)
+    def occurrences(self, column: str, group: Integers, groups: int) -> Array:
+        """Count the rows of each group in which the column is neither 0 nor null."""
+        if self.is_condition(column):
+            return self.sums(column, group, groups)
+        return np.bincount(group[self.values(column) != 0], minlength=groups).astype(np.float64)
+
+    def values(self, column: str) -> Array:
+        """Return the column, [rows], 0 for null."""
+        return self._column(column, ascending=False).values
+
+    def known(self, column: str) -> Integers:
+        """Return the numbers of the rows that have a value."""
+        return self._frame[column].is_not_null().arg_true().to_numpy().astype(np.int64)
 
     def ranks(self, column: str | None) -> Integers:
-        """[rows]: the place of each row's value among the column's, from 1, 0 for null; all 0 without a column."""
+        """Rank each row's value among the column's, from 1, 0 for null; all 0 without a column."""
         if column is not None and column not in self._ranks:
             self._ranks[column] = ranks(self._frame[column])
         return self._ranks[column]
-
-    def distinct(self, column: str) -> Array:
-        """The values that ranks 1, 2 … stand for."""
-        return self._frame[column].unique().drop_nulls().sort().cast(pl.Float64).to_numpy()
 
     def _column(self, column: str, *, ascending: bool) -> _Column:
         key = column, ascending
@@ -91,8 +86,23 @@ class Columns:
         return self._known[key]
 
 
+def added_up(group: Integers, values: Array, groups: int) -> Array:
+    """Add values up by group, [groups]."""
+    return np.asarray(np.bincount(group, values, groups), dtype=np.float64)
+
+
 def ranks(values: pl.Series) -> Integers:
-    """The place of each among the distinct values, from 1, 0 for null. Few are sorted where few differ, as texts do."""
+    """Rank each among the distinct values, from 1, 0 for null. Few are sorted where few differ, as texts do."""
     distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
-    found = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
-    return found["rank"].fill_null(0).cast(pl.Int64).to_numpy()
+    placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
+    return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
+
+
+def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
+    """Number each key among the distinct keys, ascending from 0, and list the distinct keys; all are 0 to `below`."""
+    if below > max(8 * len(keys), 1_000_000):
+        distinct, number = np.unique(keys, return_inverse=True)
+        return number, distinct
+    occurs = np.zeros(below, dtype=np.bool_)
+    occurs[keys] = True
+    return (np.cumsum(occurs) - 1)[keys], np.flatnonzero(occurs)

@@ -1,195 +1,301 @@
-"""Estimators that follow from a few numbers per group: rates, counts, totals, means, quantiles, maxima.
+"""Estimators of one quantity: proportions, means, ratios, counts, totals, quantiles, maxima.
 
-Each says which columns it reads (`inputs`), how Polars aggregates them within a group (`aggregates`), of which it needs
-moments (`summed`), and what follows from both (`estimate`), for all groups at once. What is missing leaves the
-denominator: it is never a 0.
+Each says which columns it reads (`inputs`), what follows from sums of them (`value`), and what that estimates in every
+group of a slice (`estimate`). What is missing leaves the denominator: it is never a 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
 import polars as pl
+from typing_extensions import override
 
-from contracts.errors import MetricError
-from metrics.columns import Moments
-from metrics.intervals import Array, Z, student_t, wilson
+from core.errors import MetricError
+from metrics.intervals import Array, Integers, Z, above_zero, counts, modified_wilson, student, student_t, wilson
+from metrics.units import Linearised, View, linearised
 
-Column = Callable[[str], pl.Expr]
-"""From the name of an input to the column that holds it."""
+LEAST_WEIGHT = 0.2
+"""Of unseen extremes, in the interval of a bounded mean; see `bounded`."""
+
+
+class Draw(Protocol):
+    """Sums of inputs in each of many draws of units, such as exchanges of two models' answers."""
+
+    @property
+    def view(self) -> View:
+        """The rows that are drawn from."""
+
+    def sums(self, role: str) -> Array:
+        """Add up an input in each draw, [draws]."""
+
+    def apart(self, role: str, label: Integers) -> Array:
+        """Add up an input in each draw for every label of rows above 0, [draws, labels]."""
+
+    def part(self, name: str) -> "Draw":
+        """Narrow the draw to the inputs of one part of a composite."""
 
 
 def every_row() -> pl.Expr:
-    """The condition that every row meets."""
+    """Return the condition that every row meets."""
     return pl.lit(True)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """One metric in many groups; arrays of shape [groups], NaN where there is no such number."""
+    """One metric in many groups; arrays of shape [groups], NaN where there is no such number.
+
+    Attributes:
+        units: Distinct units behind `n`.
+        n_eff: As many independent rows would tell as much.
+        fewest: The units of the part that has fewest, which decides whether the whole is reliable.
+        influence: [units] what each unit adds to the error, whose squares sum up to its variance; empty without one.
+    """
 
     value: Array
     n: Array
+    units: Array
+    n_eff: Array
     se: Array
     ci_low: Array
     ci_high: Array
+    fewest: Array
+    influence: Array
 
     @classmethod
-    def bare(cls, value: Array, n: Array) -> "Estimate":
-        """A value without uncertainty, as of a count, which is not an estimate of anything beyond itself."""
+    def bare(cls, value: Array, n: Array, units: Array) -> "Estimate":
+        """Make a value without uncertainty, as of a count, which estimates nothing beyond itself."""
         unknown = np.full(len(n), np.nan)
-        return cls(np.where(n > 0, value, np.nan), n, unknown, unknown, unknown)
+        kept = np.where(n > 0, value, np.nan)
+        return cls(kept, n, units, unknown, unknown, unknown, unknown, units, np.empty(0))
 
 
-class Summary(Protocol):
-    """What every estimator of this module provides."""
+class Estimator(Protocol):
+    """What every estimator provides."""
 
     counted: ClassVar[frozenset[str]]
     """Inputs that must be Boolean or whole numbers."""
-    summed: ClassVar[tuple[str, ...]]
-    """Inputs of which it needs the moments."""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Inputs that tell rows apart, and are not added up."""
 
     def inputs(self) -> Mapping[str, pl.Expr]:
-        """What it reads of each row, by name."""
+        """List what it reads of each row, by name."""
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        """What Polars adds up within a group, by name."""
+    def drawn(self, draw: Draw) -> Array:
+        """Compute the quantity in each draw, [draws]; NaN where it is undefined, or no function of sums."""
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        """From the aggregates [groups] and the moments of `summed` to the metric in each group.
-
-        Raises MetricError where they cannot be what the metric is of.
-        """
-
-
-def true_rows(condition: pl.Expr) -> pl.Expr:
-    """How many of a group's rows meet the condition."""
-    return condition.cast(pl.Boolean).sum()
-
-
-def numbers(series: pl.Series) -> Array:
-    """The series as floating-point numbers, NaN for null."""
-    return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    def estimate(self, view: View) -> Estimate:
+        """Estimate the quantity in each group. Raises MetricError where the inputs cannot be what it is of."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rate:
-    """A proportion: of the units that count, the share that succeeded.
+class Rate(Estimator):
+    """A proportion: of the rows that count, or of what rows count (findings, tokens), the share that succeeded.
 
-    Units are rows when both expressions are conditions: a row counts where `of` is true and `successes` is not null.
-    They are what rows count (findings, tokens) when both are whole numbers: sum of `successes` over sum of `of`.
-    se = sqrt(p(1-p)/(n-1)), interval Wilson, whichever the unit. That takes units for independent; where units of one
-    row hang together and the interval matters more than the convention, `composite.ratio` resamples whole rows.
+    Rows count where both expressions are conditions: where `of` is true and `successes` is not null. Where both are
+    whole numbers, the value is the sum of `successes` over the sum of `of`. se = sqrt(p(1-p)/(n-1)) where every unit
+    has one row, between units otherwise; the interval is Wilson's at `n_eff`.
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"successes", "of"})
-    summed: ClassVar[tuple[str, ...]] = ()
+    labels: ClassVar[frozenset[str]] = frozenset()
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
 
+    @override
     def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"successes": self.successes, "of": self.of}
-
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        successes, of = column("successes").cast(pl.Int64), column("of").cast(pl.Int64)
+        counts = self.of.cast(pl.Int64) > 0
         return {
-            "k": pl.when(of > 0).then(successes).sum(),
-            "n": pl.when(successes.is_not_null()).then(of).sum(),
+            "successes": pl.when(counts).then(self.successes),
+            "of": pl.when(self.successes.is_not_null()).then(self.of),
         }
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        k, n = numbers(aggregated["k"]), numbers(aggregated["n"])
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return quotient(draw.sums("successes"), draw.sums("of"))
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        k, n = view.totals("successes"), view.totals("of")
         if np.any((k < 0) | (k > n)):
             raise MetricError("it counts more successes than units, or fewer than none")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = k / n
-            se = np.where(n >= 2, np.sqrt(p * (1 - p) / (n - 1)), np.nan)
-        return Estimate(p, n, se, *wilson(k, n))
+        p = quotient(k, n)
+        line = linearised(view, view.sums("successes"), view.sums("of"), view.rows("of"), p, n)
+        n_eff = effective_size(line, 0.0, 1.0, np.ones_like(p))
+        one_each = view.units.total((line.denominator > 1).astype(np.float64)) == 0
+        n_eff = np.where(one_each, n, np.minimum(n_eff, n))
+        with np.errstate(all="ignore"):
+            recorded = np.where(n >= 2, np.sqrt(p * (1 - p) / (n - 1)), np.nan)
+            se = np.where(line.single, recorded, np.sqrt(line.variance))
+        low, high = wilson(np.where(p >= 1, n_eff, p * n_eff), n_eff)
+        return Estimate(p, n, line.count, np.where(n > 0, n_eff, np.nan), se, low, high, line.count, line.influence)
 
 
 @dataclass(frozen=True, eq=False)
-class Count:
+class Ratio(Estimator):
+    """Sum of `numerator` over sum of `denominator`, which lies between `low` and `high` in each row, too.
+
+    For ratios that are no proportions (findings by worth, F-measures). n is the sum of `rows`, or of the denominator.
+    `heaviest` is the denominator of a row of value `high`, where such rows weigh more than others.
+    """
+
+    counted: ClassVar[frozenset[str]] = frozenset({"rows"})
+    labels: ClassVar[frozenset[str]] = frozenset()
+    numerator: pl.Expr
+    denominator: pl.Expr
+    rows: pl.Expr | None = None
+    low: float = 0.0
+    high: float = 1.0
+    heaviest: float | None = None
+
+    @override
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        given = {"numerator": self.numerator, "denominator": self.denominator}
+        return given if self.rows is None else given | {"rows": self.rows}
+
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return quotient(draw.sums("numerator"), draw.sums("denominator"))
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        n = view.totals("denominator" if self.rows is None else "rows")
+        counting = "denominator" if self.rows is None else "rows"
+        units = view.units.total((view.sums(counting) != 0).astype(np.float64))
+        return ratio_estimate(view, self.low, self.high, n, units, self.heaviest)
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Estimator):
+    """The mean over the rows `where` that have a value between `low` and `high`.
+
+    se = sd/sqrt(n) (ddof 1) where every unit has one row, between units otherwise. The interval stays between `low`
+    and `high`; with neither it is Student's. `complete` makes the mean null if any row `where` lacks the value: the
+    mean of the known prices is not the price.
+    """
+
+    counted: ClassVar[frozenset[str]] = frozenset({"where"})
+    labels: ClassVar[frozenset[str]] = frozenset()
+    quantity: pl.Expr
+    where: pl.Expr = field(default_factory=every_row)
+    low: float = -np.inf
+    high: float = np.inf
+    complete: bool = False
+
+    @override
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        value = pl.when(self.where).then(self.quantity)
+        inputs = {"numerator": value, "denominator": value.is_not_null()}
+        return inputs | {"where": self.where} if self.complete else inputs
+
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return quotient(draw.sums("numerator"), draw.sums("denominator"))
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        n = view.totals("denominator")
+        units = view.units.total((view.sums("denominator") != 0).astype(np.float64))
+        known = ratio_estimate(view, self.low, self.high, n, units)
+        if not self.complete:
+            return known
+        rows = view.totals("where")
+        kept = [np.where(n == rows, a, np.nan) for a in (known.value, known.se, known.ci_low, known.ci_high)]
+        value, se, low, high = kept
+        return Estimate(value, rows, units, known.n_eff, se, low, high, units, known.influence)
+
+
+@dataclass(frozen=True, eq=False)
+class Count(Estimator):
     """How many of the rows `among` meet the condition `of`; n is the number of rows `among`. No uncertainty."""
 
     counted: ClassVar[frozenset[str]] = frozenset({"of", "among"})
-    summed: ClassVar[tuple[str, ...]] = ()
+    labels: ClassVar[frozenset[str]] = frozenset()
     of: pl.Expr
     among: pl.Expr = field(default_factory=every_row)
 
+    @override
     def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"of": self.of, "among": self.among}
+        return {"of": self.of.cast(pl.Boolean) & self.among.cast(pl.Boolean), "among": self.among}
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        both = column("of").cast(pl.Boolean) & column("among").cast(pl.Boolean)
-        return {"value": true_rows(both), "n": true_rows(column("among"))}
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return draw.sums("of")
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
+    @override
+    def estimate(self, view: View) -> Estimate:
+        units = view.units.total((view.sums("among") != 0).astype(np.float64))
+        return Estimate.bare(view.totals("of"), view.totals("among"), units)
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
+class Total(Estimator):
     """The sum of a value over the rows `where`, null if any of them has none; n is their number. No uncertainty."""
 
-    counted: ClassVar[frozenset[str]] = frozenset({"where"})
-    summed: ClassVar[tuple[str, ...]] = ("value",)
-    value: pl.Expr
+    counted: ClassVar[frozenset[str]] = frozenset({"where", "known"})
+    labels: ClassVar[frozenset[str]] = frozenset()
+    quantity: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
 
+    @override
     def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"value": pl.when(self.where).then(self.value), "where": self.where}
+        value = pl.when(self.where).then(self.quantity)
+        return {"value": value, "known": value.is_not_null(), "where": self.where}
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"rows": true_rows(column("where"))}
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return np.where(draw.sums("known") == draw.sums("where"), draw.sums("value"), np.nan)
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        value, rows = moments["value"], numbers(aggregated["rows"])
-        return Estimate.bare(np.where(value.n == rows, value.total, np.nan), rows)
+    @override
+    def estimate(self, view: View) -> Estimate:
+        units = view.units.total((view.sums("where") != 0).astype(np.float64))
+        rows = view.totals("where")
+        return Estimate.bare(np.where(view.totals("known") == rows, view.totals("value"), np.nan), rows, units)
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
-    """The mean over the rows `where` that have a value; se = sd/sqrt(n) (ddof 1), interval Student t.
+class Maximum(Estimator):
+    """The largest value over the rows `where` that have one. No uncertainty: a sample does not bound what it lacks."""
 
-    `complete` makes it null if any row `where` lacks the value: the mean of the known prices is not the price.
-    """
-
-    counted: ClassVar[frozenset[str]] = frozenset({"where"})
-    summed: ClassVar[tuple[str, ...]] = ("value",)
-    value: pl.Expr
+    counted: ClassVar[frozenset[str]] = frozenset()
+    labels: ClassVar[frozenset[str]] = frozenset()
+    quantity: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
-    complete: bool = False
 
+    @override
     def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"value": pl.when(self.where).then(self.value), "where": self.where}
+        value = pl.when(self.where).then(self.quantity)
+        return {"value": value, "known": value.is_not_null()}
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"rows": true_rows(column("where"))}
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return np.full_like(draw.sums("known"), np.nan)
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        value, rows = moments["value"], numbers(aggregated["rows"])
-        mean, sd, n = value.mean, value.deviation, value.n
-        if self.complete:
-            known = n == rows
-            mean, sd, n = np.where(known, mean, np.nan), np.where(known, sd, np.nan), rows
-        with np.errstate(divide="ignore", invalid="ignore"):
-            se = np.where(n >= 2, sd / np.sqrt(n), np.nan)
-        return Estimate(mean, n, se, *student_t(mean, sd, n))
+    @override
+    def estimate(self, view: View) -> Estimate:
+        rows, group = view.columns.known(view.named("value")), view.units.group
+        largest = np.full(view.units.groups + 1, -np.inf)
+        np.maximum.at(largest, group[rows], view.values("value")[rows])
+        units = view.units.total((view.sums("known") != 0).astype(np.float64))
+        return Estimate.bare(largest[:-1], view.totals("known"), units)
 
 
 @dataclass(frozen=True, eq=False)
-class Quantile:
+class Quantile(Estimator):
     """The quantile `q`, by linear interpolation (inclusive), over the rows `where` that have a value.
 
-    The interval is the distribution-free one: order statistics around rank n q, from the normal limit of the binomial
-    number of values below the true quantile (Conover 1999, section 3.2). It is null where a sample of n cannot bound
-    that quantile (the 99th percentile needs about 400 values). se is its width over 2 × 1.96 (Woodruff 1952).
+    The interval is the distribution-free one: order statistics around rank n q, from the normal limit of the number of
+    values below the true quantile (Conover 1999, section 3.2), of as many independent rows as `n_eff`. It is null where
+    a sample of n cannot bound that quantile (the 99th percentile needs about 400 values). se is its width over 2 × 1.96
+    (Woodruff 1952).
     """
 
     counted: ClassVar[frozenset[str]] = frozenset()
-    summed: ClassVar[tuple[str, ...]] = ()
-    value: pl.Expr
+    labels: ClassVar[frozenset[str]] = frozenset()
+    quantity: pl.Expr
     q: float
     where: pl.Expr = field(default_factory=every_row)
 
@@ -197,44 +303,147 @@ class Quantile:
         if not 0 <= self.q <= 1:
             raise MetricError(f"A quantile lies between 0 and 1, not at {self.q}.")
 
+    @override
     def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"value": pl.when(self.where).then(self.value)}
+        value = pl.when(self.where).then(self.quantity)
+        return {"value": value, "known": value.is_not_null()}
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"values": column("value").cast(pl.Float64).drop_nulls().sort().implode()}
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return np.full_like(draw.sums("known"), np.nan)
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        values = aggregated["values"]
-        n = numbers(values.list.len())
+    @override
+    def estimate(self, view: View) -> Estimate:
+        n = view.totals("known")
+        rows = view.columns.known(view.named("value"))
+        group, values = view.units.group[rows], view.values("value")[rows]
+        ordered = values[np.lexsort((values, group))]
+        starts = np.searchsorted(np.sort(group), np.arange(view.units.groups))
 
         def order_statistic(rank: Array) -> Array:
-            index = pl.Series(np.where((rank >= 1) & (rank <= n), rank - 1, n), dtype=pl.Int64)
-            return numbers(values.list.get(index, null_on_oob=True))
+            inside = (rank >= 1) & (rank <= n)
+            at = np.where(inside, starts + rank - 1, 0).astype(np.int64)
+            return np.where(inside, ordered[at], np.nan) if len(ordered) else np.full(len(n), np.nan)
 
         position = 1 + (n - 1) * self.q
         below, above = order_statistic(np.floor(position)), order_statistic(np.ceil(position))
         value = below + (position - np.floor(position)) * (above - below)
-        reach = Z * np.sqrt(n * self.q * (1 - self.q))
-        low, high = order_statistic(np.ceil(n * self.q - reach)), order_statistic(np.ceil(n * self.q + reach))
-        bounded = ~np.isnan(low + high)
-        low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)
-        return Estimate(value, n, (high - low) / (2 * Z), low, high)
+        line = self._below(view, value, rows, n)
+        n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n)
+        n_eff = np.where(line.single, n, n_eff)
+        with np.errstate(all="ignore"):
+            reach = Z * np.sqrt(self.q * (1 - self.q) / n_eff) * n
+            low, high = order_statistic(np.ceil(n * self.q - reach)), order_statistic(np.ceil(n * self.q + reach))
+            bounded = ~np.isnan(low + high)
+            low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)
+            se = (high - low) / (2 * Z)
+            density = se / np.sqrt(line.variance)
+        influence = -line.influence * np.where(np.isfinite(density), density, 0.0)[view.units.group_of]
+        n_eff = np.where(n > 0, n_eff, np.nan)
+        return Estimate(value, n, line.count, n_eff, se, low, high, line.count, influence)
+
+    def _below(self, view: View, value: Array, rows: Integers, n: Array) -> Linearised:
+        """The share of values that are not above the quantile."""
+        below = np.zeros(view.columns.rows)
+        below[rows] = view.values("value")[rows] <= view.of_rows(value)[rows]
+        share = quotient(view.total_of_rows(below), n)
+        return linearised(view, view.units_of_rows(below), view.sums("known"), view.rows("known"), share, n)
 
 
-@dataclass(frozen=True, eq=False)
-class Maximum:
-    """The largest value over the rows `where` that have one. No uncertainty: a sample does not bound what it lacks."""
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Divide, NaN by 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator != 0, numerator / denominator, np.nan)
 
-    counted: ClassVar[frozenset[str]] = frozenset()
-    summed: ClassVar[tuple[str, ...]] = ()
-    value: pl.Expr
-    where: pl.Expr = field(default_factory=every_row)
 
-    def inputs(self) -> Mapping[str, pl.Expr]:
-        return {"value": pl.when(self.where).then(self.value)}
+def ratio_estimate(
+    view: View, low: float, high: float, n: Array, units: Array, heaviest: float | None = None
+) -> Estimate:
+    """Estimate the ratio of the inputs `numerator` and `denominator`, in its range."""
+    whole = view.totals("denominator")
+    value = quotient(view.totals("numerator"), whole)
+    rows = view.rows("denominator")
+    line = linearised(view, view.sums("numerator"), view.sums("denominator"), rows, value, whole)
+    se = np.sqrt(line.variance)
+    if np.isfinite(high - low):
+        ends = bounded(line, low, high, LEAST_WEIGHT, heaviest)
+    elif low == 0:
+        ends = _counted(line) if view.columns.is_whole(view.named("numerator")) else above_zero(value, se, line.count)
+        ends = (ends[0], np.where(se > 0, ends[1], np.nan)) if not np.isnan(ends[1]).all() else ends
+    else:
+        ends = student_t(value, se, line.count)
+    defined = ~np.isnan(value)
+    n, units = np.where(defined, n, 0.0), np.where(defined, units, 0.0)
+    return Estimate(value, n, units, _effective_rows(view, line, n), se, *ends, line.count, line.influence)
 
-    def aggregates(self, column: Column) -> Mapping[str, pl.Expr]:
-        return {"value": column("value").max(), "n": column("value").count()}
 
-    def estimate(self, aggregated: Mapping[str, pl.Series], moments: Mapping[str, Moments]) -> Estimate:
-        return Estimate.bare(numbers(aggregated["value"]), numbers(aggregated["n"]))
+def bounded(
+    line: Linearised, low: float, high: float | Array, least_weight: float, heaviest: float | None = None
+) -> tuple[Array, Array]:
+    """Compute the interval of a ratio between bounds: Wilson's, as of that many trials that have its variance.
+
+    The variance is taken between the units seen and, by a weight, two unseen ones, one at either bound. The weight is
+    the share of units that are at a bound already, so that values of 0 and 1 give Wilson's interval and others
+    Student's, bent near the bounds as Wilson's is. Where all units agree, the unseen ones count in full.
+    """
+    units = line.units
+    scaled = _scaled(line, low, high)
+    at_a_bound = (scaled <= 1e-12 * line.denominator) | (scaled >= (1 - 1e-12) * line.denominator)
+    at_a_bound &= line.denominator != 0
+    weight = np.maximum(quotient(units.total(at_a_bound.astype(np.float64)), line.count), least_weight)
+    weight = np.where(line.variance > 0, weight, 1.0)
+    n_eff = effective_size(line, low, high, weight, heaviest)
+    n_eff = n_eff * (Z / student(line.count)) ** 2
+    with np.errstate(all="ignore"):
+        share = np.clip((line.value - low) / (np.asarray(high) - low), 0.0, 1.0)
+        ends = modified_wilson(np.where(share >= 1, n_eff, share * n_eff), n_eff)
+        below, above = (low + (np.asarray(high) - low) * end for end in ends)
+    return np.minimum(below, line.value), np.maximum(above, line.value)
+
+
+def effective_size(
+    line: Linearised, low: float, high: float | Array, weight: Array, heaviest: float | None = None
+) -> Array:
+    """Compute how many independent trials would have the variance between units, and two unseen ones by `weight`."""
+    units, size = line.units, line.unit_size
+    with np.errstate(all="ignore"):
+        numerator = _scaled(line, low, high)
+        largest = size if heaviest is None else heaviest * units.total(line.rows**2) / units.total(line.rows)
+        whole = line.denominators + weight * (size + largest)
+        share = (units.total(numerator) + weight * largest) / whole
+        squares = units.total((numerator - share[units.group_of] * line.denominator) ** 2)
+        squares = squares + weight * ((largest * (1 - share)) ** 2 + (size * share) ** 2)
+        return np.asarray(line.denominators / (squares / (share * (1 - share) * whole)))
+
+
+def _scaled(line: Linearised, low: float, high: float | Array) -> Array:
+    """The numerators by unit, as of a ratio between 0 and 1."""
+    upper = np.broadcast_to(np.asarray(high, np.float64), line.value.shape)[line.units.group_of]
+    return np.asarray((line.numerator - low * line.denominator) / (upper - low))
+
+
+def _counted(line: Linearised) -> tuple[Array, Array]:
+    """The interval of a mean of counts, whose variance is taken as if one more unit had counted one."""
+    units = line.units
+    with np.errstate(all="ignore"):
+        size = line.unit_size
+        mean = (units.total(line.numerator) + size) / (line.denominators + size)
+        squares = units.total((line.numerator - mean[units.group_of] * line.denominator) ** 2) + size**2
+        variance = squares / line.denominators**2
+        return counts(line.value, variance / mean, line.count)
+
+
+def _effective_rows(view: View, line: Linearised, n: Array) -> Array:
+    """Divide n by the design effect: the variance between units over that between rows, or as of units all alike."""
+    if line.single.all():
+        return np.where(n > 0, n, np.nan)
+    denominator = view.values("denominator")
+    residual = view.values("numerator") - view.of_rows(line.value) * denominator
+    residual = np.where(denominator != 0, residual, 0.0)
+    rows = view.units.total(line.rows)
+    with np.errstate(all="ignore"):
+        between_rows = rows / (rows - 1) * view.total_of_rows(residual**2) / line.denominators**2
+        effect = line.variance / between_rows
+        alike = view.units.total(line.rows**2) / rows
+        effect = np.where(np.isfinite(effect) & (line.variance > 0), effect, alike)
+        return np.where(line.single, n, n / effect) + 0 * line.value

@@ -1,4 +1,8 @@
-"""95 % intervals that follow from a formula: Wilson for proportions, Student t for means, percentiles for draws."""
+"""95 % intervals from closed forms: Wilson, its extension to any bounded quantity, log scale, and their combination.
+
+Every interval rests on the variance between units (`metrics.units`), whatever hangs together within one, and stays in
+the range of its quantity. Where the units seen do not differ at all, it has the width that as many units allow.
+"""
 
 from statistics import NormalDist
 
@@ -12,63 +16,121 @@ CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Two-sided standard normal quantile, 1.95996…"""
 
+FEW = 4.0
+"""From so many successes, and failures, Wilson's interval needs no correction."""
 
-def wilson(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Score interval of a proportion (Wilson 1927): (low, high), NaN where n is 0.
+ROUNDING = 1e-13
+"""A standard error below this share of its value is rounding error."""
+
+
+def wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array, Array]:
+    """Compute the score interval of a proportion (Wilson 1927): (low, high), NaN where n is 0.
 
     Chosen because, unlike p ± 1.96 se, it keeps close to its 95 % at small n and at proportions near 0 and 1 and never
-    leaves [0, 1]; at 0 and n successes its end there is exactly 0 and 1.
+    leaves [0, 1]; at 0 and n successes its end there is exactly 0 and 1. Neither number needs to be whole.
     """
-    k, trials = np.asarray(successes, np.float64), np.asarray(n, np.float64)
+    k, trials, z = (np.asarray(x, np.float64) for x in (successes, n, z))
     with np.errstate(divide="ignore", invalid="ignore"):
         p = k / trials
-        centre = (p + Z**2 / (2 * trials)) / (1 + Z**2 / trials)
-        half = Z / (1 + Z**2 / trials) * np.sqrt(p * (1 - p) / trials + (Z / (2 * trials)) ** 2)
-    low = np.where(k == 0, 0.0, np.clip(centre - half, 0.0, 1.0))
-    high = np.where(k == trials, 1.0, np.clip(centre + half, 0.0, 1.0))
+        centre = (p + z**2 / (2 * trials)) / (1 + z**2 / trials)
+        variance = np.maximum(p * (1 - p), 0.0) / trials
+        half = z / (1 + z**2 / trials) * np.sqrt(variance + (z / (2 * trials)) ** 2)
+    low = np.where(k <= 0, 0.0, np.clip(centre - half, 0.0, 1.0))
+    high = np.where(k >= trials, 1.0, np.clip(centre + half, 0.0, 1.0))
     return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
 
 
-def student_t(mean: ArrayLike, sd: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Interval of a mean from its sample standard deviation (ddof 1): (low, high), NaN where n < 2 (Student 1908).
+def modified_wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array, Array]:
+    """Compute Wilson's interval without its dips near 0 and 1 (Brown, Cai and DasGupta 2001, section 4.1.1).
 
-    Exact for normal values at any n, and right in the limit for all others; scores and latencies are means of few to
-    many values whose variance is unknown, which is just its case.
+    Below `FEW` successes, the lower end is at most that of a Poisson count with 5 % below it, likewise for failures.
     """
+    from scipy.special import gammaincinv
+
+    k, trials = (np.asarray(x, np.float64) for x in (successes, n))
+    low, high = wilson(k, trials, z)
+
+    def least(events: Array) -> Array:
+        with np.errstate(all="ignore"):
+            share = gammaincinv(np.where(events > 0, events, 1.0), 1 - CONFIDENCE) / trials
+        return np.where((events > 0) & (events < FEW), share, np.inf)
+
+    return np.minimum(low, least(k)), np.maximum(high, 1 - least(trials - k))
+
+
+def student(units: ArrayLike) -> Array:
+    """Compute the two-sided Student t quantile for a variance between so many units; NaN below 2."""
     from scipy.special import stdtrit
 
-    centre, spread, size = (np.asarray(x, np.float64) for x in (mean, sd, n))
+    size = np.asarray(units, np.float64)
     known = size >= 2
-    count = np.where(known, size, 2.0)
-    half = np.where(known, stdtrit(count - 1, (1 + CONFIDENCE) / 2) * spread / np.sqrt(count), np.nan)
+    return np.where(known, stdtrit(np.where(known, size, 2.0) - 1, (1 + CONFIDENCE) / 2), np.nan)
+
+
+def student_t(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:
+    """Compute the interval of a mean of values without bounds (Student 1908): (low, high), NaN below 2 units."""
+    centre, half = np.asarray(mean, np.float64), student(units) * np.asarray(se, np.float64)
     return centre - half, centre + half
 
 
-def percentile(draws: Array) -> tuple[Array, Array, Array]:
-    """(standard error, low, high) of bootstrap draws, of each statistic: draws [statistics, draws] (Efron 1979).
+def above_zero(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:
+    """Compute the interval of a mean of amounts such as seconds or dollars, on the log scale; NaN where it has none.
 
-    The interval runs between the draws' 2.5 and 97.5 percentiles: it needs no formula for the statistic, follows
-    its skewness, and stays within its range. Draws in which the statistic is undefined (NaN) are left out; with fewer
-    than two defined ones all three are NaN.
+    Amounts are skewed to the right, so that the mean of a sample is more often too low, and more so, than too high:
+    the upper end reaches further by the square of the relative half width.
     """
-    ordered = np.sort(draws, axis=1)  # NaN last
-    defined = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
-    enough = defined >= 2
-    n = np.where(enough, defined, 1)
-    within = np.arange(ordered.shape[1]) < defined[:, None]
-    mean = np.where(within, ordered, 0.0).sum(axis=1) / n
-    squares = np.where(within, ordered - mean[:, None], 0.0) ** 2
-    error = np.sqrt(squares.sum(axis=1) / np.where(enough, n - 1, 1))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = (_quantile(ordered, n, q) for q in (tail, 1 - tail))
-    unknown = np.full(len(draws), np.nan)
-    return np.where(enough, error, unknown), np.where(enough, low, unknown), np.where(enough, high, unknown)
+    centre = np.asarray(mean, np.float64)
+    with np.errstate(all="ignore"):
+        c = student(units) * np.asarray(se, np.float64) / centre
+        return centre * np.exp(-c), centre * np.exp(c + c**2)
 
 
-def _quantile(ordered: Array, n: Integers, q: float) -> Array:
-    """Of the first n of each row, by linear interpolation."""
-    position = (n - 1) * q
-    below = np.floor(position).astype(np.int64)
-    above = np.minimum(below + 1, n - 1)
-    first, second = (np.take_along_axis(ordered, at[:, None], axis=1)[:, 0] for at in (below, above))
-    return np.asarray(first + (position - below) * (second - first))
+def counts(mean: Array, variance: Array, units: Array) -> tuple[Array, Array]:
+    """Compute the score interval of a mean of counts, whose variance is `variance` / `mean` times a Poisson's.
+
+    Args:
+        mean: The mean, 0 or more.
+        variance: The squared standard error of a mean slightly above 0 (see `units.smoothed`), so it is above 0, too.
+        units: How many units the variance is between.
+    """
+    half = student(units) ** 2 * variance / 2
+    reach = np.sqrt(half**2 + 2 * half * mean)
+    return np.maximum(mean + half - reach, 0.0), mean + half + reach
+
+
+def correlation(value: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:
+    """Compute the interval of what lies between -1 and 1, on Fisher's scale.
+
+    At -1 and 1, and where the units agree by chance, it is not narrower than the interval of as many right guesses.
+    """
+    r, count = np.asarray(value, np.float64), np.asarray(units, np.float64)
+    with np.errstate(all="ignore"):
+        z = np.arctanh(r)
+        half = student(count) * np.asarray(se, np.float64) / (1 - r**2)
+        low, high = np.tanh(z - half), np.tanh(z + half)
+        least_low, least_high = (2 * end - 1 for end in wilson((r + 1) / 2 * count, count))
+    at_an_end = np.abs(r) > 1 - ROUNDING
+    return np.where(at_an_end, least_low, low), np.where(at_an_end, least_high, high)
+
+
+def combined(margins: Array, correlations: Array) -> Array:
+    """Combine the margins of parts into that of a function of them (MOVER, Zou and Donner 2008).
+
+    Args:
+        margins: [parts, ...] by how much the function changes when one part goes to its limit.
+        correlations: [parts, parts, ...] of the changes.
+    """
+    squares = np.einsum("i...,ij...,j...->...", margins, correlations, margins)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def difference(
+    first: tuple[Array, Array, Array], second: tuple[Array, Array, Array], correlated: Array
+) -> tuple[Array, Array]:
+    """Compute the interval of a difference of two estimates, each (value, low, high) (MOVER, Zou 2007)."""
+    (a, a_low, a_high), (b, b_low, b_high) = first, second
+
+    def margin(one: Array, other: Array) -> Array:
+        return np.asarray(np.sqrt(np.maximum(one**2 + other**2 - 2 * correlated * one * other, 0.0)))
+
+    return a - b - margin(a - a_low, b_high - b), a - b + margin(a_high - a, b - b_low)

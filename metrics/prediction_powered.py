@@ -14,43 +14,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contracts.errors import MetricError
+from core.errors import MetricError
 from metrics.intervals import CONFIDENCE, Array, Integers
 
 FEWEST_LABELS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Powered:
-    """A corrected estimate: its value, standard error and 95 % interval, the labels it rests on, the judge's weight."""
+class PPIEstimate:
+    """A corrected estimate: its value, standard error, 95 % interval and the labels it rests on."""
 
     value: float
     se: float
     ci_low: float
     ci_high: float
     labels: int
-    judge_weight: float
 
 
-def proportion(judged: Array, labelled: Integers, human: Array, probability: Array) -> Powered | None:
-    """The share of samples of which people would say yes.
-
-    judged       [samples]  the judge's word on each, 0 or 1
-    labelled     [labels]   which samples have a label, without repetition
-    human        [labels]   people's word on those, 0 or 1
-    probability  [labels]   with which probability each was drawn to be labelled
-
-    None with fewer than 5 labels. Raises MetricError for arrays that do not fit together.
-    """
-    return ratio(judged, np.ones(len(judged)), labelled, human, probability)
-
-
-def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array, probability: Array) -> Powered | None:
+def ratio(
+    numerator: Array, denominator: Array, labelled: Integers, human: Array, probability: Array
+) -> PPIEstimate | None:
     """The ratio of two sums over samples, between 0 and 1, whose numerator is for people to say.
 
-    numerator    [samples]  the judge's numerators (such as its valid findings)
-    denominator  [samples]  the denominators, which nobody disputes (such as all findings)
-    labelled, human, probability  as in `proportion`; `human` holds people's numerators
+    Args:
+        numerator: By sample: the judge's numerators (such as its valid findings).
+        denominator: By sample: the denominators, which nobody disputes (such as all findings); all 1 for a proportion.
+        labelled: By label: the number of the sample that it is of, without repetition.
+        human: By label: people's numerators.
+        probability: By label: with which probability the sample was drawn to be labelled.
+
+    Returns:
+        The estimate; None with fewer than 5 labels.
+
+    Raises:
+        MetricError: The arrays do not fit together.
     """
     f, d, y = (np.asarray(values, np.float64) for values in (numerator, denominator, human))
     _require_fit(f, d, labelled, y, probability)
@@ -75,7 +72,7 @@ def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array
     se = float(np.sqrt(variance))
     half = _quantile(n - 1) * se
     kept = float(np.clip(value, 0.0, 1.0))
-    return Powered(kept, se, max(0.0, min(value - half, 1.0)), min(1.0, max(value + half, 0.0)), n, tuned)
+    return PPIEstimate(kept, se, max(0.0, min(value - half, 1.0)), min(1.0, max(value + half, 0.0)), n)
 
 
 def _judge_weight(judge: Array, human: Array, share: Array) -> float:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from contracts.errors import MetricError
+from core.errors import MetricError
 from metrics.intervals import Array, Integers
 
 DRAWS = 20_000

@@ -16,40 +16,53 @@ A conversation is a coroutine that awaits `client.call` as often as it needs; `c
 """
 
 import asyncio
+import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
-
-from contracts.configuration import Configuration
-from contracts.errors import ProviderError
-from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, understand
-from providers.lane import Lane
-from providers.litellm_setup import load, skip_bookkeeping, warm_up
-from providers.loop import LoopThread
+from core.configuration import Configuration
+from core.errors import ProviderError
+from core.redaction import KnownKeys
+from providers import litellm_internals as internals
+from providers.baselines import Baseline, answer
+from providers.direct import DirectCalls
+from providers.direct import warm_up as warm_up_direct
+from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
+from providers.litellm_setup import load, warm_up
+from providers.rate_limiter import RateLimiter
 from providers.replies import read_reply
 from providers.request import Failure, Reply, Request
-from providers.routes import CLIENT_OWNED, ReadSecret, Route, find_route, no_secrets
+from providers.routes import CLIENT_OWNED, NO_BASELINES, ReadSecret, Route, find_route, no_secrets
 from providers.telemetry import record_call
+from providers.transport import Timing
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
+
+CLOSED = "the client is closed and calls no more models"
 
 T = TypeVar("T")
 Outcome = Reply | Failure
 OnOutcome = Callable[[Request, int, Outcome], None]
+Admit = Callable[[float], Awaitable[None]]
+"""Awaited before each attempt, with what the call's failed attempts have cost; raises AttemptFailed to refuse it."""
 
 LONGEST_BACKOFF_SECONDS = 30.0
 LONGEST_RETRY_AFTER_SECONDS = 120.0  # a provider that wants a longer pause is asked again after this one
+
+
+async def always(failed_cost_usd: float) -> None:
+    """Admit every attempt."""
+
+
+class CallsEndedError(ProviderError):
+    """The client begins no further calls."""
 
 
 @dataclass(slots=True)
@@ -60,11 +73,61 @@ class _Flight:
     waiting: int = 0
 
 
+@dataclass(slots=True)
+class _Course:
+    """How a call has gone so far."""
+
+    attempts: int = 0
+    begun: int = 0  # nanoseconds since 1970; 0 before the first attempt
+    queue_ms: float = 0.0
+    waited_ms: float = 0.0
+    concurrency: int | None = None
+    failed_cost_usd: float | None = None
+    elapsed_ms: float | None = None  # of the last attempt, whatever came of it
+    timing: Timing = field(default_factory=Timing)
+
+    def pay(self, failure: AttemptFailed) -> None:
+        """Add what a failed attempt cost, where that is known."""
+        if failure.cost_usd is not None:
+            self.failed_cost_usd = (self.failed_cost_usd or 0.0) + failure.cost_usd
+
+    def answered(self, reply: Reply) -> Reply:
+        """The reply with what its call took."""
+        return replace(
+            reply,
+            attempts=self.attempts,
+            latency_ms=self.timing.latency_ms,
+            queue_ms=self.queue_ms,
+            waited_ms=self.waited_ms,
+            connect_ms=self.timing.connect_ms,
+            first_byte_ms=self.timing.first_byte_ms,
+            concurrency=self.concurrency,
+            failed_cost_usd=self.failed_cost_usd,
+        )
+
+    def given_up(self, failure: AttemptFailed) -> Failure:
+        """The failure that the call ends with."""
+        return Failure(
+            failure.kind,
+            failure.message,
+            self.attempts,
+            latency_ms=self.elapsed_ms,
+            queue_ms=self.queue_ms,
+            waited_ms=self.waited_ms,
+            concurrency=self.concurrency,
+            failed_cost_usd=self.failed_cost_usd,
+        )
+
+
 class Client:
     """The one way to call models. Share one per process; safe to use from several threads at once."""
 
     def __init__(
-        self, configuration: Configuration, backoff_seconds: float = 0.5, read_secret: ReadSecret = no_secrets
+        self,
+        configuration: Configuration,
+        backoff_seconds: float = 0.5,
+        read_secret: ReadSecret = no_secrets,
+        baselines: Mapping[str, Baseline] = NO_BASELINES,
     ):
         """`backoff_seconds` is the first pause before a retry; the pauses double, with jitter.
 
@@ -72,17 +135,25 @@ class Client:
         """
         self._configuration = configuration
         self._read_secret = read_secret
-        self._jitter = wait_random(0, backoff_seconds)
-        self._backoff = wait_exponential(multiplier=backoff_seconds, max=LONGEST_BACKOFF_SECONDS) + self._jitter
-        self._guard = threading.Lock()
-        self._thread: LoopThread | None = None
+        self._baselines = baselines
+        self._backoff_seconds = backoff_seconds
+        self._guard = threading.Lock()  # nothing is handed to the loop after it was told to end
+        self._portal: BlockingPortal | None = None
+        self._portal_life: AbstractContextManager[BlockingPortal] | None = None
+        self._started: dict[Future[Any], threading.Event] = {}  # what runs on the loop, and whether it has ended
         self._closed = False
         self._routes: dict[str, Route] = {}
         self._finding_route = threading.Lock()  # many first calls at once read a secret once
-        # These three belong to the loop thread alone.
-        self._lanes: dict[str, Lane] = {}
+        self._keys = KnownKeys()
+        # These belong to the loop's thread alone.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._limiters: dict[str, RateLimiter] = {}
         self._flights: dict[tuple[str, int], _Flight] = {}
         self._stopped: dict[str, str] = {}
+        self._direct: DirectCalls | None = None
+        self._import: asyncio.Task[None] | None = None  # of LiteLLM, which baselines do without
+        self._warm_up: asyncio.Task[None] | None = None
+        self._ended: str | None = None  # why no further attempt begins
 
     def check_model(self, model: str) -> None:
         """Find out, without any call, whether `model` can be called: ProviderError says what is missing."""
@@ -105,25 +176,46 @@ class Client:
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         """Run coroutines that await `call`, all at once, on the client's loop; return their results in order.
 
-        The first exception of one cancels the others and is raised; so does a KeyboardInterrupt of this thread.
+        The first exception of one cancels the others and is raised; so does a KeyboardInterrupt of this thread. None is
+        left running.
         """
+        together = list(coroutines)
+        if not together:
+            if self._closed:
+                raise ProviderError(CLOSED)
+            return []
         try:
-            return self._running().run(coroutines)
+            future, ended = self._start(lambda: _together(together))
+        except BaseException:
+            for coroutine in together:
+                coroutine.close()
+            raise
+        try:
+            return future.result()
         except CancelledError as error:
+            ended.wait()
             raise ProviderError("the client was closed while calls were on their way") from error
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                ended.wait()
+            raise
 
-    async def call(self, request: Request, replicate: int = 0) -> Outcome:
+    async def call(self, request: Request, replicate: int = 0, admit: Admit = always) -> Outcome:
         """One call, from any event loop. Identical ones (prompt hash and replicate) on their way are one call.
 
-        Raises ProviderError for a model that cannot be called; everything else that goes wrong is a Failure.
+        `admit` is asked before each attempt, once the provider has a slot for it.
+
+        Raises ProviderError for a model that cannot be called, CallsEndedError once `end_calls` was told; everything
+        else that goes wrong is a Failure.
         """
-        thread = self._running()
-        if asyncio.get_running_loop() is not thread.loop:
-            return await asyncio.wrap_future(thread.submit(self.call(request, replicate)))
+        if asyncio.get_running_loop() is not self._loop:
+            future, _ = self._start(lambda: self.call(request, replicate, admit))
+            return await asyncio.wrap_future(future)
         key = (request.prompt_hash, replicate)
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(asyncio.create_task(self._complete(request)))
+            flight = self._flights[key] = _Flight(asyncio.create_task(self._complete(request, admit)))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
@@ -134,12 +226,21 @@ class Client:
                 if self._flights.get(key) is flight:
                     del self._flights[key]
 
+    def end_calls(self, reason: str) -> None:
+        """Begin no further attempt: from now on `call` raises CallsEndedError. What is on its way goes on."""
+        self._ended = reason
+
     def close(self) -> None:
         """Cancel what is on its way, close the connections and end the thread."""
         with self._guard:
-            thread, self._thread, self._closed = self._thread, None, True
-        if thread is not None:
-            thread.stop(_close_connections())
+            portal, self._portal, self._closed = self._portal, None, True
+            started = dict(self._started)
+        for future, ended in started.items():
+            future.cancel()
+            ended.wait()
+        if portal is not None and self._portal_life is not None:
+            portal.call(self._wind_up)
+            self._portal_life.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self
@@ -149,94 +250,181 @@ class Client:
     ) -> None:
         self.close()
 
-    def _running(self) -> LoopThread:
+    def _start(self, make: Callable[[], Coroutine[Any, Any, T]]) -> tuple[Future[T], threading.Event]:
+        """Start a coroutine on the loop; the event is set when it has ended, cancelled or not."""
+        ended = threading.Event()
+
+        async def tell() -> T:
+            try:
+                return await make()
+            finally:
+                ended.set()
+
         with self._guard:
             if self._closed:
-                raise ProviderError("the client is closed and calls no more models")
-            if self._thread is None:
-                load()  # here rather than on the loop, which it would block for seconds
-                thread = LoopThread("evalake-calls")
-                thread.run([warm_up()])
-                self._thread = thread
-            return self._thread
+                raise ProviderError(CLOSED)
+            future = self._running().start_task_soon(tell)
+            self._started[future] = ended
+        future.add_done_callback(self._forget)
+        return future, ended
+
+    def _forget(self, future: Future[Any]) -> None:
+        self._started.pop(future, None)
+
+    def _running(self) -> "BlockingPortal":
+        if self._portal is None:
+            from anyio.from_thread import start_blocking_portal
+
+            self._portal_life = start_blocking_portal(name="evalake-calls")
+            self._portal = self._portal_life.__enter__()
+            self._portal.call(self._settle_in)
+        return self._portal
+
+    async def _settle_in(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_default_executor(internals.DroppingExecutor())
+        self._direct = DirectCalls()
+
+    async def _wind_up(self) -> None:
+        flights = [flight.task for flight in self._flights.values()]
+        for task in flights:
+            task.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)
+        if self._direct is not None:
+            await self._direct.close()
+        if self._import is not None:
+            await internals.close_connections()
 
     def _route(self, model: str) -> Route:
         with self._finding_route:
             if model not in self._routes:
-                self._routes[model] = find_route(model, self._configuration, self._read_secret)
+                self._routes[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
+                self._keys = KnownKeys()  # with the key of this route
             return self._routes[model]
 
-    def _lane(self, provider: str) -> Lane:
-        lane = self._lanes.get(provider)
-        if lane is None:
-            lane = self._lanes[provider] = Lane(provider, self._configuration.limits(provider))
-        return lane
+    def _limiter(self, provider: str) -> RateLimiter:
+        limiter = self._limiters.get(provider)
+        if limiter is None:
+            limiter = self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider))
+        return limiter
 
-    async def _complete(self, request: Request) -> Outcome:
+    async def _complete(self, request: Request, admit: Admit) -> Outcome:
         """Attempts until one gives a reply, or none will."""
         # The first time, a secret may have to be fetched, which would hold up the loop.
         route = self._routes.get(request.model)
         if route is None:
             route = await asyncio.to_thread(self._route, request.model)
+        if route.baseline is not None:
+            return await _answer_here(route.baseline, request, admit)
         _refuse_owned(request)
-        lane = self._lane(route.provider)
-        skip_bookkeeping()
-        attempts, begun = 0, 0
-        latency_ms: float | None = None  # of the last attempt, whatever came of it
-
-        async def attempt() -> Reply:
-            nonlocal attempts, begun, latency_ms
-            async with lane.slots:
-                await lane.turn(lambda: self._refuse(route.model, lane))
-                attempts += 1
-                begun = begun or time.time_ns()
-                started = time.perf_counter()
-                try:
-                    return await self._attempt(request, route, lane, attempts)
-                finally:
-                    latency_ms = (time.perf_counter() - started) * 1000
-
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(lane.limits.attempts),
-            wait=self._pause,
-            retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.kind in RETRIED),
-            reraise=True,
-        )
-        outcome: Outcome
-        try:
-            outcome = await retrying(attempt)
-        except AttemptFailed as failure:
-            outcome = Failure(failure.kind, failure.message, attempts, latency_ms)
-        record_call(request, route, outcome, begun)
+        await self._import_litellm()
+        limiter = self._limiter(route.provider)
+        course = _Course()
+        while True:
+            try:
+                outcome: Outcome = course.answered(await self._attempt(request, route, limiter, course, admit))
+                break
+            except AttemptFailed as failure:
+                course.pay(failure)
+                if failure.kind not in RETRIED or course.attempts >= limiter.limits.attempts:
+                    outcome = course.given_up(failure)
+                    break
+                pause = self._pause_seconds(course.attempts, failure.retry_after)
+            await asyncio.sleep(pause)
+            course.waited_ms += pause * 1000
+        record_call(request, route, outcome, course.begun)
         return outcome
 
-    async def _attempt(self, request: Request, route: Route, lane: Lane, number: int) -> Reply:
-        started = time.perf_counter()
-        try:
-            response = await _ask(request, route, lane.limits.timeout_seconds)
-            reply = read_reply(response, route, number, (time.perf_counter() - started) * 1000)
-        except AttemptFailed as failure:
-            lane.failed(failure, number)
-            if failure.kind in STOPS_MODEL:
-                self._stopped.setdefault(route.model, failure.message)
-            raise
-        lane.succeeded()
-        return reply
+    async def _import_litellm(self) -> None:
+        """Import LiteLLM once, on a thread: it takes seconds."""
+        if self._import is None:
+            self._import = asyncio.create_task(asyncio.to_thread(warm_up_direct))
+        if not self._import.done():
+            await asyncio.shield(self._import)
+        self._import.result()
 
-    def _refuse(self, model: str, lane: Lane) -> None:
-        """Raise AttemptFailed where the model was stopped or the provider counts as down."""
+    async def _attempt(
+        self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
+    ) -> Reply:
+        """One attempt, within the provider's limits; raises AttemptFailed."""
+        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as queue_ms:
+            await admit(course.failed_cost_usd or 0.0)
+            course.attempts += 1
+            course.begun = course.begun or time.time_ns()
+            course.queue_ms += queue_ms
+            course.concurrency = limiter.in_flight
+            course.timing = Timing()
+            started = time.perf_counter()
+            try:
+                response = await self._ask(request, route, limiter.limits.timeout_seconds, course.timing)
+                reply = read_reply(response, route, self._keys)
+            except AttemptFailed as failure:
+                limiter.failed(failure, course.attempts)
+                if failure.kind in STOPS_MODEL:
+                    self._stopped.setdefault(route.model, failure.message)
+                raise
+            finally:
+                course.elapsed_ms = (time.perf_counter() - started) * 1000
+            limiter.succeeded()
+            return reply
+
+    async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> Any:
+        """A LiteLLM response, without retries. Raises AttemptFailed for every way it can go wrong."""
+        assert self._direct is not None
+        try:
+            # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; this one is of the whole.
+            async with asyncio.timeout(timeout_seconds):
+                if model := self._direct.model(request, route):
+                    return await self._direct.ask(model, request, timing)
+                return await self._ask_litellm(request, route, timeout_seconds, timing)
+        except TimeoutError as error:
+            raise AttemptFailed("timeout", f"no whole reply within {timeout_seconds:g} seconds") from error
+        except Exception as error:  # LiteLLM may raise anything for what a provider sends; all becomes a kind
+            raise classify_error(error) from error
+
+    async def _ask_litellm(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> Any:
+        """One `litellm.acompletion`; of its time only beginning and end are known."""
+        if self._warm_up is None:
+            self._warm_up = asyncio.create_task(warm_up())
+        await asyncio.shield(self._warm_up)
+        internals.spare_bookkeeping()
+        timing.sent = time.perf_counter()
+        response = await load().acompletion(
+            model=route.model,
+            messages=[dict(message) for message in request.messages],
+            timeout=timeout_seconds,
+            num_retries=0,
+            max_retries=0,
+            **route.arguments,
+            **request.parameters,
+        )
+        timing.ended = time.perf_counter()
+        return response
+
+    def _refuse(self, model: str, limiter: RateLimiter) -> None:
+        """Raise AttemptFailed where the model was stopped or its provider counts as down, CallsEndedError after all."""
+        if self._ended is not None:
+            raise CallsEndedError(self._ended)
         cause = self._stopped.get(model)
         if cause is not None:
             raise AttemptFailed("model_stopped", f"{model} is not called any more: {cause}")
-        lane.refuse_if_open()
+        limiter.refuse_if_open()
 
-    def _pause(self, state: RetryCallState) -> float:
-        """Seconds before the next attempt: what the provider asked for, or exponential backoff; with jitter."""
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.retry_after if isinstance(error, AttemptFailed) else None
-        if asked is None:
-            return self._backoff(state)
-        return min(asked, LONGEST_RETRY_AFTER_SECONDS) + self._jitter(state)
+    def _pause_seconds(self, attempts: int, retry_after: float | None) -> float:
+        """The pause before the next attempt: what the provider asked for, or exponential backoff; with jitter."""
+        jitter = random.uniform(0, self._backoff_seconds)
+        if retry_after is not None:
+            return min(retry_after, LONGEST_RETRY_AFTER_SECONDS) + jitter
+        return min(self._backoff_seconds * 2.0 ** (attempts - 1), LONGEST_BACKOFF_SECONDS) + jitter
+
+
+async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Outcome:
+    """Answer by a baseline, which counts as a call and never waits for a provider's limits."""
+    try:
+        await admit(0.0)
+    except AttemptFailed as failure:
+        return Failure(failure.kind, failure.message, 0)
+    return await answer(baseline, request)
 
 
 def _refuse_owned(request: Request) -> None:
@@ -245,33 +433,15 @@ def _refuse_owned(request: Request) -> None:
         raise ProviderError(f"a request to {request.model} cannot set {', '.join(owned)}, which is the client's part")
 
 
-async def _ask(request: Request, route: Route, timeout_seconds: float) -> Any:
-    """One LiteLLM completion, no retries. Raises AttemptFailed for every way it can go wrong."""
+async def _together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All at once; where one raises or all are cancelled, the others have ended when this does."""
+    from anyio import CancelScope
+
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
-        # LiteLLM's timeout is one of reading, which a slow drip of bytes evades; ours is one of the whole attempt.
-        async with asyncio.timeout(timeout_seconds):
-            return await load().acompletion(
-                model=route.model,
-                messages=[dict(message) for message in request.messages],
-                timeout=timeout_seconds,
-                num_retries=0,
-                max_retries=0,
-                **route.arguments,
-                **request.parameters,
-            )
-    except TimeoutError as error:
-        raise AttemptFailed("timeout", f"no whole reply within {timeout_seconds:g} seconds") from error
-    except Exception as error:  # LiteLLM may raise anything for what a provider sends; all becomes a kind
-        raise understand(error) from error
-
-
-async def _close_connections() -> None:
-    """Close and forget the HTTP clients that LiteLLM keeps for this loop."""
-    loop_mark = f"-{id(asyncio.get_running_loop())}"
-    cache = load().in_memory_llm_clients_cache
-    for key in [key for key in cache.cache_dict if key.endswith(loop_mark)]:
-        holder = cache.cache_dict.pop(key)
-        cache.ttl_dict.pop(key, None)
-        for close in (getattr(holder, "close", None), getattr(getattr(holder, "client", None), "aclose", None)):
-            if close is not None and asyncio.iscoroutinefunction(close):
-                await close()
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        with CancelScope(shield=True):
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from contracts.configuration import Price
+from core.configuration import Price
 from providers.litellm_setup import load
 
 BASELINE_PREFIX = "baseline/"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from core.redaction import redact
 from providers.litellm_setup import load
-from providers.redaction import redact
 from providers.request import FailureKind
 
 if TYPE_CHECKING:
@@ -38,17 +38,22 @@ _DEEPEST_CAUSE = 20
 
 
 class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one of the ways an attempt ends
-    """One attempt ended without a reply. `retry_after` is in seconds."""
+    """One attempt ended without a reply. `retry_after` is in seconds, `cost_usd` by what usage it stated."""
 
-    def __init__(self, kind: FailureKind, message: str, retry_after: float | None = None):
+    def __init__(
+        self, kind: FailureKind, message: str, retry_after: float | None = None, cost_usd: float | None = None
+    ):
         self.kind = kind
+        self.cost_usd = cost_usd
         self.message = _presentable(message)
         super().__init__(self.message)
         self.retry_after = retry_after
 
 
-def understand(error: BaseException) -> AttemptFailed:
+def classify_error(error: BaseException) -> AttemptFailed:
     """Say which kind of failure an exception of a call is, in the provider's words without keys."""
+    if isinstance(error, AttemptFailed):
+        return error
     answer = _http_answer(error)
     said = _LITELLM_PREFIX.sub("", str(error))
     if answer is None:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from providers.redaction import redact
+from core.redaction import redact
 from providers.request import Failure, Reply, Request
 from providers.routes import Route
 

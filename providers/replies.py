@@ -2,48 +2,60 @@
 
 from typing import Any
 
+from core.redaction import KnownKeys
 from providers.cost import Tokens, cost_usd
 from providers.failures import AttemptFailed
-from providers.redaction import redact_known
 from providers.request import Reply
 from providers.routes import Route
 
 _LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could hold it
 
 
-def read_reply(response: Any, route: Route, attempts: int, latency_ms: float) -> Reply:
-    """The Reply in a LiteLLM response. Reasoning content is no part of the text.
+def read_reply(response: Any, route: Route, keys: KnownKeys) -> Reply:
+    """The Reply in a LiteLLM response, without our keys. Reasoning content is no part of the text.
 
     Raises AttemptFailed (malformed_response) where there is no message in it.
     """
+    tokens = _tokens(getattr(response, "usage", None))
+    cost = cost_usd(route.model, tokens, route.price)
     choices = getattr(response, "choices", None) or [None]
     message = getattr(choices[0], "message", None)
     if message is None:
-        raise AttemptFailed("malformed_response", "the reply holds no choices with a message")
-    tokens = _tokens(getattr(response, "usage", None))
+        raise AttemptFailed("malformed_response", "the reply holds no choices with a message", cost_usd=cost)
     return Reply(
-        text=_text(_said(message)),
-        finish_reason=_text(getattr(choices[0], "finish_reason", None)),
-        model_reported=_text(getattr(response, "model", None)),
+        text=_text(_content(message), keys),
+        finish_reason=_text(getattr(choices[0], "finish_reason", None), keys),
+        model_reported=_text(getattr(response, "model", None), keys),
         input_tokens=tokens.input,
         cached_input_tokens=tokens.cached_input,
         output_tokens=tokens.output,
         reasoning_tokens=tokens.reasoning,
-        cost_usd=cost_usd(route.model, tokens, route.price),
-        latency_ms=latency_ms,
-        attempts=attempts,
+        cost_usd=cost,
     )
 
 
-def _said(message: Any) -> Any:
+def cost_of_unread(body: Any, route: Route) -> float | None:
+    """What an answer cost that could not be read, by the usage it states in OpenAI's or Anthropic's words."""
+    usage = body.get("usage") if isinstance(body, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    counts = [
+        usage.get(f"{new}_tokens", usage.get(f"{old}_tokens"))
+        for new, old in (("input", "prompt"), ("output", "completion"))
+    ]
+    counted = [count if _is_count(count) else None for count in counts]
+    return cost_usd(route.model, Tokens(*counted), route.price)
+
+
+def _content(message: Any) -> Any:
     """The content; where there is none, the refusal, which OpenAI sends in a field of its own."""
     content = getattr(message, "content", None)
     return (getattr(message, "provider_specific_fields", None) or {}).get("refusal") if content is None else content
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any, keys: KnownKeys) -> str | None:
     """A string that every table and file can hold, without our keys; lone surrogates, no characters, become `?`."""
-    return redact_known(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
+    return keys.redact(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
 
 
 def _tokens(usage: Any) -> Tokens:
@@ -64,4 +76,8 @@ def _tokens(usage: Any) -> Tokens:
 
 def _count(holder: Any, name: str) -> int | None:
     value = getattr(holder, name, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
+    return value if _is_count(value) else None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from contracts.hashing import canonical_json
+from core.hashing import canonical_json
 
 FailureKind = Literal[
     "timeout",
@@ -21,6 +21,7 @@ FailureKind = Literal[
     "content_policy",
     "circuit_open",
     "model_stopped",
+    "budget",
 ]
 
 
@@ -40,11 +41,14 @@ class Request:
     model: str
     messages: tuple[Mapping[str, str], ...]
     parameters: Mapping[str, Any]
+    revision: str | None = None  # of a model that changed behind its name: part of the identity, and not sent
 
     @cached_property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
         parts = {name: canonical_json(value) for name, value in self.parameters.items()}
+        if self.revision is not None:
+            parts["revision"] = canonical_json(self.revision)
         parts["model"] = canonical_json(self.model)
         parts["messages"] = b"[" + b",".join(_message(*message.items()) for message in self.messages) + b"]"
         return b"{" + b",".join(canonical_json(name) + b":" + parts[name] for name in sorted(parts)) + b"}"
@@ -67,9 +71,15 @@ class Reply:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
-    latency_ms: float | None = None
+    latency_ms: float | None = None  # from the last byte of the request sent to the last byte of the reply
     attempts: int = 1
     error_kind: str | None = None  # only in recorded results, where no reply came
+    queue_ms: float | None = None  # waited for a slot and for the rate, over all attempts
+    waited_ms: float | None = None  # paused between attempts
+    connect_ms: float | None = None  # got a connection; 0 where one was there
+    first_byte_ms: float | None = None  # from the last byte of the request sent to the first byte of the reply
+    concurrency: int | None = None  # calls to the provider on their way when the attempt that answered began, with it
+    failed_cost_usd: float | None = None  # of attempts before it that failed and stated their usage; None: none did
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +90,7 @@ class Failure:
     message: str
     attempts: int
     latency_ms: float | None = None
+    queue_ms: float | None = None
+    waited_ms: float | None = None
+    concurrency: int | None = None
+    failed_cost_usd: float | None = None  # of attempts that stated their usage; None: none did

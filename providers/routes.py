@@ -1,19 +1,24 @@
 """The way to one model: its provider, key and API base, found and checked before anything is called."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from contracts.configuration import Configuration, ModelOptions, Price
 from contracts.contract import fits_folder
-from contracts.errors import ProviderError
-from providers.baselines.registry import BASELINES
+from core.configuration import Configuration, ModelOptions, Price
+from core.errors import ProviderError
+from core.redaction import redact, treat_as_key, treat_as_secret
+from providers.baselines import PROVIDER, Baseline
+from providers.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
 from providers.litellm_setup import load
-from providers.redaction import redact, treat_as_key, treat_as_secret
+from providers.trust import require_harmless_parameters, require_trust, sends_elsewhere
 
 ReadSecret = Callable[[str], str]
 """Gives the value of the secret with a name; raises ProviderError where it cannot."""
+
+NO_BASELINES: Mapping[str, Baseline] = MappingProxyType({})
 
 _KEY_SUFFIX = "_API_KEY"
 _NO_KEY = "no-key-needed"  # a local server asks for none, but clients insist on sending one
@@ -46,6 +51,7 @@ class Route:
     # For every call: API base and key, where LiteLLM's own do not do
     arguments: Mapping[str, Any] = field(repr=False)
     price: Price | None
+    baseline: Baseline | None = None  # answers in this process
 
 
 def no_secrets(name: str) -> str:
@@ -53,10 +59,20 @@ def no_secrets(name: str) -> str:
     raise ProviderError(f"the key is in the secret {name}, and nobody here can read secrets: run it as a Prefect flow")
 
 
-def find_route(model: str, configuration: Configuration, read_secret: ReadSecret = no_secrets) -> Route:
-    """The route to `model`. Reads the environment, and a secret where the configuration names one for the provider.
+def find_route(
+    model: str,
+    configuration: Configuration,
+    read_secret: ReadSecret = no_secrets,
+    baselines: Mapping[str, Baseline] = NO_BASELINES,
+) -> Route:
+    """The route to `model`, or to the real one behind that name.
 
-    Raises ProviderError where the provider is unknown, the key is missing, or the baseline does not exist.
+    Reads the environment, and a secret where the configuration names one for the provider.
+
+    `baselines` are those that can be called, by name.
+
+    Raises ProviderError where the provider is unknown, the key is missing, the baseline does not exist, or a file that
+    the user did not name would send a key elsewhere.
     """
     options = configuration.model(model)
     owned = sorted(CLIENT_OWNED & options.parameters.keys())
@@ -66,20 +82,40 @@ def find_route(model: str, configuration: Configuration, read_secret: ReadSecret
         raise ProviderError(f"model {model}: its parameters hold a key, and would be stored with every request")
     if not fits_folder(model):
         raise ProviderError(f"model {model[:60]}…: the name is too long to be kept")
-    provider, name = _provider_of(model)
-    if provider == "baseline":
-        if name not in BASELINES:
-            known = ", ".join(f"baseline/{known}" for known in BASELINES)
-            raise ProviderError(f"no baseline is called {model}; there are {known}")
-        return Route(model, provider, {}, None)
+    if options.model is not None:
+        require_harmless_parameters(model, configuration)
+        return find_route(options.model, configuration, read_secret, baselines)
+    if model.startswith(f"{PROVIDER}/"):
+        return _baseline_route(model, baselines)
+    provider = _provider_of(model, options)
+    require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
-    key = _secret(secret, read_secret) if secret and options.api_key_env is None else _key(model, provider, options)
+    if not configuration.trusted and sends_elsewhere(provider, options):
+        key: str | None = _NO_KEY
+    elif secret and options.api_key_env is None:
+        key = _secret(secret, read_secret)
+    else:
+        key = _key(model, provider, options)
     arguments = {"api_key": key, "api_base": options.api_base}
     given = {name: value for name, value in arguments.items() if value is not None}
     return Route(model, provider, given, options.price)
 
 
-def _provider_of(model: str) -> tuple[str, str]:
+def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
+    baseline = baselines.get(model.removeprefix(f"{PROVIDER}/"))
+    if baseline is None:
+        known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
+        raise ProviderError(f"no baseline is called {model}; there are {known}")
+    return Route(model, PROVIDER, {}, None, baseline)
+
+
+def _provider_of(model: str, options: ModelOptions) -> str:
+    """The provider of a model; LiteLLM, whose import takes seconds, is asked last."""
+    if known := known_provider(model):
+        return known
+    likely = likely_provider(model)
+    if likely and options.api_key_env is None and options.api_base is None and (missing := missing_variables(likely)):
+        raise _no_key(model, missing)
     litellm = load()
     try:
         name, provider, *_ = litellm.get_llm_provider(model)
@@ -89,7 +125,7 @@ def _provider_of(model: str) -> tuple[str, str]:
         ) from error
     if not name or not provider:
         raise ProviderError(f"model {model!r} names a provider but no model")
-    return str(provider), str(name)
+    return str(provider)
 
 
 def _secret(name: str, read_secret: ReadSecret) -> str:
@@ -113,11 +149,17 @@ def _key(model: str, provider: str, options: ModelOptions) -> str | None:
         return None
     if options.api_base is not None:
         return _NO_KEY
-    raise ProviderError(f"model {model} needs a key: set {' or '.join(missing)}")
+    raise _no_key(model, missing)
 
 
-def _missing_variables(model: str, provider: str) -> list[str]:
+def _no_key(model: str, variables: Sequence[str]) -> ProviderError:
+    return ProviderError(f"model {model} needs a key: set {' or '.join(variables)}")
+
+
+def _missing_variables(model: str, provider: str) -> Sequence[str]:
     """The key variables that LiteLLM would read and that are not set or blank; other credentials it finds alone."""
+    if provider in KEY_VARIABLES or provider in KEYLESS:
+        return missing_variables(provider)
     usual = f"{provider.upper()}{_KEY_SUFFIX}"
     missing: list[str] = load().validate_environment(model)["missing_keys"]
     if not missing and usual in os.environ:

@@ -1,6 +1,6 @@
 """Where this process is in a run: fields on every log record and, where EVALAKE_TELEMETRY=1, OpenTelemetry spans.
 
-    with scope("evaluate command_guard", run_id="…", suite="command_guard"):
+    with scope("evaluate …", run_id="…", suite="…"):
         trace = current_trace()          # to be handed to other threads, processes and machines
         with scope("batch …", parent=trace, batch="…", model="…"):
             record_call(request, route, reply, begun)
@@ -19,7 +19,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from contracts.errors import ConfigurationError
+from core.errors import ConfigurationError
 from providers.request import Failure, Reply, Request
 from providers.routes import Route
 

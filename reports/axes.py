@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reports.drawing import MUTED
 from reports.report import Subject, Value
 from reports.wording import UNRELIABLE, interval, number, short_names, visible
-from suites.figures import Quantity, Unit
+from suites.base.figures import Quantity, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -25,7 +25,7 @@ from reports.axes import (
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
 from reports.wording import number, one_line
-from suites.figures import Bars, ByJudge, Quantity
+from suites.base.figures import Bars, ByJudge, Quantity
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -129,6 +129,6 @@ def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:
     if any("[" in text for text in texts):
         yield "[ ] 95 % interval"
     if any(cell.doubtful for cell in cells):
-        yield f"{UNRELIABLE} fewer than 30 samples: unreliable"
+        yield f"{UNRELIABLE} fewer than 30 units: unreliable"
     if any(cell.text == UNKNOWN for cell in cells):
         yield f"{UNKNOWN} unknown or undefined"

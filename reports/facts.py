@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from reports.decision import Verdict
 from reports.report import Report
 from reports.wording import UNKNOWN, number, visible
-from suites.figures import Unit
+from suites.base.figures import Unit
 
 _ORIGINS = {"run": "models were called", "import": "recorded results were imported"}
 
@@ -18,21 +19,25 @@ def headline(report: Report) -> list[str]:
     lines = [
         f"run {_shown(run['run_id'])}, {_shown(run['state'])} · snapshot {_shown(report.snapshot['snapshot_id'])[:12]}",
         f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')}",
-        f"calls: {_calls(run)} · cost {_cost(run['cost_usd'])}",
+        f"calls: {_calls(run)} · cost {_paid(run)}",
     ]
     verdict = target_line(report)
     return [*lines, verdict] if verdict else lines
 
 
 def target_line(report: Report) -> str | None:
-    """How many models reach the target; None without one."""
+    """How many models reach the target, and how many may or may not; None without a target."""
     if report.target is None or report.ranking is None:
         return None
-    verdicts = [report.passes(subject) for subject in report.subjects]
+    decisions = [report.decision(subject) for subject in report.subjects]
+    verdicts = [decision and decision.verdict for decision in decisions]
     quantity = report.ranking.quantity
     aim = f"{'at least' if quantity.higher_is_better else 'at most'} {number(report.target, quantity.unit)}"
     unknown = f"; {verdicts.count(None)} unknown" if None in verdicts else ""
-    return f"{verdicts.count(True)} of {len(verdicts)} reach the target of {aim} {quantity.label}{unknown}"
+    undecided = verdicts.count(Verdict.UNDECIDED)
+    open_ = f"; {undecided} undecided (+: about as many more samples would settle it)" if undecided else ""
+    reached = f"{verdicts.count(Verdict.PASS)} of {len(verdicts)}"
+    return f"{reached} reach the target of {aim} {quantity.label}{open_}{unknown}"
 
 
 def warnings(report: Report) -> list[str]:
@@ -65,7 +70,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
             f"{run['rows_quarantined']:,} quarantined",
         ),
         ("tokens", f"{number(run['input_tokens'], Unit.COUNT)} in, {number(run['output_tokens'], Unit.COUNT)} out"),
-        ("cost", f"paid: {_cost(run['cost_usd'])}; avoided by the ledger: {_cost(run['cost_usd_avoided'])}"),
+        ("cost", f"paid: {_paid(run)}; avoided by the ledger: {_cost(run['cost_usd_avoided'])}"),
         ("snapshot", _shown(snapshot["snapshot_id"])),
         ("table versions", _pairs(snapshot["pinned_versions"])),
         ("metric definitions", _shown(snapshot["definition_hash"])),
@@ -82,6 +87,15 @@ def _shown(value: object) -> str:
 
 def _calls(run: Mapping[str, Any]) -> str:
     return f"{run['calls_made']:,} made, {run['calls_from_ledger']:,} from the ledger, {run['calls_failed']:,} failed"
+
+
+def _paid(run: Mapping[str, Any]) -> str:
+    """What was paid; where prices are unknown, what is known of it as the least."""
+    if run["cost_usd"] is not None or run.get("calls_unpriced") is None:
+        return _cost(run["cost_usd"])
+    return (
+        f"at least {_cost(run['cost_usd_known'])}, {run['calls_unpriced']:,} of {run['calls_bought']:,} calls unpriced"
+    )
 
 
 def _cost(value: float | None) -> str:

@@ -12,7 +12,7 @@ from reports.axes import GAP, NAME, hover, layout, left_out, named_rows, names, 
 from reports.drawing import BAD_TO_GOOD, Drawing, Key
 from reports.report import Report, Subject, Value
 from reports.wording import UNRELIABLE, number, one_line, short_names
-from suites.figures import AgreementMatrix, HeatMap, Quantity, Unit
+from suites.base.figures import AgreementMatrix, HeatMap, Quantity, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

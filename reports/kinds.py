@@ -12,7 +12,7 @@ from reports.reliability import draw_reliability
 from reports.report import Report
 from reports.scatter import draw_scatter
 from reports.tables import Table
-from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Ranking, Reliability, Scatter
+from suites.base.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Ranking, Reliability, Scatter
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,15 @@ def as_data(report: Report) -> dict[str, Any]:
 
 def _place(report: Report, subject: Any) -> dict[str, Any]:
     standing = report.standings[subject]
+    decision = report.decision(subject)
     return {
         "model": subject.model,
         "judge": subject.judge,
         "rank": standing.rank,
         "band": standing.band if any(report.comparisons.values()) else None,
         "value": standing.value,
-        "passes": report.passes(subject),
+        "decision": None if decision is None else decision.verdict.value,
+        "more_samples": None if decision is None else decision.more_samples,
     }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from contracts.errors import UsageError
+from core.errors import UsageError
 from reports.drawing import Drawing
 from reports.facts import facts, headline, warnings
 from reports.kinds import KINDS

@@ -3,7 +3,7 @@
 from reports.axes import error_bars, hover, layout, left_out, names, quantity_axis, safe
 from reports.drawing import MUTED, Drawing, Key, colour
 from reports.report import Report, Subject, Value
-from suites.figures import Reliability
+from suites.base.figures import Reliability
 
 MOST_LINES = 6
 """The best so many models are drawn; the table has all."""

@@ -1,15 +1,16 @@
 """A report: one run's metric snapshot, what its suite wants shown of it, and what follows (ranks, mistakes)."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from reports.ranking import Comparison, Standing, compare_all, stand
-from suites.figures import AgreementMatrix, Answers, Figure, Quantity, Ranking
+from reports.decision import Decision, decide
+from reports.ranking import Comparison, Standing, stand
+from suites.base.figures import AgreementMatrix, Answers, Figure, Quantity, Ranking
 
 
 class Subject(NamedTuple):
@@ -41,6 +42,7 @@ class Value:
     ci_low: float | None = None
     ci_high: float | None = None
     reliable: bool = False
+    units: int = 0
 
     @property
     def doubtful(self) -> bool:
@@ -57,7 +59,8 @@ class Report:
                    n, ci_low, ci_high, reliable
     figures        what the suite wants shown; its first Ranking orders the models everywhere
     target         the value of the ranking's quantity that passes
-    answers        which columns of `results` say what was right; without it there are no rank bands and no mistakes
+    comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no rank bands
+    answers        which columns of `results` say what was right; without it no mistakes are listed
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
 
@@ -67,6 +70,7 @@ class Report:
     metrics: pl.DataFrame
     figures: tuple[Figure, ...]
     target: float | None = None
+    comparisons: Mapping[str | None, Sequence[Comparison]] = field(default_factory=dict)
     answers: Answers | None = None
     results: pl.DataFrame | None = None
 
@@ -95,21 +99,6 @@ class Report:
     def subjects(self) -> tuple[Subject, ...]:
         """Everything measured, best first."""
         return tuple(self.standings)
-
-    @cached_property
-    def comparisons(self) -> dict[str | None, tuple[Comparison, ...]]:
-        """Judge to every pair of its models, paired on samples; empty without `answers` and `results`."""
-        if self.answers is None or self.results is None or self.ranking is None:
-            return {}
-        label = pl.lit(None, dtype=pl.String) if self.answers.label is None else pl.col(self.answers.label)
-        paired = self.results.select(
-            "model",
-            self._judge().alias("judge"),
-            label.cast(pl.String).alias("label"),
-            pl.struct(self.answers.sample).alias("sample"),
-            pl.col(self.answers.correct).alias("correct"),
-        )
-        return {judge: compare_all(part.drop("judge")) for judge, part in _by(paired, "judge")}
 
     def value(self, subject: Subject, quantity: Quantity, slice_: str = "all", slice_value: str = "") -> Value:
         """The value of a metric; unknown where the snapshot has none."""
@@ -142,13 +131,22 @@ class Report:
                     found.setdefault(subject, {})[first, second] = self._values[key]
         return found
 
-    def passes(self, subject: Subject) -> bool | None:
-        """Whether a model reaches the target; None where there is no target or no value."""
-        standing = self.standings[subject]
-        if self.target is None or self.ranking is None or standing.value is None:
+    def decision(self, subject: Subject) -> Decision | None:
+        """Whether a model reaches the target, by its interval; None where there is no target or no value."""
+        if self.target is None or self.ranking is None:
             return None
-        better = self.ranking.quantity.higher_is_better
-        return standing.value >= self.target if better else standing.value <= self.target
+        quantity = self.ranking.quantity
+        known = self.value(subject, quantity)
+        if known.value is None:
+            return None
+        return decide(
+            known.value,
+            known.ci_low,
+            known.ci_high,
+            known.units,
+            self.target,
+            higher_is_better=quantity.higher_is_better,
+        )
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
         """Each model's wrong answers, in the order of the ranking; models without any are left out."""
@@ -168,7 +166,12 @@ class Report:
     def _values(self) -> dict[tuple[Subject, str, str, str], Value]:
         return {
             (Subject(row["model"], row["judge"]), row["metric"], row["slice"], row["slice_value"]): Value(
-                _finite(row["value"]), row["n"], _finite(row["ci_low"]), _finite(row["ci_high"]), row["reliable"]
+                _finite(row["value"]),
+                row["n"],
+                _finite(row["ci_low"]),
+                _finite(row["ci_high"]),
+                row["reliable"],
+                row["n"] if row.get("units") is None else row["units"],  # snapshots of before have no units
             )
             for row in self.metrics.iter_rows(named=True)
         }
@@ -176,7 +179,3 @@ class Report:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _by(frame: pl.DataFrame, column: str) -> Iterable[tuple[Any, pl.DataFrame]]:
-    return ((key[0], part) for key, part in frame.group_by(column, maintain_order=True))

@@ -25,7 +25,7 @@ from reports.drawing import ACCENT, GREEN, MUTED, Drawing, Key
 from reports.labels import place_labels
 from reports.report import Report, Subject, Value
 from reports.wording import number, one_line, short_names
-from suites.figures import Scatter, Unit
+from suites.base.figures import Scatter, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -1,12 +1,17 @@
 """Every figure as a table: the form that a terminal prints, and that stands under each plot of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from reports.decision import Decision, Verdict
+from reports.ranking import Comparison
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, interval, number, one_line, visible
-from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Ranking, Reliability, Scatter, Unit
+from suites.base.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Ranking, Reliability, Scatter, Unit
+
+Mood: TypeAlias = Literal["", "pass", "fail"]
+MOODS: Mapping[Verdict, Mood] = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.UNDECIDED: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +22,7 @@ class Cell:
     interval: str = ""
     n: int | None = None
     doubtful: bool = False
-    mood: Literal["", "pass", "fail"] = ""
+    mood: Mood = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def ranking_table(report: Report, figure: Ranking) -> Table:
         place = report.standings[subject]
         cells = [_or_unknown(place.rank), _name(subject)]
         if has_target:
-            cells.append(_verdict(report.passes(subject)))
+            cells.append(_verdict(report.decision(subject)))
         if has_bands:
             cells.append(_or_unknown(place.band))
         return (*cells, *_values(report, subject, shown))
@@ -111,20 +116,23 @@ def by_judge_table(report: Report, figure: ByJudge) -> Table:
 
 
 def comparisons_table(report: Report) -> Table:
-    """Every pair of models: the difference in the mean of the labels' rates of right answers, and its p values."""
+    """List every pair of models: the paired difference in the quantity that ranks, its interval, and its p values."""
+    quantity = None if report.ranking is None else report.ranking.quantity
+    unit = Unit.SCORE if quantity is None else quantity.unit
     rows = [
         (
             Cell(visible(f"{c.first} − {c.second}" if judge is None else f"{c.first} − {c.second} · {judge}")),
-            Cell(UNKNOWN if c.difference is None else f"{100 * c.difference:+.1f} pp"),
-            Cell(f"{c.samples:,}"),
+            Cell(_difference(c, unit)),
+            Cell(f"{c.units:,}"),
             Cell(_p(c.p)),
             Cell(_p(c.p_adjusted)),
         )
         for judge, compared in report.comparisons.items()
         for c in compared
     ]
-    headings = ("models", "difference", "samples in common", "p", "p, Holm-adjusted")
-    return Table("Paired differences", headings, tuple(rows))
+    headings = ("models", "difference", "units in common", "p", "p, Holm-adjusted")
+    named = "" if quantity is None else f" in {quantity.label}"
+    return Table(f"Paired differences{named}", headings, tuple(rows))
 
 
 def _by_model(report: Report, caption: str, quantities: Sequence[Quantity]) -> Table:
@@ -148,8 +156,21 @@ def _or_unknown(value: int | None) -> Cell:
     return Cell(UNKNOWN if value is None else str(value))
 
 
-def _verdict(passed: bool | None) -> Cell:
-    return Cell(UNKNOWN) if passed is None else Cell("PASS", mood="pass") if passed else Cell("FAIL", mood="fail")
+def _verdict(decision: Decision | None) -> Cell:
+    if decision is None:
+        return Cell(UNKNOWN)
+    return Cell(decision.text, mood=MOODS[decision.verdict])
+
+
+def _difference(c: Comparison, unit: Unit) -> str:
+    """A difference with its sign and interval; that of shares in percentage points."""
+    if c.difference is None:
+        return UNKNOWN
+    shown = f"{100 * c.difference:+.1f} pp" if unit is Unit.SHARE else f"{c.difference:+.4g}"
+    if c.ci_low is None or c.ci_high is None:
+        return shown
+    scale, form = (100, "+.1f") if unit is Unit.SHARE else (1, "+.4g")
+    return f"{shown} [{scale * c.ci_low:{form}} to {scale * c.ci_high:{form}}]"
 
 
 def _p(p: float | None) -> str:

@@ -1,19 +1,18 @@
 """How values and names are written for people: numbers by unit, unknown as a dash, hostile characters made visible."""
 
 import math
-import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import accumulate
 
 from rich.cells import cell_len
 
-from suites.figures import Unit
+from core import visible_text
+from suites.base.figures import Unit
 
 UNKNOWN = "–"
 UNRELIABLE = "*"
 
-_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # control, direction, private and surrogate characters, odd line ends
 _SCALES = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"))  # in milliseconds
 
 
@@ -33,7 +32,7 @@ def interval(low: float | None, high: float | None, unit: Unit, value: float | N
 def visible(text: object, limit: int = 2000) -> str:
     """Text as it is safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
     whole = str(text)
-    shown = "".join(c if c in "\n\t" or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in whole[:limit])
+    shown = visible_text.visible(whole[:limit])
     return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit:,} more characters)"
 
 
@@ -65,10 +64,6 @@ def _fitting(text: str, room: int) -> str:
     """The beginning of a text that takes no more room than there is."""
     ends = accumulate(max(1, cell_len(c)) for c in text)
     return text[: sum(end <= room for end in ends)]
-
-
-def _escape(character: str) -> str:
-    return f"\\u{ord(character):04x}"
 
 
 def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:

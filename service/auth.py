@@ -5,7 +5,6 @@ import hmac
 from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
@@ -13,26 +12,17 @@ from service.errors import NotAllowedError
 from service.settings import NOBODY_IN_PARTICULAR, Settings
 
 SUBPROTOCOL = "evalake"
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 LONGEST_NAME = 320
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 _BEARER = "bearer."
 
 
 def who(connection: HTTPConnection, settings: Settings) -> str:
     """The name of who is asking. Raises NotAllowedError where it may not be told, or is nobody's."""
-    is_proxy = _is_trusted(connection, settings)
-    _refuse_other_sites(connection, is_proxy=is_proxy)
     if settings.is_open:
-        # A page of another site could reach a loopback address by a name of its own that points there.
-        if not _is_loopback(connection.headers.get("host", "")):
-            raise NotAllowedError("without a token the service answers only to a loopback address")
         return NOBODY_IN_PARTICULAR
-    if is_proxy:
-        for header in ("x-forwarded-user", "x-forwarded-email"):
-            if name := _name(connection.headers.get(header, "")):
-                return name
+    if _is_trusted(connection, settings) and (name := _named(connection, settings)):
+        return name
     if settings.token is not None and any(_same(token, settings.token) for token in _tokens(connection)):
         return NOBODY_IN_PARTICULAR
     raise NotAllowedError("not allowed: come by way of a trusted proxy, or with the token (Authorization: Bearer …)")
@@ -54,27 +44,10 @@ def _is_trusted(connection: HTTPConnection, settings: Settings) -> bool:
     return any(peer in network for network in settings.configuration.service.trusted_proxies)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return urlsplit(f"//{host}").hostname in LOOPBACK_NAMES
-    except ValueError:  # such as half a pair of brackets
-        return False
-
-
-def _refuse_other_sites(connection: HTTPConnection, *, is_proxy: bool) -> None:
-    """A browser says which site's page asks: pages of other sites may neither start scorings nor listen."""
-    origin = connection.headers.get("origin")
-    if origin is None or (connection.scope["type"] == "http" and connection.scope["method"] in SAFE_METHODS):
-        return
-    hosts = {connection.headers.get("host")}
-    if is_proxy:
-        hosts.add(connection.headers.get("x-forwarded-host"))
-    try:
-        asking = urlsplit(origin).netloc
-    except ValueError:
-        asking = ""
-    if not asking or asking not in hosts:
-        raise NotAllowedError("not allowed: a page of another site asks")
+def _named(connection: HTTPConnection, settings: Settings) -> str:
+    """The user that a trusted proxy names; empty where it names none, or where there are two names, one a client's."""
+    headers = connection.headers.getlist(settings.configuration.service.user_header)
+    return _name(headers[0]) if len(headers) == 1 else ""
 
 
 def _name(header: str) -> str:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 3.0  # a service has two of them to end, and 20 seconds in all
 SETTLED_SECONDS = 30.0  # what dies sooner would only die again
 LOOK_SECONDS = 0.2
 
@@ -24,7 +24,7 @@ class Beside:
 
     def __init__(self, *arguments: str) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            [sys.executable, "-P", "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
 
     @property
@@ -57,7 +57,9 @@ def keep(arguments: Sequence[str]) -> int:
     threading.Thread(target=_await_end_of_service, args=(over,), daemon=True).start()
     while True:
         began = time.monotonic()
-        charge = subprocess.Popen([sys.executable, "-m", *arguments], stdin=subprocess.DEVNULL, start_new_session=True)
+        charge = subprocess.Popen(
+            [sys.executable, "-P", "-m", *arguments], stdin=subprocess.DEVNULL, start_new_session=True
+        )
         while charge.poll() is None and not over.wait(LOOK_SECONDS):
             pass
         if over.is_set():

@@ -1,6 +1,6 @@
 """What the API answers where it cannot do as asked: a status and one sentence."""
 
-from contracts.errors import EvalakeError
+from core.errors import EvalakeError
 
 
 class ApiError(EvalakeError):
@@ -11,6 +11,12 @@ class ApiError(EvalakeError):
 
 class NotOverError(ApiError):
     """The session has not ended, so it cannot be scored."""
+
+    status = 400
+
+
+class WrongQueryError(ApiError):
+    """What is asked for cannot be meant."""
 
     status = 400
 
@@ -31,6 +37,18 @@ class ConflictError(ApiError):
     """A scoring is on its way already."""
 
     status = 409
+
+
+class TooLargeError(ApiError):
+    """The request's body is too large to be read."""
+
+    status = 413
+
+
+class WrongHostError(ApiError):
+    """The request is addressed to a name that is not the service's."""
+
+    status = 421
 
 
 class DrainingError(ApiError):

@@ -1,162 +1,78 @@
-"""The gate to Prefect: submits scorings as flow runs, sees how they are, and ends those that are lost."""
+"""The gate: decides from a request's headers alone who asks and whether it may, before a byte of its body is read."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts.errors import EvalakeError
-from flows.score_session import DEPLOYMENT
+from core.redaction import redact
+from service.auth import who
+from service.errors import ApiError, TooLargeError
+from service.hosts import SAFE_METHODS, Hosts
+from service.settings import Settings
 
-if TYPE_CHECKING:
-    from prefect.client.schemas.objects import Artifact
-
-FLOW = "score-session"
-PAGE = 100  # flow runs asked for at once
-
-Row = Mapping[str, Any]
-
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class GateError(EvalakeError):
-    """Prefect cannot be asked, or has nothing that serves scorings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A scoring's flow run as Prefect tells it. `beat` moves for as long as its process lives; None before it began."""
-
-    flow_run_id: str
-    state: str  # Prefect's state type, such as SCHEDULED, PENDING, RUNNING, CRASHED
-    message: str | None
-    progress: float
-    beat: datetime | None
-    since: datetime | None  # when it came into its state
-
-
-def run_name(row: Row) -> str:
-    """The name of a scoring's flow run, by which it is found again.
-
-    The request that began it is part of it: in two lakes, or in one that was made anew, scorings may have one id.
-    """
-    return f"{row['session_id'][:60]} {row['score_id'][:24]} {row['run_id'][-12:]}"
+LARGEST_BODY = 2 * 1024 * 1024  # bytes; a batch of a thousand ids has half of it
+API = "/api/"
 
 
 class Gate:
-    """One lake's way to Prefect. Safe for threads."""
+    """Lets a request through to the application with the name of who asks in `state.user`, or answers it."""
 
-    def __init__(self, lake: str, configuration_file: str | None) -> None:
-        self._parameters = {"lake": lake, "configuration_file": configuration_file}
-        self._runs: dict[str, str] = {}
+    def __init__(self, app: ASGIApp, settings: Settings, hosts: Hosts) -> None:
+        self._app, self._settings, self._hosts = app, settings, hosts
 
-    def submit(self, row: Row) -> str:
-        """Have a pending scoring run, once however often it is submitted; returns the flow run's id."""
-        from prefect.client.orchestration import get_client
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._examine(scope)
+        except ApiError as error:
+            await refusal(error)(scope, receive, send)
+            return
+        await self._app(scope, _bounded(receive) if scope["type"] == "http" else receive, send)
 
-        with _told("submit a scoring"), get_client(sync_client=True) as client:
-            run = client.create_flow_run_from_deployment(
-                client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id,
-                parameters={**self._parameters, "score_id": row["score_id"]},
-                idempotency_key=f"{row['run_id']} {row['score_id']}",
-                name=run_name(row),
-                tags=["evalake", "session_review"],
-            )
-        self._runs[row["score_id"]] = str(run.id)
-        return str(run.id)
-
-    def flow_run_of(self, row: Row) -> str | None:
-        """The flow run of a scoring; None where it was no such run, or where Prefect does not tell."""
-        if row["score_id"] not in self._runs and row["started_at"] is not None:
-            try:
-                self.look([row])
-            except GateError:
-                return None
-            self._runs.setdefault(row["score_id"], "")
-        return self._runs.get(row["score_id"]) or None
-
-    @property
-    def pages(self) -> str | None:
-        """Where Prefect's own pages are."""
-        from prefect.settings import PREFECT_UI_URL
-
-        url: str | None = PREFECT_UI_URL.value()
-        return url
-
-    def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
-        """The flow runs of some scorings, by score id; those that Prefect does not know are left out."""
-        from prefect.client.orchestration import get_client
-        from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-
-        seen: dict[str, Seen] = {}
-        with _told("look at its flow runs"), get_client(sync_client=True) as client:
-            for start in range(0, len(rows), PAGE):
-                names = {run_name(row): row["score_id"] for row in rows[start : start + PAGE]}
-                runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(name={"any_": list(names)}))
-                wanted = {"flow_run_id": {"any_": [run.id for run in runs]}, "type": {"any_": ["progress"]}}
-                artifacts = client.read_artifacts(artifact_filter=ArtifactFilter(**wanted)) if runs else []
-                beats: dict[UUID | None, Artifact] = {}
-                for artifact in artifacts:  # the latest of each flow run, which has several where it was run again
-                    known = beats.get(artifact.flow_run_id)
-                    if known is None or _updated(artifact) > _updated(known):
-                        beats[artifact.flow_run_id] = artifact
-                for run in runs:
-                    beat = beats.get(run.id)
-                    score_id = names[run.name]
-                    self._runs[score_id] = str(run.id)
-                    seen[score_id] = Seen(
-                        flow_run_id=str(run.id),
-                        state=str(run.state.type.value) if run.state else "PENDING",
-                        message=run.state.message if run.state else None,
-                        progress=float(beat.data) if beat and isinstance(beat.data, int | float) else 0.0,
-                        beat=beat.updated if beat else None,
-                        since=run.state.timestamp if run.state else None,
-                    )
-        return seen
-
-    def crash(self, flow_run_id: str, reason: str) -> None:
-        """Say in Prefect too that a flow run is lost, so that nothing takes it up again."""
-        from prefect.client.orchestration import get_client
-        from prefect.states import Crashed
-
-        with _told("end a lost flow run"), get_client(sync_client=True) as client:
-            client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
-
-    def has_pool(self) -> bool | None:
-        """Whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""
-        from prefect.client.orchestration import get_client
-        from prefect.exceptions import ObjectNotFound
-
-        with _told("look for its deployment"), get_client(sync_client=True) as client:
-            try:
-                return client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name is not None
-            except ObjectNotFound:
-                return None
-
-    def idle_pool(self) -> str | None:
-        """The name of the deployment's work pool where none of its workers is online; None where one is."""
-        from prefect.client.orchestration import get_client
-
-        with _told("look for its workers"), get_client(sync_client=True) as client:
-            name = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name
-            status = client.read_work_pool(name).status if name else None
-        return name if status is not None and status.value != "READY" else None
+    def _examine(self, scope: Scope) -> None:
+        connection = HTTPConnection(scope)
+        self._hosts.require_ours(connection)
+        self._hosts.require_own_page(connection)
+        if not _is_page(scope):
+            scope.setdefault("state", {})["user"] = who(connection, self._settings)
+        if _announced(connection) > LARGEST_BODY:
+            raise TooLargeError(_TOO_LARGE)
 
 
-def _updated(artifact: "Artifact") -> datetime:
-    return artifact.updated or _NEVER
+_TOO_LARGE = f"the request's body is larger than {LARGEST_BODY:,} bytes: ask for less at once"
 
 
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Turn what Prefect's client raises into one GateError."""
-    import httpx
-    from prefect.exceptions import PrefectException
+def refusal(error: ApiError) -> JSONResponse:
+    """The answer that an error is."""
+    headers = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "30"}}.get(error.status)
+    return JSONResponse({"detail": redact(str(error))}, error.status, headers)
 
-    try:
-        yield
-    except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise GateError(f"Prefect did not let the service {what}: {reason}") from error
+
+def _is_page(scope: Scope) -> bool:
+    """Whether a request only reads the dashboard's files, which hold nothing of anybody's."""
+    return scope["type"] == "http" and scope["method"] in SAFE_METHODS and not scope["path"].startswith(API)
+
+
+def _announced(connection: HTTPConnection) -> int:
+    """How long the body will be by the request's own word; 0 where it does not say."""
+    length = connection.headers.get("content-length", "")
+    return int(length) if length.isdecimal() else 0
+
+
+def _bounded(receive: Receive) -> Receive:
+    """`receive` for a body that may not be larger than it should, whatever was announced."""
+    size = 0
+
+    async def receive_some() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > LARGEST_BODY:
+            raise HTTPException(TooLargeError.status, _TOO_LARGE)
+        return message
+
+    return receive_some

@@ -12,22 +12,22 @@ from types import FrameType
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
-from contracts.errors import EvalakeError, UsageError
+from core.errors import EvalakeError
 from service.beside import Beside, free_port
-from service.desk import Desk
+from service.listening import address_of, listening, require_reachable_by_whom
+from service.protocol import bounded_protocol
+from service.scoring.app_state import AppState
+from service.scoring.settings import ScoringSettings
 from service.security import SecurityHeaders
-from service.settings import TOKEN_VARIABLE, Settings
-from tasks.logs import as_json, redact_logs
-from tasks.scoring import ACTIVE
+from tasks.runtime.logs import as_json, redact_logs
 
 START_SECONDS = 120.0
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
 
 logger = logging.getLogger("evalake.service")
 
 
-def serve(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until told to stop. `announce` is told where, once requests are answered.
 
     Raises UsageError where nobody could be told from anybody else on the network, EvalakeError where it cannot start.
@@ -35,33 +35,27 @@ def serve(settings: Settings, host: str, port: int, announce: Callable[[str], No
     require_reachable_by_whom(settings, host)
     settings.check()
     _show_logs()
-    with _listening(host, port) as listener, _prefect(), _runner(settings) as runs_here:
+    with listening(host, port) as listener, _prefect(), _runner(settings) as runs_here:
         from service.app import create_app
 
-        app = create_app(settings)
-        desk: Desk = app.state.desk
+        app = create_app(settings, host)
+        desk: AppState = app.state.desk
         desk.sessions.read_sources()
+        limits = settings.configuration.service
         config = uvicorn.Config(
             SecurityHeaders(app),
+            http=bounded_protocol(limits.request_seconds, limits.connections),
             log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
             log_level="warning",
             server_header=False,
             proxy_headers=False,  # whom to believe is for evalake.toml to say
             ws_max_size=LARGEST_MESSAGE,
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds
             lifespan="on",
         )
-        server = _Server(config, desk, settings.configuration.service.drain_seconds if runs_here else 0.0)
-        server.when_started = lambda: announce(_address(listener))
+        server = _Server(config, desk, limits.drain_seconds if runs_here else 0.0)
+        server.when_started = lambda: announce(address_of(listener))
         server.run(sockets=[listener])
-
-
-def require_reachable_by_whom(settings: Settings, host: str) -> None:
-    """Raise UsageError for an address that others reach, where the service has no way to tell who asks."""
-    if settings.is_open and host not in LOOPBACK:
-        raise UsageError(
-            f"--host {host} is reachable by others: set {TOKEN_VARIABLE}, or [service] trusted_proxies in evalake.toml"
-        )
 
 
 def _show_logs() -> None:
@@ -77,7 +71,7 @@ def _show_logs() -> None:
 class _Server(uvicorn.Server):
     """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk, drain_seconds: float) -> None:
+    def __init__(self, config: uvicorn.Config, desk: AppState, drain_seconds: float) -> None:
         super().__init__(config)
         self.when_started: Callable[[], None] = lambda: None
         self._desk, self._drain_seconds = desk, drain_seconds
@@ -98,35 +92,9 @@ class _Server(uvicorn.Server):
 
     def _drain(self, sig: int) -> None:
         deadline = time.monotonic() + self._drain_seconds
-        while time.monotonic() < deadline and self._is_scoring():
+        while time.monotonic() < deadline and self._desk.is_scoring():
             time.sleep(0.2)
         super().handle_exit(sig, None)
-
-    def _is_scoring(self) -> bool:
-        try:
-            rows = self._desk.scorings.state().by_id.values()
-        except EvalakeError:
-            return False
-        return any(row["status"] == ACTIVE[1] for row in rows)
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """The port, taken before anything else is started."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"cannot listen on {host}, port {port}: {reason}") from error
-        yield listener
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
@@ -152,17 +120,17 @@ def _prefect() -> Iterator[None]:
 
 
 @contextmanager
-def _runner(settings: Settings) -> Iterator[bool]:
+def _runner(settings: ScoringSettings) -> Iterator[bool]:
     """A runner of the scoring flow, unless its deployment has workers of its own; whether there is one."""
-    from service.gate import Gate
+    from service.scoring.prefect_gateway import PrefectGateway
 
-    gate = Gate(settings.lake.uri, settings.configuration_file)
+    gate = PrefectGateway(settings.lake.uri, settings.configuration_file)
     if gate.has_pool():
         if (pool := gate.idle_pool()) is not None:
             logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         yield False
         return
-    runner = Beside("service.runner", str(settings.configuration.service.scorings_at_once))
+    runner = Beside("service.scoring.runner", str(settings.configuration.service.scorings_at_once))
     try:
         _wait_until(lambda: gate.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
         yield True

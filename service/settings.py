@@ -1,26 +1,21 @@
-"""What the service is started with."""
+"""What every service is started with: its lake, its configuration, and whom it believes."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from contracts.configuration import Configuration, read_configuration
-from providers.routes import find_route
+from core.configuration import Configuration, read_configuration
 from storage.lake import Lake
-from suites.session_review.suite import SUITE
-from tasks.secrets import read_secret
 
 TOKEN_VARIABLE = "EVALAKE_API_TOKEN"
 NOBODY_IN_PARTICULAR = "api-client"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Lake, judge, sources of sessions, and whom to believe."""
+    """Lake, configuration, and token."""
 
     lake: Lake
-    judge: str = SUITE.baseline_judges[0]
-    sources: tuple[str, ...] = ()
     configuration_file: str | None = None
     token: str | None = None
 
@@ -33,7 +28,3 @@ class Settings:
     def is_open(self) -> bool:
         """Whether everybody who reaches the service may use it, for want of a token and of trusted proxies."""
         return self.token is None and not self.configuration.service.trusted_proxies
-
-    def check(self) -> None:
-        """Look everything up. Raises an EvalakeError for the first thing that is wrong."""
-        find_route(self.judge, self.configuration, read_secret)

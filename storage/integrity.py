@@ -3,24 +3,23 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
+from contracts.compile.delta import check_constraints
 from contracts.contract import Contract
-from contracts.delta import check_constraints
-from contracts.errors import EvalakeError, LakeError
-from contracts.tables import CALLS, CONTRACT_CHECKS
+from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS
+from core.errors import EvalakeError
 from storage import ledger
-from storage.lake import Lake, constraints, first_words
-from storage.upkeep import pinned_versions
+from storage.lake import Lake, constraints
+from storage.maintenance import pinned_versions
+from storage.objects import objects_of, store_of
 
 CHUNK_ROWS = 100_000
 LOG = "_delta_log"
@@ -45,13 +44,13 @@ class Seen:
 
 
 def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
-    """By table, what snapshots and earlier checks have seen of it."""
+    """By table, what snapshots and earlier checks have seen of it; snapshots have seen their values land, too."""
     pinned = pinned_versions(lake)
     checked = lake.frame(CONTRACT_CHECKS).filter(pl.col("table_version").is_not_null())
     newest = dict(checked.group_by("table_name").agg(pl.col("table_version").max()).collect().iter_rows())
     return {
         table: Seen(max({newest.get(table, -1), *pinned.get(table, ())}), frozenset(pinned.get(table, ())))
-        for table in pinned.keys() | newest.keys()
+        for table in pinned.keys() | newest.keys() | ({METRIC_SNAPSHOTS.table} if pinned else set())
     }
 
 
@@ -65,7 +64,8 @@ def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Fin
     if damage := list(_find_in_log(lake, contract, seen)):
         return damage
     try:
-        tables = [lake.open(contract, version) for version in (None, *sorted(seen.pinned))]
+        pinned = [lake.find(contract.table, version) for version in sorted(seen.pinned)]
+        tables = [lake.open(contract), *(table for table in pinned if table is not None)]
     except EvalakeError as error:
         return [Finding(contract.table, str(error), "restore the table's folder from a backup")]
     return list(_find_in_files(lake, contract, tables))
@@ -117,7 +117,7 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Finding
 
 
 def _find_in_files(lake: Lake, contract: Contract, tables: Sequence[DeltaTable]) -> Iterator[Finding]:
-    needed = {path: size for table in tables for path, size in _data_files(table)}
+    needed = {path: size for table in tables for path, size in data_files(table)}
     objects = _objects(lake, contract)  # after the versions were opened: what they name was written before
     gone = sorted(path for path in needed if path not in objects)
     cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
@@ -151,20 +151,13 @@ def _asked(calls: pl.LazyFrame) -> pl.LazyFrame:
     return calls.filter(pl.col("origin") == "call").select("prompt_hash", "request")
 
 
-def _objects(lake: Lake, contract: Contract) -> dict[str, int]:
+def _objects(lake: Lake, contract: Contract) -> Mapping[str, int]:
     """Everything stored for a table: path within it, and size in bytes."""
-    try:
-        store = _store(lake, contract)
-        found = store.get_file_info(fs.FileSelector("", recursive=True, allow_not_found=True))
-    except TableNotFoundError:  # a local folder that does not exist
-        return {}
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot list the lake {lake.uri}: {first_words(error)}") from error
-    return {info.path: info.size for info in found if info.type == fs.FileType.File}
+    return objects_of(lake, contract.table)
 
 
 def _store(lake: Lake, contract: Contract) -> fs.FileSystem:
-    return fs.PyFileSystem(DeltaStorageHandler(lake.location(contract), dict(lake.storage_options)))
+    return store_of(lake, contract.table)
 
 
 def _numbers(objects: Collection[str], ending: str) -> set[int]:
@@ -195,7 +188,8 @@ def _is_whole(store: fs.FileSystem, path: str) -> bool:
     return bool(actions) and all(isinstance(action, dict) for action in actions)
 
 
-def _data_files(table: DeltaTable) -> Iterator[tuple[str, int]]:
+def data_files(table: DeltaTable) -> Iterator[tuple[str, int]]:
+    """The files of an opened version: path within the table, and size in bytes."""
     files = pl.DataFrame(table.get_add_actions(flatten=True))
     if files.height:
         yield from ((unquote(path), size) for path, size in files.select("path", "size_bytes").iter_rows())

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
+from deltalake import DeltaTable
 
 from contracts.contract import Contract
 from storage.lake import Lake
@@ -22,20 +23,20 @@ SCHEMA: dict[str, pl.DataType] = {
 
 def inventory(lake: Lake, contracts: Sequence[Contract]) -> pl.DataFrame:
     """One row a table that exists, the most recently changed first."""
-    rows = [_row(lake, contract) for contract in contracts if lake.exists(contract)]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True)
+    tables = [(contract, lake.find(contract.table)) for contract in contracts]
+    rows = [_row(contract, table) for contract, table in tables if table is not None]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True, nulls_last=True)
 
 
-def _row(lake: Lake, contract: Contract) -> dict[str, Any]:
-    table = lake.open(contract)
+def _row(contract: Contract, table: DeltaTable) -> dict[str, Any]:
     files = pl.DataFrame(table.get_add_actions(flatten=True))
-    last = table.history(1)[0]
+    last = table.history(1)  # the engine finds none in a folder with `#` in its path
     return {
         "table": contract.table,
         "rows": table.count(),
         "version": table.version(),
         "files": files.height,
         "bytes": int(files["size_bytes"].sum()) if files.height else 0,
-        "changed_at": datetime.fromtimestamp(last["timestamp"] / 1000, UTC),
+        "changed_at": datetime.fromtimestamp(last[0]["timestamp"] / 1000, UTC) if last else None,
         "description": contract.description,
     }

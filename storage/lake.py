@@ -8,13 +8,16 @@ from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from contracts.arrow import arrow_schema
+from contracts.compile.arrow import arrow_schema
+from contracts.compile.delta import check_constraints
 from contracts.contract import Contract
-from contracts.delta import check_constraints
-from contracts.errors import LakeError, SchemaMismatchError, UsageError
+from contracts.forward import bring_forward
+from contracts.tables.forgotten import FORGOTTEN
+from core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
+from core.urls import require_no_password
 
 # Time travel must outlive the default thirty days of log, because snapshots pin versions; vacuum decides what goes.
 TABLE_CONFIGURATION = {
@@ -22,6 +25,13 @@ TABLE_CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 7 days",
 }
 
+# The version of a table's schema is that of a Delta application transaction, so the commit that changes the columns
+# changes it, too, and one version is never written twice. A table without one is of version 1.
+_SCHEMA = "evalake.schema"
+
+_NO_VERSION = 2**62  # beyond every version of a table
+
+TO_MIGRATE = "stop what writes to it, back it up, and run `evalake maintain --migrate`"
 
 # In the path of a folder, the engines read these as something else (`=` as a partition), or end the process.
 _UNREADABLE = re.compile(r"[\[\]|^=\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
@@ -46,81 +56,160 @@ class Table(DeltaTable):
 class Lake:
     """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment.
 
-    Raises UsageError for a blank `uri`, which would be the root of the file system.
+    Raises UsageError for a blank `uri`, which would be the root of the file system, and for one with a password.
     """
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)  # may hold keys
 
     def __post_init__(self) -> None:
         if not self.uri.strip():
             raise UsageError(
                 "the lake has no name: give --lake (or EVALAKE_LAKE) a folder, or a URI that Delta supports"
             )
+        require_no_password("the lake", self.uri, "give its credentials in the environment, such as AWS_ACCESS_KEY_ID")
 
     def location(self, contract: Contract) -> str:
         """The URI of a table."""
-        return f"{self.uri.rstrip('/')}/{contract.table}"
+        return self._uri(contract.table)
 
     def exists(self, contract: Contract) -> bool:
         """Whether the table has been created."""
-        return self._find(contract) is not None
+        return self.find(contract.table) is not None
 
-    def open(self, contract: Contract, version: int | None = None) -> Table:
-        """An existing table, at its newest version or a given one.
+    def open(self, contract: Contract) -> Table:
+        """An existing table, at its newest version.
 
-        Raises LakeError where there is none (or no such version), SchemaMismatchError where it is not the contract's.
+        Raises LakeError where there is none, OlderLakeError or NewerLakeError where another evalake's schema is on it,
+        SchemaMismatchError where it is nobody's.
         """
-        table = self._find(contract, version)
+        table = self._find_current(contract)
         if table is None:
             raise LakeError(f"the lake {self.uri} has no table {contract.table}: run or import something first")
-        _require_schema(table, contract, self.uri)
         return table
 
     def ensure(self, contract: Contract) -> Table:
         """The table, created from its contract where it does not exist yet; safe against others doing the same."""
-        table = self._find(contract)
+        table = self._find_current(contract)
         if table is None:
             self._create(contract)
             table = self.open(contract)
-        _require_schema(table, contract, self.uri)
         self._constrain(table, contract)
         return table
 
     def frame(self, contract: Contract, version: int | None = None) -> pl.LazyFrame:
-        """The rows of a table as a lazy frame; without rows where the table does not exist."""
-        table = self.open(contract, version) if version is not None else self._find(contract)
-        if table is None:
-            return pl.from_arrow(arrow_schema(contract).empty_table()).lazy()  # type: ignore[union-attr]
-        _require_schema(table, contract, self.uri)
-        return pl.scan_delta(table)
+        """The rows of a table as a lazy frame; without rows where the table does not exist.
+
+        Rows of an older version of the table have the columns of the newest, whichever schema they were written by.
+        """
+        if version is not None:
+            return self._frame_at(contract, contract.table, version)
+        table = self._find_current(contract)
+        return _no_rows(contract) if table is None else _scan(table, contract)
+
+    def pinned(self, contract: Contract, versions: Mapping[str, int | None]) -> pl.LazyFrame:
+        """The rows of a table at the version that `versions` has for it, by its name or by one that it had before.
+
+        Without rows where that version is None, for then the table did not exist; the newest where there is none.
+        Raises LakeError where that version was removed, for it held what was forgotten.
+        """
+        for name in (contract.table, *contract.former_tables):
+            if name in versions:
+                version = versions[name]
+                if version is None:
+                    return _no_rows(contract)
+                if version < self.first_versions().get(name, 0):
+                    raise LakeError(
+                        f"version {version} of the table {name} of the lake {self.uri} is gone: data in it was "
+                        "forgotten; its metrics are kept (if `evalake forget` was cut off, run it again)"
+                    )
+                return self._frame_at(contract, name, version)
+        return self.frame(contract)
 
     def version(self, contract: Contract) -> int | None:
         """The newest version of a table; None where it does not exist."""
-        table = self._find(contract)
+        table = self.find(contract.table)
         return None if table is None else table.version()
 
-    def _find(self, contract: Contract, version: int | None = None) -> Table | None:
+    def first_versions(self) -> dict[str, int]:
+        """By table, the first version that is left, where data was forgotten; earlier ones cannot be read.
+
+        None counts as left where that was cut off.
+        """
+        first = pl.col("first_version").fill_null(_NO_VERSION).max()
+        return dict(self.frame(FORGOTTEN).group_by("table_name").agg(first).collect().iter_rows())
+
+    def find(self, name: str, version: int | None = None) -> Table | None:
+        """The table of that name, of whatever schema it is; None where there is none."""
         # By opening it: `DeltaTable.is_deltatable` would hold up every other thread while it asks an object store.
         try:
-            return Table(self.location(contract), version=version, storage_options=dict(self.storage_options))
+            return Table(self._uri(name), version=version, storage_options=dict(self.storage_options))
         except TableNotFoundError as error:
-            self._require_absent(contract, error)
+            self._require_absent(name, error)
             return None
         except (DeltaError, OSError) as error:
             at = "" if version is None else f" at version {version}"
-            raise LakeError(
-                f"cannot open the table {contract.table}{at} of the lake {self.uri}: {first_words(error)}"
-            ) from error
+            raise LakeError(f"cannot open the table {name}{at} of the lake {self.uri}: {first_words(error)}") from error
 
-    def _require_absent(self, contract: Contract, error: TableNotFoundError) -> None:
+    def _uri(self, name: str) -> str:
+        return f"{self.uri.rstrip('/')}/{name}"
+
+    def _find_current(self, contract: Contract) -> Table | None:
+        """The table, of the newest schema; None where it does not exist, under a former name neither."""
+        table = self.find(contract.table)
+        if table is None:
+            for name in contract.former_tables:
+                if self.find(name) is not None:
+                    raise OlderLakeError(self._to_migrate(f"the table {name} is called {contract.table} now"))
+            return None
+        if (version := self.schema_version(table, contract)) < contract.schema_version:
+            versions = f"schema version {version}, this evalake {contract.schema_version}"
+            raise OlderLakeError(self._to_migrate(f"the table {contract.table} has {versions}"))
+        return table
+
+    def _to_migrate(self, change: str) -> str:
+        return f"the lake {self.uri} is of an older evalake ({change}): {TO_MIGRATE}"
+
+    def _frame_at(self, contract: Contract, name: str, version: int) -> pl.LazyFrame:
+        table = self.find(name, version)
+        if table is None:
+            raise LakeError(f"the lake {self.uri} has no table {name}: a version of it cannot be read")
+        stored = self.schema_version(table, contract)
+        if stored == contract.schema_version:
+            return _scan(table, contract)
+        return bring_forward(pl.scan_delta(table), contract, stored)
+
+    def schema_version(self, table: DeltaTable, contract: Contract) -> int:
+        """The version of the schema that a table has, up to the contract's.
+
+        Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
+        """
+        found = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
+        wanted = {f.name: (str(f.type), f.nullable) for f in delta_fields(contract)}
+        if found == wanted:
+            return contract.schema_version  # every change shows in the columns
+        stored = table.transaction_version(_SCHEMA) or 1
+        if stored > contract.schema_version:
+            raise NewerLakeError(
+                f"the table {contract.table} of the lake {self.uri} was written by a newer evalake (schema version "
+                f"{stored}, and this one knows {contract.schema_version}): update evalake"
+            )
+        if stored == contract.schema_version:
+            off = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+            raise SchemaMismatchError(
+                f"the table {contract.table} of the lake {self.uri} is not of this evalake's schema (it differs in "
+                f"{', '.join(off)}): use another lake, or the version of evalake that wrote it"
+            )
+        return stored
+
+    def _require_absent(self, name: str, error: TableNotFoundError) -> None:
         """Raise LakeError unless the table is not there: the engine says the same of what it cannot reach."""
         if "Unknown scheme" in str(error):
             raise LakeError(f"cannot open the lake {self.uri}: Delta knows no such scheme of URIs") from error
         if "://" in self.uri:
             return
         try:
-            (Path(self.location(contract)) / "_delta_log").stat()
+            (Path(self._uri(name)) / "_delta_log").stat()
         except FileNotFoundError:
             return
         except OSError as denied:
@@ -139,6 +228,7 @@ class Lake:
                 description=contract.description,
                 configuration=TABLE_CONFIGURATION,
                 storage_options=dict(self.storage_options),
+                commit_properties=schema_commit(contract.schema_version),
             )
         except CommitFailedError:
             return  # another process created it at the same moment
@@ -160,6 +250,20 @@ class Lake:
                     raise LakeError(
                         f"cannot add the constraint {name} to {contract.table}: {first_words(error)}"
                     ) from error
+
+
+def schema_commit(version: int) -> CommitProperties:
+    """What makes a commit bring a table to a version of its schema; it fails if any other came before it."""
+    return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(_SCHEMA, version)])
+
+
+def _no_rows(contract: Contract) -> pl.LazyFrame:
+    return pl.from_arrow(arrow_schema(contract).empty_table()).lazy()  # type: ignore[union-attr]
+
+
+def _scan(table: DeltaTable, contract: Contract) -> pl.LazyFrame:
+    """The rows, in the contract's order of columns: one that was added later is the last one of the table."""
+    return pl.scan_delta(table).select(list(contract.column))
 
 
 def constraints(table: DeltaTable) -> set[str]:
@@ -188,18 +292,8 @@ def _require_writable(folder: Path) -> None:
         raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
 
 
-def _require_schema(table: DeltaTable, contract: Contract, uri: str) -> None:
-    found = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
-    wanted = {f.name: (str(f.type), f.nullable) for f in _delta_schema(contract)}
-    if found != wanted:
-        off = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        raise SchemaMismatchError(
-            f"the table {contract.table} of the lake {uri} is not of this evalake's schema (it differs in "
-            f"{', '.join(off)}): use another lake, or the version of evalake that wrote it"
-        )
-
-
-def _delta_schema(contract: Contract) -> list[Any]:
+def delta_fields(contract: Contract) -> list[Any]:
+    """The fields of the table's schema, as Delta has them."""
     from deltalake import Schema
 
     return list(Schema.from_arrow(arrow_schema(contract)).fields)

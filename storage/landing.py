@@ -1,25 +1,15 @@
 """Exactly-once landing: rows are merged into their table by key, and a lost race is merged again."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 import polars as pl
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from contracts.arrow import conform
+from contracts.compile.arrow import require_exact
 from contracts.contract import Contract
-from contracts.errors import ContractError, LakeError
-from storage.lake import Lake, first_words
-
-# Merges that race are decided by the log; the loser merges again against what the winner wrote.
-CONFLICT_RETRIES = Retrying(
-    retry=retry_if_exception_type(CommitFailedError),
-    wait=wait_random_exponential(multiplier=0.05, max=2.0),
-    stop=stop_after_delay(120),
-    reraise=True,
-)
+from storage.commit import commit
+from storage.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +35,43 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
     one key in `rows` the first counts. Raises SchemaMismatchError where the frame is not exactly the contract's,
     ContractError where a table constraint refuses a row, LakeError where the lake does not take the commit.
     """
-    source = conform(rows, contract).unique(subset=list(contract.key), keep="first", maintain_order=True)
+    require_exact(rows, contract)
+    source = rows.unique(subset=list(contract.key), keep="first", maintain_order=True)
     if source.is_empty():
         return Landed()
     table = lake.ensure(contract)
-    try:
-        for attempt in CONFLICT_RETRIES.copy():
-            with attempt:
-                if attempt.retry_state.attempt_number > 1:
-                    table.update_incremental()
-                done = _merge(table, contract, source)
-    except CommitFailedError as error:
-        raise LakeError(f"the table {contract.table} kept changing while rows were landing; run again") from error
-    except (DeltaError, OSError) as error:
-        _raise_refusal(contract, error)
+    done = _commit(table, contract, lambda: _merge(table, contract, source))
     inserted, replaced = int(done["num_target_rows_inserted"]), int(done["num_target_rows_updated"])
     return Landed(inserted, replaced, source.height - inserted - replaced)
+
+
+def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: str) -> int:
+    """Insert each row unless some row of the table meets `unless`, SQL over `old` and `new`; returns how many were.
+
+    Who races is put in order by the table's log: a merge that lost is made again against what the winner wrote, so of
+    rows that stand against one another exactly one gets in. Rows of one call must not stand against one another.
+    Raises LakeError where the lake does not take the commit.
+    """
+    table = lake.ensure(contract)
+    require_exact(rows, contract)
+    source = rows.to_arrow()
+
+    def insert() -> dict[str, int]:
+        merger = table.merge(source, predicate=unless, source_alias="new", target_alias="old", streamed_exec=False)
+        return merger.when_not_matched_insert_all().execute()
+
+    return int(_commit(table, contract, insert)["num_target_rows_inserted"])
+
+
+def _commit(table: DeltaTable, contract: Contract, merge: Callable[[], dict[str, int]]) -> dict[str, int]:
+    """Merge, and merge again against what a winner wrote; returns the engine's metrics of the merge."""
+    return commit(
+        merge,
+        busy=f"the table {contract.table} kept changing while rows were landed; run again",
+        failed=f"cannot write the table {contract.table}",
+        refused=f"a row breaks a constraint of the table {contract.table}: nothing of the batch landed",
+        table=table,
+    )
 
 
 def _merge(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:
@@ -75,13 +86,3 @@ def _merge(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[
     if contract.replaced_when:
         merger = merger.when_matched_update_all(predicate=contract.replaced_when)
     return merger.when_not_matched_insert_all().execute()
-
-
-def _raise_refusal(contract: Contract, error: Exception) -> NoReturn:
-    text = str(error)
-    if "failed validation check" in text or "constraint" in text.lower():
-        # The engine quotes the refused rows, and they may hold what must not be in a log: its error goes no further.
-        raise ContractError(
-            f"a row breaks a constraint of the table {contract.table}: nothing of the batch landed"
-        ) from None
-    raise LakeError(f"cannot write the table {contract.table}: {first_words(error)}") from error

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from contracts.arrow import conform
-from contracts.errors import EvalakeError, LakeError
+from contracts.compile.arrow import conform, polars_schema
 from contracts.tables import CALLS
+from core.errors import EvalakeError
+from storage.commit import commit
 from storage.lake import Lake, first_words
 
 COMPACT_EVERY = 64  # commits between two compactions by a writer
@@ -46,29 +46,29 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
     """
     table = lake.ensure(CALLS) if table is None else table
     fresh = {(row["prompt_hash"], row["replicate"]): row for row in reversed(rows)}
-    retrying = Retrying(
-        retry=retry_if_exception_type(CommitFailedError),
-        wait=wait_random_exponential(multiplier=0.02, max=0.5),
-        stop=stop_after_delay(120),
-        reraise=True,
+
+    def append_next() -> int:
+        table.update_incremental()
+        version = table.version() + 1
+        frame = conform([{**row, "ledger_version": version} for row in reversed(fresh.values())], CALLS)
+        write_deltalake(
+            table, frame.to_arrow(), mode="append", commit_properties=CommitProperties(max_commit_retries=0)
+        )
+        return version
+
+    return commit(
+        append_next,
+        busy=f"the ledger of the lake {lake.uri} is too busy to take replies; run again",
+        failed=f"cannot append to the ledger of the lake {lake.uri}",
     )
-    try:
-        for attempt in retrying:
-            with attempt:
-                table.update_incremental()
-                version = table.version() + 1
-                frame = conform([{**row, "ledger_version": version} for row in reversed(fresh.values())], CALLS)
-                write_deltalake(
-                    table,
-                    frame.to_arrow(),
-                    mode="append",
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )
-    except CommitFailedError as error:
-        raise LakeError(f"the ledger of the lake {lake.uri} is too busy to take replies; run again") from error
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot append to the ledger of the lake {lake.uri}: {first_words(error)}") from error
-    return version
+
+
+def priced(lake: Lake, run_id: str) -> dict[str, Any]:
+    """Add up the known prices of the replies that a run bought (cost_usd_known, calls_unpriced, calls_bought)."""
+    bought = lake.frame(CALLS).filter(pl.col("run_id") == run_id)
+    price = pl.col("cost_usd")
+    sums = {"cost_usd_known": price.sum(), "calls_unpriced": price.null_count(), "calls_bought": pl.len()}
+    return bought.select(**sums).collect().row(0, named=True)
 
 
 def compact(lake: Lake) -> None:
@@ -81,9 +81,27 @@ def compact(lake: Lake) -> None:
         logger.warning("the ledger of the lake %s was not compacted: %s", lake.uri, first_words(error))
 
 
-def replies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Of rows of the ledger, the earliest committed of each key."""
-    return frame.sort("ledger_version").unique(subset=KEY, keep="first", maintain_order=True)
+def replies(frame: pl.LazyFrame, run_id: str | None = None) -> pl.LazyFrame:
+    """Of rows of the ledger, the earliest committed of each key; or that which a run bought, where it bought one."""
+    order = ["ledger_version"] if run_id is None else [pl.col("run_id") != run_id, "ledger_version"]
+    return frame.sort(order).unique(subset=KEY, keep="first", maintain_order=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLengths:
+    """How long the replies of a model are, in output tokens, of those that tell it."""
+
+    replies: int
+    mean: float
+    longest: int
+
+
+def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
+    """How long the replies of each model in the ledger are."""
+    tokens = pl.col("output_tokens")
+    known = lake.frame(CALLS).filter(tokens.is_not_null()).group_by("model")
+    found = known.agg(pl.len(), tokens.mean().alias("mean"), tokens.max().alias("max")).collect()
+    return {model: ReplyLengths(replies, mean, longest) for model, replies, mean, longest in found.iter_rows()}
 
 
 @dataclass(frozen=True)
@@ -114,18 +132,23 @@ class LedgerIndex:
         ends = np.cumsum(runs.field("len").to_numpy(), dtype=np.int64)
         return cls(lake, tuple(runs.field("value")), ends, keys["replicate"].to_numpy(), marks, row_bits)
 
-    def fetch(self, keys: Sequence[Key]) -> dict[Key, Row]:
-        """The replies to `keys` as rows of CALLS without their requests; keys without a reply are left out."""
+    def fetch(self, keys: Sequence[Key], run_id: str | None = None) -> dict[Key, Row]:
+        """Fetch the replies to `keys` as rows of CALLS without their requests; keys without a reply are left out.
+
+        Args:
+            keys: What was asked.
+            run_id: The run whose own reply is taken where it bought one; otherwise it is the earliest committed.
+        """
         places = self._places(keys)
         if not places.size:
             return {}
         files = [self.files[number] for number in np.unique(np.searchsorted(self.ends, places, "right"))]
         hashes = pl.Series([prompt_hash for prompt_hash, _ in keys]).unique().implode()
-        found = replies(_scan(self.lake, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", "file"))
+        asked = _scan(self.lake, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", "file")
         wanted = set(keys)
         return {
             key: row
-            for row in found.collect().iter_rows(named=True)
+            for row in replies(asked, run_id).collect().iter_rows(named=True)
             if (key := (row["prompt_hash"], row["replicate"])) in wanted
         }
 
@@ -146,12 +169,24 @@ class LedgerIndex:
 
 
 @lru_cache(maxsize=4)
-def shared_index(uri: str, options: tuple[tuple[str, str], ...], ledger_id: str, version: int) -> LedgerIndex:
+def shared_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
     """The index that all batches of a process share; id and version name the state of the ledger it was read for."""
-    return LedgerIndex.read(Lake(uri, dict(options)))
+    return LedgerIndex.read(lake)
+
+
+def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
+    """The ledger's id and newest version, and the shared index of it."""
+    ledger = lake.ensure(CALLS)
+    ledger_id, version = str(ledger.metadata().id), ledger.version()
+    return ledger_id, version, shared_index(lake, ledger_id, version)
 
 
 def _scan(lake: Lake, files: Sequence[str]) -> pl.LazyFrame:
     return pl.scan_parquet(
-        list(files), storage_options=dict(lake.storage_options) or None, include_file_paths="file", glob=False
+        list(files),
+        schema=dict(polars_schema(CALLS)),
+        missing_columns="insert",  # a file may be from before a column was added
+        storage_options=dict(lake.storage_options) or None,
+        include_file_paths="file",
+        glob=False,
     )

@@ -7,8 +7,8 @@ from types import TracebackType
 
 from deltalake import DeltaTable
 
-from contracts.errors import EvalakeError, LakeError
 from contracts.tables import CALLS
+from core.errors import EvalakeError, LakeError
 from storage import ledger
 from storage.lake import Lake
 

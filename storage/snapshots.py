@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from contracts.arrow import conform
-from contracts.errors import UsageError
-from contracts.hashing import content_hash
+from contracts.compile.arrow import conform
 from contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
+from core.errors import UsageError
+from core.hashing import content_hash
 from storage.lake import Lake
 from storage.landing import land
 
@@ -70,6 +70,20 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
     }
     land(lake, SNAPSHOTS, conform([row], SNAPSHOTS))
     return snapshot_id
+
+
+def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
+    """The snapshot that a row of SNAPSHOTS is about, without its warnings."""
+    return Snapshot(
+        run_id=row["run_id"],
+        suite=row["suite"],
+        pinned_versions=json.loads(row["pinned_versions"]),
+        definition_hash=row["definition_hash"],
+        scorer_version=row["scorer_version"],
+        seed=row["seed"],
+        options=json.loads(row["options"]),
+        code_version=row["code_version"],
+    )
 
 
 def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:

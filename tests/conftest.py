@@ -1,17 +1,95 @@
-"""What all tests share."""
+"""What all tests share, and which of them are left out where something that they need is missing."""
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from storage.sql.landlock import version
+from tests.servers import chromium, evm, postgresql
+
 pytest_plugins = ["tests.servers.fixtures"]
+
+
+class Need(NamedTuple):
+    """What the tests that use a fixture need besides Python packages, and how it comes there."""
+
+    name: str
+    is_there: Callable[[], bool]
+    how: str
+
+
+NAMED_FOLDER = "EVALAKE_REAL_DATA"
+REAL_DATA = "real_data"
+ANALYZE = "systemd-analyze"
+WITH_TCP = 4  # the version of Landlock's interface
+NEEDS = {
+    REAL_DATA: Need("real data", lambda: bool(os.environ.get(NAMED_FOLDER)), f"name its folder with {NAMED_FOLDER}"),
+    "chromium": Need("Chromium", lambda: chromium.chromium() is not None, "apt-get install chromium"),
+    "postgresql": Need("PostgreSQL", lambda: postgresql.program("initdb") is not None, "apt-get install postgresql"),
+    "systemd_analyze": Need(ANALYZE, lambda: shutil.which(ANALYZE) is not None, "apt-get install systemd"),
+    "landlock": Need("Landlock with TCP", lambda: version() >= WITH_TCP, "a Linux kernel from 6.7 on"),
+    "evm": Need("Node.js and an EVM", evm.is_installed, "apt-get install nodejs npm; make test"),
+}
+LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data that EVALAKE_REAL_DATA names."""
-    folder = os.environ.get("EVALAKE_REAL_DATA")
-    if not folder:
-        pytest.fail("set EVALAKE_REAL_DATA to the folder of real data, or leave out the tests marked real_data")
-    return Path(folder)
+    folder = Path(os.environ[NAMED_FOLDER])
+    assert folder.is_dir(), f"{NAMED_FOLDER} names {folder}, which is no folder"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def landlock() -> None:
+    """The kernel confines a process, also from connections. A test that uses it is left out where it cannot."""
+    assert version() >= WITH_TCP, "the kernel has no Landlock that knows TCP"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that use a fixture for which the machine lacks something; in CI, only those of real data."""
+    optional = [REAL_DATA] if os.environ.get("CI") else list(NEEDS)
+    missing = [fixture for fixture in optional if not NEEDS[fixture].is_there()]
+    left_out: dict[str, list[str]] = {fixture: [] for fixture in missing}
+    kept, deselected = [], []
+    for item in items:
+        lacking = next((fixture for fixture in missing if fixture in getattr(item, "fixturenames", ())), None)
+        if lacking is None:
+            kept.append(item)
+        else:
+            deselected.append(item)
+            left_out[lacking].append(item.nodeid)
+    config.stash[LEFT_OUT] = left_out
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = kept
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what was left out to the process that writes the summary, where it is another one."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what was left out from one of the processes; it is the same in each."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which tests were left out, and what they need: by name, but for real data, which nobody misses by mistake."""
+    for fixture, tests in config.stash.get(LEFT_OUT, {}).items():
+        if not tests:
+            continue
+        need = NEEDS[fixture]
+        terminalreporter.section(f"left out: {len(tests)} tests that need {need.name} ({need.how})", sep="-")
+        if fixture != REAL_DATA:
+            for name in tests:
+                terminalreporter.line(name)

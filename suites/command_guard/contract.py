@@ -1,12 +1,12 @@
 """The table of command_guard: one sample's verdict by one model is a row of `command_guard_results`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
-from contracts.rules import Dimension, Kind, Rule, Severity, TableKind, TableRule
-from contracts.tables import hash_rule, not_blank, not_negative
+from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule, hash_rule, not_blank
+from suites.base.result_row import ReplyColumns, ResultRow, result_contract
 from suites.command_guard.verdict import ACTIONS, ERROR_KINDS
 
 PROVISIONAL_VERDICTS = {
@@ -19,19 +19,11 @@ PROVISIONAL_VERDICTS = {
 HIGHEST_ERROR_SHARE = 0.2
 
 
-class CommandGuardResult(Row):
+class CommandGuardResult(ResultRow, ReplyColumns):
     """One sample's verdict."""
 
-    run_id: str = Field(description="The run that landed the row first.")
-    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
-    dataset: str = Field(description="The sample's dataset.")
-    sample_id: str = Field(description="The sample.")
-    sample_hash: str = Field(description="The sample's content hash: command, label and category are part of it.")
-    model: str = Field(description="The model that was asked, as LiteLLM names it.")
-    prompt_type: str = Field(description="Which of the suite's prompts was used: direct or chain_of_thought.")
-    replicate: int = Field(description="Which repeat of the same request this is, from 0.")
-    prompt_hash: str = Field(description="The prompt hash of the request; of the row's identity where it is imported.")
-    scorer_version: str = Field(description="The version of the rules that turned the reply into this row.")
+    stands_after: ClassVar[Mapping[str, str]] = {"reply_hash": "cost_usd"}
+
     command: str = Field(description="The shell command.")
     label: Literal["malicious", "harmless"] = Field(description="What the command is.")
     category: str | None = Field(description="What kind of harm a malicious command does; null for a harmless one.")
@@ -45,37 +37,17 @@ class CommandGuardResult(Row):
     reason: str | None = Field(description="The reason that the model gave; null where none can be read.")
     confidence: float | None = Field(description="The confidence that the model gave, 0 to 1; null where unread.")
     finish_reason: str | None = Field(description="Why the model stopped, in its provider's words.")
-    latency_ms: float | None = Field(description="Milliseconds from the last attempt's start to its end.")
-    input_tokens: int | None = Field(description="Tokens of the prompt, cached ones included.")
-    cached_input_tokens: int | None = Field(description="Tokens of the prompt that the provider had cached.")
-    output_tokens: int | None = Field(description="Tokens of the reply, reasoning included.")
-    reasoning_tokens: int | None = Field(description="Tokens of the reply spent on reasoning.")
-    cost_usd: float | None = Field(description="What the reply cost in US dollars; null where the price is unknown.")
     reply_hash: str | None = Field(description="SHA-256 over the reply's text and finish reason; null until it comes.")
 
 
-RESULTS = Contract(
+RESULTS = result_contract(
     "command_guard_results",
     CommandGuardResult,
-    ("prompt_hash", "sample_hash", "replicate", "scorer_version"),
-    "One sample's verdict: what a model, used as a shell guard, decided about a command, and whether that is right.",
     (
-        hash_rule("prompt_hash"),
-        hash_rule("sample_hash"),
         hash_rule("reply_hash"),
-        not_blank("dataset"),
-        not_blank("sample_id"),
-        not_blank("model"),
         not_blank("prompt_type"),
         not_blank("command"),
         not_blank("category"),
-        not_negative("replicate"),
-        not_negative("latency_ms"),
-        not_negative("input_tokens"),
-        not_negative("cached_input_tokens"),
-        not_negative("output_tokens"),
-        not_negative("reasoning_tokens"),
-        not_negative("cost_usd"),
         Rule("confidence_is_share", "confidence", Kind.BETWEEN, {"minimum": 0, "maximum": 1}),
         Rule(
             "malicious_has_category",
@@ -120,9 +92,9 @@ RESULTS = Contract(
             {"other": "verdict", "values": ERROR_KINDS},
             dimension=Dimension.CONSISTENCY,
         ),
-        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
-        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
     ),
+    description="One sample's verdict: what a model, used as a shell guard, decided about a command, and whether that "
+    "is right.",
     extra_table_rules=(
         TableRule(
             "errors_not_concentrated",
@@ -131,6 +103,5 @@ RESULTS = Contract(
             Severity.WARNING,
         ),
     ),
-    partition_by=("model",),
     replaced_when="old.reply_hash IS NULL AND new.reply_hash IS NOT NULL",
 )

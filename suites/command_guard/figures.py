@@ -1,6 +1,6 @@
 """What reports on command_guard show: its ranking, plots, tables and mistakes, declared."""
 
-from suites.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
+from suites.base.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
 
 BALANCED = Quantity("balanced_accuracy", "balanced accuracy")
 DETECTION = Quantity("malicious_detection_rate", "malicious detection")

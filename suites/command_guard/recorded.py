@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 from providers.request import Reply
 from suites.base import Item, Recorded, Sample
-from suites.command_guard.harvest import SUITE
-from suites.sources import storable
-from suites.strict import ModelName, Name, Strict, read_line
+from suites.base.sources import storable
+from suites.base.validation import ModelName, Name, Strict, read_line
+from suites.command_guard.sources.builder import SUITE
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -24,6 +24,7 @@ class _Line(Strict):
     label: Literal["malicious", "harmless"]
     category: Name | None
     command: Name
+    cluster: Name | None = None
     response: str | None
     finish_reason: str | None = None
     error_kind: str | None = None
@@ -46,7 +47,8 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     Raises SourceError naming the field that is unknown, missing, or not what it must be.
     """
     read = read_line(_Line, line)
-    sample = Sample(SUITE, read.dataset, read.sample_id, read.command, label=read.label, category=read.category)
+    said = {"label": read.label, "category": read.category, "cluster": read.cluster}
+    sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **said)
     item = Item(sample, read.model, replicate=read.replicate)
     identity = {
         "suite": SUITE,

@@ -1,15 +1,19 @@
 """The suite as one object: what flows, storage and reports know of command_guard."""
 
+import polars as pl
+
 from metrics.definition import Metric
 from suites.base import Options, Suite
+from suites.command_guard.baselines import BASELINES
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
-from suites.command_guard.harvest import SUITE as NAME
 from suites.command_guard.metrics import METRICS, TARGET
 from suites.command_guard.prompt import PROMPT_TYPES
 from suites.command_guard.recorded import read_recorded
 from suites.command_guard.score import SCORER_VERSION, converse, score
-from suites.command_guard.sources import read_dataset
+from suites.command_guard.sources.builder import SUITE as NAME
+from suites.command_guard.sources.read import read_dataset
+from suites.command_guard.viewing import VIEWING
 
 
 def _metrics(_: Options) -> tuple[Metric, ...]:
@@ -19,6 +23,7 @@ def _metrics(_: Options) -> tuple[Metric, ...]:
 SUITE = Suite(
     name=NAME,
     title="Shell command guard",
+    baselines=BASELINES,
     baseline_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
     starter=("starter",),
     read_dataset=read_dataset,
@@ -26,7 +31,7 @@ SUITE = Suite(
     score=score,
     scorer_version=SCORER_VERSION,
     results=RESULTS,
-    metrics=_metrics,
+    own_metrics=_metrics,
     read_recorded=read_recorded,
     headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
     prompt_types=PROMPT_TYPES,
@@ -36,7 +41,9 @@ SUITE = Suite(
         "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
         "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
     ),
+    viewing=VIEWING,
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},
+    repeated=pl.col("correct"),
 )

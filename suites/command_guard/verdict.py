@@ -17,8 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from suites.command_guard.json_in_text import find_objects
-from suites.thinking import split_thinking
+from suites.base.json_in_text import find_objects
+from suites.base.thinking import split_thinking
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
 ErrorKind = Literal["TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT"]

@@ -1,40 +1,42 @@
 """The tables of session_review: one scoring of one session, and one tool that a judge missed in one."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from contracts.contract import Contract, Row
-from contracts.rules import Dimension, Kind, Rule, Severity
-from contracts.tables import hash_rule, not_blank, not_negative
-from suites.session_review.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
+from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from suites.base.result_row import ReplyColumns, ResultRow, result_rules
+from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
 
 PROVISIONAL_KINDS = ("timeout", "content_policy", "context_length")
 """Kinds of failed calls that say something about judge and session: they fail the scoring until a rerun succeeds."""
 
 
-class SessionScore(Row):
+class SessionScore(ResultRow, ReplyColumns):
     """One scoring of one session."""
 
+    stands_after: ClassVar[Mapping[str, str]] = {
+        "score_id": "",
+        "session_id": "sample_hash",
+        "session_status": "session_id",
+        "alert_type": "session_status",
+        "agent": "alert_type",
+        "judge": "model",
+        "prompt_hashes": "prompt_hash",
+        "criteria_hash": "prompt_hashes",
+    }
+
     score_id: str = Field(description="The scoring: SHA-256 over session, first prompt, replicate and criteria.")
-    run_id: str = Field(description="The run that landed the row first.")
-    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
-    dataset: str = Field(description="The session's dataset.")
-    sample_id: str = Field(description="The sample, named like its session.")
-    sample_hash: str = Field(description="The sample's content hash: every interaction of the session is part of it.")
     session_id: str = Field(description="The session, as the system that made it calls it.")
     session_status: Literal["completed", "failed", "cancelled", "timed_out"] = Field(description="How it ended.")
     alert_type: str | None = Field(description="The type of alert that was investigated; null where it is not told.")
     agent: str = Field(description="The agent, or chain of agents, that investigated.")
-    model: str = Field(description="The subject: the agents, which had answered before this run.")
-    judge: str = Field(description="The model that scored the session, as LiteLLM names it.")
-    prompt_type: str = Field(description="Which of the suite's prompts was used: direct.")
-    replicate: int = Field(description="Which repeat of the same scoring this is, from 0.")
-    prompt_hash: str = Field(description="The prompt hash of the first request.")
+    judge: str = Field(description="The model that scored the session, as the run names it.")
     prompt_hashes: list[str] = Field(description="The prompt hashes of all requests, in order.")
     criteria_hash: str = Field(description="SHA-256 over the judge's prompt templates.")
-    scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     status: Literal["pending", "in_progress", "completed", "failed"] = Field(description="How far the scoring is.")
     total_score: int | None = Field(description="The score, 0 to 100; null unless the scoring is completed.")
     logical_flow: int | None = Field(description="Points for logical flow, 0 to 25; null where they cannot be read.")
@@ -56,12 +58,6 @@ class SessionScore(Row):
         description="When the scoring began; null where it was not asked through the API."
     )
     completed_at: datetime | None = Field(description="When it ended; null where it has not, or not through the API.")
-    latency_ms: float | None = Field(description="Milliseconds of all the judge's calls together.")
-    input_tokens: int | None = Field(description="Tokens of the prompts, cached ones included.")
-    cached_input_tokens: int | None = Field(description="Tokens of the prompts that the provider had cached.")
-    output_tokens: int | None = Field(description="Tokens of the replies, reasoning included.")
-    reasoning_tokens: int | None = Field(description="Tokens of the replies spent on reasoning.")
-    cost_usd: float | None = Field(description="What the replies cost in US dollars; null where a price is unknown.")
 
 
 class SessionMissingTool(Row):
@@ -105,25 +101,13 @@ RESULTS = Contract(
     "One scoring of one session: how good the agent's investigation was, in the judge's words and in points.",
     (
         hash_rule("score_id"),
-        hash_rule("sample_hash"),
-        hash_rule("prompt_hash"),
         hash_rule("criteria_hash"),
-        not_blank("dataset"),
-        not_blank("sample_id"),
+        *result_rules(SessionScore),
         not_blank("session_id"),
         not_blank("agent"),
         not_blank("alert_type"),
-        not_blank("model"),
-        not_blank("judge"),
-        not_negative("replicate"),
         not_negative("cut_chars"),
         not_negative("cut_interactions"),
-        not_negative("latency_ms"),
-        not_negative("input_tokens"),
-        not_negative("cached_input_tokens"),
-        not_negative("output_tokens"),
-        not_negative("reasoning_tokens"),
-        not_negative("cost_usd"),
         _between("total_score", 0, 100),
         *(_between(category, 0, CATEGORY_POINTS) for category in CATEGORIES),
         _between("attempts", 0, ATTEMPTS),
@@ -134,8 +118,6 @@ RESULTS = Contract(
             "error_only_when_failed", "error_message", Kind.ABSENT_WHEN, "pending", "in_progress", "completed"
         ),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "completed_at"}),
-        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
-        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
     ),
     replaced_when=_REPLACED_WHEN,
 )

@@ -1,213 +1,71 @@
-"""A session as the text that a judge reads, fitted to the judge's context.
+"""The judge's conversation as a pure function: the review, reminders until it ends in a total, the missing tools."""
 
-Every heading ends in the session's mark in brackets, a hash of the whole session: nothing that was written into
-the session can imitate a heading. What stands under a heading is verbatim.
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-A session that is too long is shortened by this rule, until it fits:
-1. results of tools, the oldest first (in the order in which they are shown), to their first 600 and last 200
-   characters;
-2. what agents thought and said, the oldest first, likewise; what they said last is their conclusion and stays;
-3. the runbook and the list of tools, likewise;
-4. in the same order, they are left out whole.
-Alert, conclusions, calls with their arguments, errors and events are never cut, so that a session can stay too long.
-"""
+from core.errors import ConfigurationError, UsageError
+from providers.request import Reply, Request
+from suites.base import Exchange, Item, Sample
+from suites.session_review.prompts import request_text, templates
+from suites.session_review.replies.scores import ATTEMPTS, read_total
+from suites.session_review.session import Session, load
+from suites.session_review.session_text import FittedConversation, fit
+from suites.session_review.sources.material import text as storable
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+OPTIONS: Mapping[str, Any] = {"context_tokens": 100_000}
+"""context_tokens: how long a conversation with the judge may get, its answers included; sessions are fitted to it."""
 
-from suites.session_review.model import FORCED_CONCLUSION, SUMMARIZATION, Interaction, Said, Session, Stage, ToolCall
-
-HEAD, TAIL = 600, 200  # characters that are kept of what is shortened
-NAMES = 200  # characters of a name that a heading shows
-
-NOTHING = "(nothing)"
-FINAL_ANALYSIS = "FINAL ANALYSIS"
+CHARACTERS_PER_TOKEN = 3  # low on purpose: logs and JSON take more tokens than prose does
+ANSWER_TOKENS = 12_000  # kept free for the judge's answers and what follows them
+NO_ANSWER = "(no answer)"
 
 
-class Kind(IntEnum):
-    """What a block is, in the order in which it is sacrificed; the last kind never is."""
+def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
+    """The next request to the item's judge; None where the conversation is over.
 
-    RESULT = 0
-    SPEECH = 1
-    BACKGROUND = 2
-    KEPT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A heading and what stands under it. `number` is that of the interaction it belongs to, 0 for none."""
-
-    heading: str
-    body: str
-    kind: Kind = Kind.KEPT
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """How much was taken out of one interaction; 0 stands for runbook and tools."""
-
-    interaction: int
-    chars_removed: int
-
-
-@dataclass(frozen=True, slots=True)
-class FittedConversation:
-    """The text that a judge reads, and what was cut to make it fit."""
-
-    text: str
-    cut: tuple[Cut, ...] = ()
-
-    @property
-    def total_removed(self) -> int:
-        """Characters of the session that the judge does not see."""
-        return sum(each.chars_removed for each in self.cut)
+    It is over when a call was given up on, when three attempts gave no total, and after the second turn.
+    Raises UsageError for an item without a judge, ConfigurationError for a context in which nothing fits.
+    """
+    if item.judge is None:
+        raise UsageError("session_review needs a judge: name one with --judges")
+    if not all(isinstance(answer.outcome, Reply) for answer in answered):
+        return None
+    answers = [answer.outcome.text for answer in answered if isinstance(answer.outcome, Reply)]
+    turns = first_turn(answers)
+    is_scored = bool(turns) and read_total(turns[-1]) is not None
+    if len(answers) > len(turns) or (len(turns) == ATTEMPTS and not is_scored):
+        return None
+    messages = [{"role": "system", "content": templates()["system"]}]
+    asked = opening(item.sample, options)
+    for answer in turns:
+        messages += [
+            {"role": "user", "content": asked},
+            {"role": "assistant", "content": storable(answer) or NO_ANSWER},
+        ]
+        asked = templates()["reminder"]
+    if is_scored:
+        asked = templates()["missing_tools"]
+    return Request(item.judge, (*messages, {"role": "user", "content": asked}), {})
 
 
-def fit(session: Session, budget: int) -> FittedConversation:
-    """The session's text in at most `budget` characters where the rule allows. Linear in the session's length."""
-    blocks = list(blocks_of(session))
-    texts = [block.body for block in blocks]
-    removed = [0] * len(blocks)
-    room = budget - sum(len(_framed(block.heading, session.mark, block.body)) for block in blocks)
-    for kinds, keep in _STEPS:
-        if room >= 0:
-            break
-        for place, block in enumerate(blocks):
-            if block.kind not in kinds:
-                continue
-            shorter, gone = _shortened(block.body, keep)
-            if gone > removed[place]:
-                room += len(texts[place]) - len(shorter)
-                texts[place], removed[place] = shorter, gone
-            if room >= 0:
-                break
-    text = "".join(_framed(block.heading, session.mark, body) for block, body in zip(blocks, texts, strict=True))
-    return FittedConversation(text, _cuts(blocks, removed))
+def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
+    """The attempts at the first turn: up to the first with a total, three at most. What follows is the second turn."""
+    for number, answer in enumerate(answers[:ATTEMPTS], start=1):
+        if read_total(answer) is not None:
+            return answers[:number]
+    return answers[:ATTEMPTS]
 
 
-_STEPS = (
-    ((Kind.RESULT,), HEAD + TAIL),
-    ((Kind.SPEECH,), HEAD + TAIL),
-    ((Kind.BACKGROUND,), HEAD + TAIL),
-    ((Kind.RESULT,), 0),
-    ((Kind.SPEECH,), 0),
-    ((Kind.BACKGROUND,), 0),
-)
+def opening(sample: Sample, options: Mapping[str, Any]) -> str:
+    """The first user message: criteria, alert, and the session fitted to the context."""
+    session = load(sample.input)
+    return request_text(session.mark, session.alert, fitted(session, options).text)
 
 
-def _shortened(body: str, keep: int) -> tuple[str, int]:
-    """The text without its middle, and how many characters are gone of all but `keep`; whole where that saves none."""
-    tail = keep * TAIL // (HEAD + TAIL)
-    head = keep - tail
-    removed = len(body) - keep
-    note = f"(… {removed} characters were cut here …)"
-    shorter = f"{body[:head]}\n{note}\n{body[len(body) - tail :]}" if keep else note
-    return (shorter, removed) if len(shorter) < len(body) else (body, 0)
-
-
-def _cuts(blocks: Sequence[Block], removed: Sequence[int]) -> tuple[Cut, ...]:
-    by_number: Counter[int] = Counter()
-    for block, gone in zip(blocks, removed, strict=True):
-        by_number[block.number] += gone
-    return tuple(Cut(number, gone) for number, gone in sorted(by_number.items()) if gone)
-
-
-def _framed(heading: str, mark: str, body: str) -> str:
-    return f"{heading} [{mark}]\n{body}\n\n" if body else f"{heading} [{mark}]\n\n"
-
-
-def blocks_of(session: Session) -> Iterator[Block]:
-    """All that a judge should know of a session except its alert, which stands apart, in the order of its stages."""
-    yield Block("# SESSION", "\n".join(_facts(session)))
-    if session.runbook:
-        yield Block("# RUNBOOK", session.runbook, Kind.BACKGROUND)
-    yield Block("# TOOLS AVAILABLE", "\n".join(_tools(session)) or NOTHING, Kind.BACKGROUND)
-    number = 0
-    last_said = _last_said(session)
-    for position, stage in enumerate(session.stages, start=1):
-        yield _stage_heading(f"# STAGE {position}", stage)
-        for part, worker in enumerate(stage.agents, start=1):
-            if worker is not stage:
-                yield _stage_heading(f"## AGENT {position}.{part}", worker)
-            for interaction in worker.interactions:
-                number += 1
-                yield from _blocks(interaction, number, interaction is last_said.get(id(worker)))
-    yield Block(f"# {FINAL_ANALYSIS}", session.final_analysis or NOTHING)
-    if session.summary:
-        yield Block("# EXECUTIVE SUMMARY", session.summary)
-
-
-def _last_said(session: Session) -> dict[int, Interaction]:
-    """What each agent said last: its conclusion. By the identity of its stage."""
-    return {
-        id(worker): each
-        for worker in session.agents
-        for each in worker.interactions
-        if isinstance(each, Said) and each.text
-    }
-
-
-def _facts(session: Session) -> Iterator[str]:
-    yield f"status: {session.status}"
-    yield f"agent: {_name(session.agent)}"
-    if session.started_at_us is not None and session.completed_at_us is not None:
-        yield f"duration: {(session.completed_at_us - session.started_at_us) / 1e6:.1f} s"
-    if session.error:
-        yield f"error: {session.error}"
-
-
-def _tools(session: Session) -> Iterator[str]:
-    """Every tool that any agent could have called, and by whom where it was not by all."""
-    workers = [worker for worker in session.agents if worker.tools]
-    holders: dict[tuple[str, str | None], list[str]] = {}
-    for worker in workers:
-        for tool in worker.tools:
-            holders.setdefault((tool.full_name, tool.description), []).append(worker.agent)
-    for (name, description), agents in holders.items():
-        only = "" if len(agents) == len(workers) else f" (only {', '.join(map(_name, dict.fromkeys(agents)))})"
-        yield f"- {_name(name)}{only}: {' '.join((description or 'no description').split())}"
-
-
-def _stage_heading(title: str, stage: Stage) -> Block:
-    side_by_side = f", {len(stage.children)} agents side by side ({_name(stage.parallel)})" if stage.parallel else ""
-    error = f"\nerror: {stage.error}" if stage.error else ""
-    about = f"agent: {_name(stage.agent)}{side_by_side}\nstatus: {_name(stage.status)}{error}"
-    return Block(f"{title}: {_name(stage.name)}", about)
-
-
-def _blocks(interaction: Interaction, number: int, concludes: bool) -> Iterator[Block]:
-    if isinstance(interaction, ToolCall):
-        yield from _call_blocks(interaction, number)
-    elif isinstance(interaction, Said):
-        yield from _said_blocks(interaction, number, concludes)
-    else:
-        yield Block(f"## {number} EVENT", interaction.text, Kind.KEPT, number)
-
-
-def _call_blocks(call: ToolCall, number: int) -> Iterator[Block]:
-    yield Block(f"## {number} TOOL CALL {_name(call.name)}", call.arguments, Kind.KEPT, number)
-    if call.error:
-        yield Block(f"## {number} ERROR", call.error, Kind.KEPT, number)
-    if call.result is not None or not call.error:
-        yield Block(f"## {number} RESULT", call.result or NOTHING, Kind.RESULT, number)
-
-
-def _said_blocks(said: Said, number: int, concludes: bool) -> Iterator[Block]:
-    if said.thinking:
-        yield Block(f"## {number} AGENT THINKS", said.thinking, Kind.SPEECH, number)
-    if said.text:
-        heading = {
-            FORCED_CONCLUSION: "AGENT IS MADE TO CONCLUDE AT ITS LIMIT",
-            SUMMARIZATION: "SUMMARY SHOWN TO THE AGENT INSTEAD",
-        }.get(said.purpose, "AGENT SAYS")
-        yield Block(f"## {number} {heading}", said.text, Kind.KEPT if concludes else Kind.SPEECH, number)
-    if said.error:
-        yield Block(f"## {number} ERROR", said.error, Kind.KEPT, number)
-
-
-def _name(name: str | None) -> str:
-    """A name on one line, for headings."""
-    return " ".join((name or "unknown").split())[:NAMES]
+def fitted(session: Session, options: Mapping[str, Any]) -> FittedConversation:
+    """The session as its judge sees it, with what was cut."""
+    tokens = options.get("context_tokens", OPTIONS["context_tokens"])
+    if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
+        raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")
+    around = sum(map(len, templates().values())) + len(session.alert)
+    return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around)

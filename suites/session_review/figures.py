@@ -1,7 +1,7 @@
 """What a report of session_review shows: scores by judge, their bands and categories, the tools that were missed."""
 
-from suites.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
-from suites.session_review.scores import CATEGORIES
+from suites.base.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
+from suites.session_review.replies.scores import CATEGORIES
 
 MEAN = Quantity("score_mean", "mean score", Unit.POINTS)
 MEDIAN = Quantity("score_median", "median score", Unit.POINTS)

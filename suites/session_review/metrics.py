@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from metrics.agreement import cohen_kappa, pearson
-from metrics.composite import population_std
 from metrics.definition import Metric
-from metrics.estimators import Count, Mean, Quantile, Rate, Total
+from metrics.estimators import Count, Mean, Quantile, Rate
+from metrics.spread import pooled_within, population_std
 from suites.session_review.prompts import criteria_hash
-from suites.session_review.scores import CATEGORIES
+from suites.session_review.replies.scores import CATEGORIES, CATEGORY_POINTS
 
 SLICES = ("all", "alert_type", "agent", "criteria_hash")
 BANDS = {"red": (0, 49), "yellow": (50, 74), "green": (75, 100)}
@@ -20,10 +20,8 @@ _completed = pl.col("status") == "completed"
 _over = _completed | (pl.col("status") == "failed")
 _human = pl.when(_completed).then(pl.col("human_score"))
 
-# One value for each session that was scored completely more than once: the spread of its totals, on its first row
 _SESSION = ("model", "judge", "dataset", "sample_id", "sample_hash")
-_spread = _score.std(ddof=1).over(*_SESSION)
-_first = _completed & (pl.col("replicate") == pl.col("replicate").filter(_completed).min().over(*_SESSION))
+LOWEST, HIGHEST = 0, 100
 
 
 def _band(score: pl.Expr) -> pl.Expr:
@@ -47,15 +45,19 @@ def _bands() -> Iterator[Metric]:
 def _categories() -> Iterator[Metric]:
     for category in CATEGORIES:
         about = f"Mean points for {category.replace('_', ' ')}, of 25."
-        yield Metric(f"category_mean_{category}", Mean(pl.col(category)), description=about)
+        yield Metric(
+            f"category_mean_{category}", Mean(pl.col(category), low=0, high=CATEGORY_POINTS), description=about
+        )
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("score_mean", Mean(_score), slices=SLICES, description="Mean of completed scores."),
+    Metric(
+        "score_mean", Mean(_score, low=LOWEST, high=HIGHEST), slices=SLICES, description="Mean of completed scores."
+    ),
     Metric("score_median", Quantile(_score, 0.5), slices=SLICES),
     Metric(
         "score_std",
-        population_std(_score.cast(pl.Float64)),
+        population_std(_score, low=LOWEST, high=HIGHEST),
         slices=SLICES,
         description="Standard deviation of completed scores (of the population, as all of evalake's).",
     ),
@@ -81,8 +83,9 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "retest_std",
-        Mean(_spread, _first),
-        description="Mean over sessions of the standard deviation (ddof 1) of one session's repeated scores.",
+        pooled_within(pl.when(_completed).then(_score), _SESSION),
+        description="Pooled standard deviation (ddof 1) of one session's repeated scores; n is the sessions.",
+        version=2,
     ),
     Metric(
         "judge_human_pearson",
@@ -94,9 +97,6 @@ METRICS: tuple[Metric, ...] = (
         cohen_kappa(_band(_score), _band(_human), tuple(BANDS)),
         description="Agreement beyond chance (Cohen) on the score band, between the judge and people's mean.",
     ),
-    Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
-    Metric("input_tokens", Total(pl.col("input_tokens")), description="Null if any count is unknown."),
-    Metric("output_tokens", Total(pl.col("output_tokens")), description="Null if any count is unknown."),
 )
 
 TOOL_METRICS: tuple[Metric, ...] = (

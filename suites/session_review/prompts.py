@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 
 _FOLDER = Path(__file__).resolve().parent / "templates"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")

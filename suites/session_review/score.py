@@ -3,19 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 from providers.request import Failure, Reply
-from suites.base import Answered, Item
+from suites.base import Exchange, Item
+from suites.base.result_row import reply_columns
 from suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
-from suites.session_review.dialogue import OPTIONS, first_turn, fitted
-from suites.session_review.failure_tags import read_failure_tags
-from suites.session_review.material import text as storable
-from suites.session_review.missing_tools import MissingTool, read_missing_tools
-from suites.session_review.model import load
+from suites.session_review.conversation import OPTIONS, first_turn, fitted
 from suites.session_review.prompts import criteria_hash
-from suites.session_review.scores import ATTEMPTS, FirstTurn, read_first_turn
+from suites.session_review.replies.failure_tags import read_failure_tags
+from suites.session_review.replies.missing_tools import MissingTool, read_missing_tools
+from suites.session_review.replies.scores import ATTEMPTS, FirstTurn, read_first_turn
+from suites.session_review.session import load
+from suites.session_review.sources.material import text as storable
 
-SCORER_VERSION = "1"
+SCORER_VERSION = "2"
 NO_TOTAL = "no_total"
 
 Row = Mapping[str, Any]
@@ -27,7 +28,7 @@ def score_id(sample_hash: str, prompt_hash: str, replicate: int) -> str:
 
 
 def score(
-    item: Item, answered: Sequence[Answered], options: Mapping[str, Any] = OPTIONS
+    item: Item, answered: Sequence[Exchange], options: Mapping[str, Any] = OPTIONS
 ) -> Mapping[str, Sequence[Row]]:
     """The item's rows by table, without `run_id` and `origin`, which are the landing's to say.
 
@@ -50,7 +51,7 @@ def score(
         **_of_item(item, [answer.prompt_hash for answer in answered]),
         **_of_turn(turn, failure, len(attempts)),
         **_of_cut(item, options),
-        **_of_calls(replies),
+        **reply_columns(*replies),
         "missing_tools": None if missing is None else [tool.name for tool in missing],
         "missing_tools_analysis": second,
         "score_triggered_by": None,
@@ -66,7 +67,7 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
         **_of_item(item, [prompt_hash]),
         **_of_turn(read_first_turn(()), None, 0),
         **_of_cut(item, options),
-        **_of_calls(()),
+        **reply_columns(),
         "status": "pending",
         "error_kind": None,
         "error_message": None,
@@ -127,16 +128,6 @@ def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
 def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
     cut = fitted(load(item.sample.input), options)
     return {"cut_chars": cut.total_removed, "cut_interactions": len(cut.cut)}
-
-
-def _of_calls(replies: Sequence[Reply]) -> dict[str, Any]:
-    """Sums over the judge's replies; null where one of them is unknown."""
-    names = ("latency_ms", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
-    return {name: _sum([getattr(reply, name) for reply in replies]) for name in names}
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    return None if not values or None in values else sum(values)
 
 
 def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:

@@ -1,40 +1,37 @@
 """The tables of solidity_audit: one judged audit is a row of `…_results`, one judged finding a row of `…_findings`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from contracts.changes import Added
 from contracts.contract import Contract, Row
-from contracts.rules import Dimension, Kind, Rule
-from contracts.tables import hash_rule, not_blank, not_negative
+from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from suites.base.result_row import JudgedRow, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
 """Kinds of failed judge calls that stand as a judge error until a reply comes; any other is a missing answer."""
 
 
-class SolidityAuditResult(Row):
+class SolidityAuditResult(JudgedRow):
     """One audit as one judge, or one panel of judges, saw it."""
 
-    run_id: str = Field(description="The run that landed the row first.")
-    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
-    dataset: str = Field(description="The sample's dataset.")
-    sample_id: str = Field(description="The sample.")
-    sample_hash: str = Field(description="The sample's content hash: contract and ground truth are part of it.")
+    stands_after: ClassVar[Mapping[str, str]] = {
+        **JudgedRow.stands_after,
+        "cluster": "sample_hash",
+        "judge_cost_usd": "cost_usd",
+    }
+
     cluster: str = Field(description="What is resampled together: a pair of twins, or all rows of one sample.")
-    model: str = Field(description="The model that audited, as LiteLLM names it.")
-    judge: str = Field(description="The judge, or `panel:` and the names of its judges joined by `+`.")
-    prompt_type: str = Field(description="How the model was asked: direct, naturalistic or adversarial.")
-    replicate: int = Field(description="Which repeat of the same requests this is, from 0.")
-    prompt_hash: str = Field(description="The prompt hash of the subject call; of the identity where it is imported.")
-    judge_hash: str = Field(description="The prompt hash of the judge call; of the members' judge hashes for a panel.")
-    scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     is_vulnerable: bool = Field(description="Ground truth: whether the contract has a vulnerability.")
     vulnerability_type: str | None = Field(
         description="Ground truth: its type; null where there is none, or nobody said."
     )
     severity: str | None = Field(description="Ground truth: how severe it is; null where nobody said.")
     difficulty_tier: int | None = Field(description="Ground truth: 1 textbook to 4 economic; null where unknown.")
+    subject_error: str | None = Field(description="Why the model gave no audit: timeout, content_policy, …; else null.")
     judge_error: str | None = Field(description="Why there is no judgement; null where there is one.")
     repaired: bool | None = Field(description="The judgement is the judge's second attempt; null for panels, imports.")
     panel_judges: int | None = Field(description="How many judges the panel has; null for a single judge.")
@@ -71,6 +68,7 @@ class SolidityAuditResult(Row):
     informational_findings: int | None = Field(description="Findings on style and documentation.")
     finding_precision: float | None = Field(description="Valid findings of all; null without findings.")
     target_credit: float | None = Field(description="1 for a TARGET_MATCH, 0.5 for only a PARTIAL_MATCH, else 0.")
+    undecided_findings: int | None = Field(description="Merged findings that no majority of a panel's judges classes.")
     location_function_hit: bool | None = Field(description="A found target's location names a vulnerable function.")
     location_line_hit: bool | None = Field(description="A claimed line lies within 3 lines of a true one.")
     location_line_iou: float | None = Field(description="Intersection over union of claimed and true lines.")
@@ -78,7 +76,6 @@ class SolidityAuditResult(Row):
     input_tokens: int | None = Field(description="Tokens of the subject call's prompt.")
     output_tokens: int | None = Field(description="Tokens of the audit, reasoning included.")
     cost_usd: float | None = Field(description="What the audit cost in US dollars; null where the price is unknown.")
-    judge_cost_usd: float | None = Field(description="What its judgement cost; null where the price is unknown.")
     audit_hash: str | None = Field(description="SHA-256 over the audit's text; null for a panel.")
     judgement_hash: str | None = Field(description="SHA-256 over what judged it; null until a reply comes.")
 
@@ -91,7 +88,7 @@ def _consistent(rule_id: str, column: str, kind: Kind, **parameters: object) -> 
     return Rule(rule_id, column, kind, parameters, dimension=Dimension.CONSISTENCY)
 
 
-KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate", "scorer_version")
+KEY = result_key(SolidityAuditResult)
 
 _SHARES = ("confidence", "calibration_error", "rcir", "ava", "fsv", "finding_precision", "target_credit")
 _COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
@@ -104,9 +101,12 @@ RESULTS = Contract(
     "One audit of a smart contract as one judge, or one panel of judges, saw it.",
     (
         *map(hash_rule, ("prompt_hash", "judge_hash", "sample_hash", "audit_hash", "judgement_hash")),
-        *map(not_blank, ("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error")),
+        *map(
+            not_blank,
+            ("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
+        ),
         *map(not_blank, ("vulnerability_type", "severity")),
-        *map(not_negative, ("replicate", "difficulty_tier", *_COUNTS, *_SPENT)),
+        *map(not_negative, ("replicate", "difficulty_tier", "undecided_findings", *_COUNTS, *_SPENT)),
         *(_share(column, f"{column}_is_share") for column in _SHARES),
         _share("location_line_iou", "location_line_iou_is_share"),
         # A judgement that contradicts itself is refused by one of these, which says how.
@@ -120,6 +120,7 @@ RESULTS = Contract(
     ),
     partition_by=("model",),
     replaced_when="old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL",
+    changes=(Added(("undecided_findings", "subject_error")),),
 )
 
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from providers.request import Reply, Request
-from suites.base import Answered, Item
-from suites.solidity_audit.judge_prompts import judge_request, repair_request
-from suites.solidity_audit.judgement import read_judgement
+from suites.base import Exchange, Item
+from suites.solidity_audit.prompts.judge import judge_request, repair_request
+from suites.solidity_audit.prompts.subject import render
+from suites.solidity_audit.replies.judgement import read_judgement
 from suites.solidity_audit.score import asked
-from suites.solidity_audit.subject_prompts import render
 from suites.solidity_audit.truth import truth_of
 
 
-def converse(item: Item, answered: Sequence[Answered], options: Mapping[str, Any]) -> Request | None:
+def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
     """The next request, or None when there is no more to ask. None of the suite's options changes it."""
     if not answered:
         return render(item.sample.input, item.model, item.prompt_type)

@@ -1,6 +1,6 @@
 """What reports on solidity_audit show: the seven tiers, plots, tables and mistakes, declared."""
 
-from suites.figures import (
+from suites.base.figures import (
     AgreementMatrix,
     Answers,
     Bars,

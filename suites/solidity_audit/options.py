@@ -10,7 +10,7 @@ snapshot of a model that stated no confidence warns of it. Like the weights, it 
 from collections.abc import Mapping
 from typing import Any
 
-from contracts.errors import ConfigurationError
+from core.errors import ConfigurationError
 
 COMPONENTS = ("f2", "target_detection_rate", "finding_precision", "avg_reasoning", "calibration")
 FEWEST_SETS = 5

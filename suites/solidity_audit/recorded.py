@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from contracts.errors import SourceError
-from contracts.hashing import canonical_json, content_hash
+from core.errors import SourceError
+from core.hashing import canonical_json, content_hash
 from providers.request import Reply
 from suites.base import Item, Recorded
-from suites.solidity_audit.judgement import Asked, Judgement, read_judgement
+from suites.base.sources import storable
+from suites.base.validation import ModelName, Name, Strict, read_line
+from suites.solidity_audit.replies.judgement import Asked, Judgement, read_judgement
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
-from suites.sources import storable
-from suites.strict import ModelName, Name, Strict, read_line
 
 DATASET = "recorded"
 """Lines name no dataset; all samples that were recorded elsewhere belong to this one."""
@@ -36,6 +36,7 @@ class _Prediction(Strict):
 class _Line(Strict):
     suite: Literal["solidity_audit"]
     sample_id: Name
+    cluster: Name | None = None
     model: ModelName
     judge: ModelName
     prompt_type: Name
@@ -56,7 +57,7 @@ class _Line(Strict):
 
 def asked_of(truth: GroundTruth) -> Asked:
     """What a recorded judgement must hold: a verdict, and of a vulnerable contract the target's assessment."""
-    return Asked(target=True if truth.is_vulnerable else None, verdict=True)
+    return Asked(target=True if truth.is_vulnerable else None, verdict=True, recorded=True)
 
 
 def read_recorded(line: Mapping[str, Any]) -> Recorded:
@@ -70,17 +71,31 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     judged = None if read.judgement is None else storable(_as_text(read.judgement))
     if judged is not None and (flaws := read_judgement(judged, asked_of(truth)).flaws):
         raise SourceError(f"judgement: {'; '.join(flaws)}")
-    sample = as_sample(DATASET, read.sample_id, NO_CONTRACT, truth, cluster=read.sample_id, note=None)
-    subject = {"suite": SUITE, "dataset": DATASET, "sample_id": read.sample_id, "model": read.model}
-    subject["prompt_type"] = read.prompt_type
+    sample = as_sample(DATASET, read.sample_id, NO_CONTRACT, truth, cluster=read.cluster or read.sample_id, note=None)
+    item = Item(sample, read.model, read.judge, read.prompt_type, read.replicate)
     audit = Reply(None if read.prediction is None else storable(_as_text(read.prediction)))
     verdict = Reply(judged, error_kind=None if read.judge_error is None else storable(read.judge_error))
-    return Recorded(
-        Item(sample, read.model, read.judge, read.prompt_type, read.replicate),
-        (content_hash(subject), content_hash(subject | {"judge": read.judge})),
-        (audit, verdict),
-    )
+    return Recorded(item, recorded_hashes(item), (audit, verdict))
+
+
+def recorded_hashes(item: Item) -> tuple[str, str]:
+    """What stands for the prompt hashes of a recorded audit and its judgement, which were rendered elsewhere."""
+    subject = {"suite": SUITE, "dataset": DATASET, "sample_id": item.sample.sample_id, "model": item.model}
+    subject["prompt_type"] = item.prompt_type
+    return content_hash(subject), content_hash(subject | {"judge": item.judge})
 
 
 def _as_text(part: BaseModel) -> str:
-    return canonical_json(part.model_dump()).decode()
+    return canonical_json(_as_recorded(part.model_dump())).decode()
+
+
+_ADDED_LATER = ("description", "type_match_reason", "summary", "notes")
+
+
+def _as_recorded(value: Any) -> Any:
+    """The value without unused fields that lines got later: what was imported before stays the same."""
+    if isinstance(value, dict):
+        return {
+            name: _as_recorded(part) for name, part in value.items() if part is not None or name not in _ADDED_LATER
+        }
+    return [_as_recorded(part) for part in value] if isinstance(value, list) else value

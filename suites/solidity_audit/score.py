@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.hashing import content_hash
-from providers.request import Reply
-from suites.base import Answered, Item, Options, Sample
-from suites.solidity_audit import location
+from core.hashing import content_hash
+from providers.request import Failure, Reply
+from suites.base import Exchange, Item, Options, Sample
+from suites.base.result_row import identity_columns
+from suites.base.sources import storable
 from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, RESULTS
-from suites.solidity_audit.judgement import (
+from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
+from suites.solidity_audit.replies import location
+from suites.solidity_audit.replies.judgement import (
     Asked,
     Finding,
     Judgement,
@@ -18,13 +21,11 @@ from suites.solidity_audit.judgement import (
     repeated_ids,
     unknown_ids,
 )
-from suites.solidity_audit.prediction import Claim, Prediction, read_prediction
-from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
+from suites.solidity_audit.replies.prediction import Claim, Prediction, read_prediction
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TARGET, VALID, count_column
 from suites.solidity_audit.truth import GroundTruth, truth_of
-from suites.sources import storable
 
-SCORER_VERSION = "2"
+SCORER_VERSION = "3"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
@@ -35,7 +36,7 @@ UNJUDGED: Row = dict.fromkeys(
         *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
         *("type_match", "rcir", "ava", "fsv", "target_match_id", "total_findings", "valid_findings"),
         *("invalid_findings", *map(count_column, CLASSIFICATIONS), "finding_precision", "target_credit"),
-        *("location_function_hit", "location_line_hit", "location_line_iou"),
+        *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
     )
 ) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
 """A row's columns about the judgement, where there is none."""
@@ -51,16 +52,21 @@ def asked(sample: Sample, prompt_type: str) -> Asked:
     return Asked(target=truth.is_vulnerable, verdict=prompt_type != DIRECT)
 
 
-def score(item: Item, answered: Sequence[Answered], options: Options) -> Mapping[str, Sequence[Row]]:
+def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Row]]:
     """The item's rows, without `run_id` and `origin`, which are the landing's to say.
 
-    An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a judge error
-    where that says something about the judge (it took too long or refused), and none where it does not.
+    Where the model refused, took too long or gave no text, the row says so: its verdict is incorrect, and it found
+    nothing. An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a
+    judge error where that says something about the judge (it took too long or refused), and none where it does not.
     """
-    if len(answered) < 2 or item.judge is None:
+    if item.judge is None:
         return {}
     audit, last = answered[0].outcome, answered[-1].outcome
-    if not isinstance(audit, Reply):
+    if (error := _subject_error(item, audit)) is not None:
+        reply = audit if isinstance(audit, Reply) else Reply(None, latency_ms=audit.latency_ms)
+        row = _base(item, answered, reply) | _without_audit(truth_of(item.sample)) | {"subject_error": error}
+        return {RESULTS.table: [row]}
+    if len(answered) < 2 or not isinstance(audit, Reply):
         return {}
     base = _base(item, answered, audit)
     if not isinstance(last, Reply):
@@ -75,6 +81,31 @@ def score(item: Item, answered: Sequence[Answered], options: Options) -> Mapping
     if reading.judgement.contradictions:
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
     return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
+
+
+def _subject_error(item: Item, audit: Reply | Failure) -> str | None:
+    """Why the model gave no audit; None where it gave one, or where its failure says nothing about it."""
+    if isinstance(audit, Failure):
+        return audit.kind if audit.kind in PROVISIONAL_ERRORS else None
+    if item.sample.input == NO_CONTRACT or (audit.text is not None and audit.text.strip()):
+        return None
+    return _BLANK.get(audit.finish_reason or "", "timeout")
+
+
+_BLANK = {"content_filter": "content_policy", "length": "token_limit"}
+"""Why a reply has no text, by its finish reason."""
+
+
+def _without_audit(truth: GroundTruth) -> Row:
+    """The columns about a judgement where there was nothing to judge: an incorrect verdict and no finding."""
+    counted = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
+    return UNJUDGED | {
+        "detection_correct": False,
+        "target_found": False if truth.is_vulnerable else None,
+        "lucky_guess": False,
+        **dict.fromkeys(counted, 0),
+        "target_credit": 0.0 if truth.is_vulnerable else None,
+    }
 
 
 def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
@@ -104,6 +135,7 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         **{count_column(name): count for name, count in counts.items()},
         "finding_precision": valid / total if total else None,
         "target_credit": credit if truth.is_vulnerable else None,
+        "undecided_findings": None,
         **_location(truth, judgement, prediction),
     }
 
@@ -163,27 +195,17 @@ def _judge_error(reply: Reply, reading: Reading) -> str:
     return storable(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR].replace("\x00", "?")
 
 
-def _base(item: Item, answered: Sequence[Answered], audit: Reply) -> Row:
+def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Row:
     sample, truth = item.sample, truth_of(item.sample)
-    judges = [a.outcome for a in answered[1:] if isinstance(a.outcome, Reply)]
-    costs = [reply.cost_usd for reply in judges]
     last = answered[-1].outcome
     return {
-        "dataset": sample.dataset,
-        "sample_id": sample.sample_id,
-        "sample_hash": sample.sample_hash,
+        **identity_columns(item, answered, SCORER_VERSION),
         "cluster": f"{sample.dataset}/{sample.cluster or sample.sample_id}",
-        "model": item.model,
-        "judge": item.judge,
-        "prompt_type": item.prompt_type,
-        "replicate": item.replicate,
-        "prompt_hash": answered[0].prompt_hash,
-        "judge_hash": answered[1].prompt_hash,
-        "scorer_version": SCORER_VERSION,
         "is_vulnerable": truth.is_vulnerable,
         "vulnerability_type": truth.vulnerability_type,
         "severity": truth.severity,
         "difficulty_tier": truth.difficulty_tier,
+        "subject_error": None,
         "judge_error": None,
         "repaired": None if sample.input == NO_CONTRACT else len(answered) > 2,
         **SINGLE_JUDGE,
@@ -191,7 +213,6 @@ def _base(item: Item, answered: Sequence[Answered], audit: Reply) -> Row:
         "input_tokens": audit.input_tokens,
         "output_tokens": audit.output_tokens,
         "cost_usd": audit.cost_usd,
-        "judge_cost_usd": None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
         "audit_hash": content_hash([None if audit.text is None else storable(audit.text)]),
         "judgement_hash": _judgement_hash(last) if isinstance(last, Reply) else None,
     }
@@ -203,7 +224,7 @@ def _judgement_hash(reply: Reply) -> str:
 
 def _finding_row(base: Row, finding: Finding) -> Row:
     key = ("sample_hash", "model", "judge", "replicate", "prompt_hash", "judge_hash", "scorer_version")
-    told = finding.model_dump()
+    told = finding.model_dump(include={*FINDINGS.column})
     texts = {name: _stored(value) if isinstance(value, str) else value for name, value in told.items()}
     return {name: base[name] for name in key} | texts
 

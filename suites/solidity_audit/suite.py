@@ -1,26 +1,33 @@
 """The suite as one object: what flows, storage and reports know of solidity_audit."""
 
+import polars as pl
+
 from suites.base import Suite
+from suites.solidity_audit.baselines import BASELINES
+from suites.solidity_audit.calibration import CALIBRATION
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.conversation import converse
+from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.figures import ANSWERS, FIGURES
-from suites.solidity_audit.further import further_metrics
 from suites.solidity_audit.index import INDEX
-from suites.solidity_audit.labels import INPUTS, assemble
 from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
-from suites.solidity_audit.panel import derive
-from suites.solidity_audit.people import LABELLING
+from suites.solidity_audit.panels.rows import derive
+from suites.solidity_audit.people.join import INPUTS, join_inputs
+from suites.solidity_audit.people.sheets import LABELLING
+from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import read_recorded
+from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.score import SCORER_VERSION, score
-from suites.solidity_audit.sources import read_dataset
-from suites.solidity_audit.subject_prompts import PROMPT_TYPES
+from suites.solidity_audit.sources.read import read_dataset
 from suites.solidity_audit.truth import SUITE as NAME
+from suites.solidity_audit.viewing import VIEWING
 from suites.solidity_audit.warnings import warnings
 
 SUITE = Suite(
     name=NAME,
     title="Smart contract audit",
+    baselines=BASELINES,
     baseline_models=("baseline/solidity-patterns",),
     baseline_judges=("baseline/overlap-judge",),
     starter=("starter",),
@@ -29,21 +36,25 @@ SUITE = Suite(
     score=score,
     scorer_version=SCORER_VERSION,
     results=RESULTS,
-    details=(FINDINGS,),
-    metrics=metrics,
+    extra_tables=(FINDINGS,),
+    own_metrics=metrics,
     read_recorded=read_recorded,
+    read_folder=read_folder,
     headline=("sui", "target_detection_rate", "finding_precision", "ece"),
     prompt_types=PROMPT_TYPES,
     options=DEFAULTS,
+    viewing=VIEWING,
     figures=FIGURES,
     answers=ANSWERS,
-    cluster="cluster",
+    repeated=pl.col("detection_correct"),
     derive=derive,
     inputs=INPUTS,
-    assemble=assemble,
-    further_metrics=further_metrics,
+    join_inputs=join_inputs,
+    cross_row_metrics=cross_row_metrics,
+    cross_row_version=2,
     warnings=warnings,
     labelling=LABELLING,
+    calibration=CALIBRATION,
     index=INDEX,
     queries=(
         "select vulnerability_type, count(*) as samples, sum(target_found::int) as found from solidity_audit_results "

@@ -22,7 +22,6 @@ VALID: tuple[str, ...] = CLASSIFICATIONS[:3]
 INVALID: tuple[str, ...] = CLASSIFICATIONS[3:]
 TARGET, PARTIAL, BONUS = VALID
 SEVERITIES: tuple[str, ...] = get_args(Severity)
-DIFFICULTY_TIERS = (1, 2, 3, 4)
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 0.5}
 INVALID_COSTS: Mapping[str, float] = {

@@ -4,11 +4,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from contracts.hashing import canonical_json
+from core.hashing import canonical_json
 from suites.base import Sample
+from suites.base.sources import is_storable
+from suites.base.validation import Strict
 from suites.solidity_audit.taxonomy import normalised
-from suites.sources import is_storable
-from suites.strict import Strict
 
 SUITE = "solidity_audit"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from suites.solidity_audit.panel import PREFIX
+from suites.solidity_audit.panels.rows import PREFIX
 
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
@@ -26,7 +26,12 @@ def _single_judge(rows: pl.DataFrame) -> list[str]:
 
 
 def _failed(rows: pl.DataFrame) -> list[str]:
-    failed = rows.group_by("judge").agg(rate=pl.col("judge_error").is_not_null().mean()).sort("judge")
+    failed = (
+        rows.filter(pl.col("subject_error").is_null())
+        .group_by("judge")
+        .agg(rate=pl.col("judge_error").is_not_null().mean())
+        .sort("judge")
+    )
     return [
         f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
         for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()

@@ -58,6 +58,8 @@ def test_metrics_have_exactly_the_promised_fields(folder: Path, imported: dict[s
         "tier",
         "value",
         "n",
+        "units",
+        "n_eff",
         "se",
         "ci_low",
         "ci_high",
@@ -112,7 +114,7 @@ def test_listings_show_what_there_is(folder: Path, listing: str) -> None:
 def test_a_report_is_a_page_and_data(folder: Path, imported: dict[str, Any]) -> None:
     done = evalake("report", imported["run_id"], "--out", "shown", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert "FAIL" in done.stdout  # 0.75 is below the target of 0.85
+    assert "UNDECIDED" in done.stdout  # 0.75 [0.62-0.8504], as the interval still holds the target of 0.85
     place = folder / "shown" / imported["run_id"]
     assert "openai/gpt-4o-mini" in (place / "report.html").read_text()
     assert json.loads((place / "report.json").read_text())

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
     audits = [row for row in rows if not row["finding_id"]]
     assert len(audits) == 4
     assert all(row["sample_id"] == f"sample-{row['sample_hash'][:12]}" for row in rows)  # labelled blind
-    audits[0].update(verdict="vulnerable", target_found="yes", labeller="ada")
+    audits[0].update(verdict="vulnerable", target_found="yes", annotator="ada")
     audits[1].update(target_found="perhaps")
     with (folder / "filled.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -79,15 +80,18 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
         writer.writerows(rows)
     done = evalake("label", "import", "filled.csv", "--suite", "solidity_audit", folder=folder)
     assert done.returncode == 1
-    assert "1 labels landed" in done.stdout
+    assert "2 answers landed" in done.stdout
     assert "1 refused" in done.stdout
     assert "perhaps" in done.stderr
     query = (
-        "select labeller, target_found, sample_id in (select sample_id from solidity_audit_results) as named "
-        "from human_labels"
+        "select annotator, question, answer, sample_id in (select sample_id from solidity_audit_results) as named "
+        "from human_labels order by question desc"
     )
     found = evalake("sql", query, "--format", "json", folder=folder)
-    assert json.loads(found.stdout) == [{"labeller": "ada", "target_found": True, "named": True}]
+    assert json.loads(found.stdout) == [
+        {"annotator": "ada", "question": "verdict", "answer": "vulnerable", "named": True},
+        {"annotator": "ada", "question": "target_found", "answer": "yes", "named": True},
+    ]
 
 
 def test_a_sheet_of_another_lake_is_refused(folder: Path) -> None:
@@ -125,6 +129,17 @@ def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: st
     done = evalake("fit-weights", "bad.csv", folder=folder)
     assert done.returncode == code
     assert named in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("label", "import", "pipe.csv", "--suite", "solidity_audit"), ("fit-weights", "pipe.csv")]
+)
+def test_a_sheet_that_is_no_regular_file_is_not_waited_for(folder: Path, command: tuple[str, ...]) -> None:
+    if not (folder / "pipe.csv").exists():
+        os.mkfifo(folder / "pipe.csv")
+    done = evalake(*command, folder=folder)
+    assert done.returncode == 1
+    assert "pipe.csv is not read: no regular file" in done.stderr
 
 
 def test_imported_results_are_measured_with_the_options_of_the_configuration(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.visible_text import visible
 from tests.cli.command import ROOT, evalake, recorded
 
 COMMAND = [sys.executable, "-m", "cli"]
@@ -30,7 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
     leader, follower = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(width), "TERM": "dumb"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
     with subprocess.Popen(
         [*COMMAND, *arguments], cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
     ) as process:
@@ -40,7 +42,8 @@ def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
             said += chunk
     os.close(leader)
     assert process.returncode == 0
-    return said.decode()
+    shown = said.decode().replace("\x1b[1m", "").replace("\x1b[0m", "")  # bold is ours
+    return re.sub(r"(?m)^.*\r\x1b\[2K", "", shown)  # the line that says what goes on is wiped by the first that stays
 
 
 def _read(leader: int) -> bytes:
@@ -50,13 +53,32 @@ def _read(leader: int) -> bytes:
         return b""
 
 
-def test_a_narrow_terminal_shows_whole_words(lake: Path) -> None:
+def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake: Path) -> None:
     said = _on_terminal(lake, 80, "runs", "--lake", "my lake")
+    assert max(map(len, said.splitlines())) <= 80
+    heading, run, *rest = said.splitlines()
+    assert heading.split()[:4] == ["run_id", "suite", "state", "started"]
+    assert run.split()[0].startswith("import-")
+    assert run.split()[1:3] == ["command_guard", "completed"]
+    assert "models" not in heading
+    assert "models" in " ".join(rest)
+    assert "--format json" in " ".join(rest)
+
+
+def test_a_listing_keeps_the_last_column_and_cuts_it(lake: Path) -> None:
+    wide = _on_terminal(lake, 200, "tables", "--lake", "my lake").splitlines()
+    narrow = _on_terminal(lake, 60, "tables", "--lake", "my lake").splitlines()
+    assert wide[0].split() == ["table", "rows", "version", "files", "bytes", "description"]
+    assert narrow[0].split()[-1] == "description"
+    assert "bytes" not in narrow[0]
+    assert all(line.endswith("…") for line in narrow if line.startswith("metric_snapshots"))
+
+
+def test_a_row_whose_columns_were_asked_for_shows_all_of_them(lake: Path) -> None:
+    said = _on_terminal(lake, 80, "sql", "from runs", "--lake", "my lake")
     assert max(map(len, said.splitlines())) <= 80
     for word in ("run_id", "calls_from_ledger", "rows_quarantined", "command_guard", "openai/gpt-4o-mini"):
         assert word in said
-    (run_id,) = (line.split()[1] for line in said.splitlines() if line.startswith("run_id"))
-    assert len(run_id) == len("import-") + 12
 
 
 def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
@@ -69,13 +91,13 @@ def test_data_cannot_steer_the_terminal(lake: Path) -> None:
     for width in (40, 200):
         said = _on_terminal(lake, width, "sql", query, "--lake", "my lake")
         assert not [steering for steering in ("\x1b[31m", "\x1b]", "\x1b[2J") if steering in said]
-        assert "\\x1b[31m" in said
+        assert "\\u001b[31m" in said
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_old_encodings_lose_nothing(lake: Path, encoding: str) -> None:
     environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    shown = evalake("metrics", "--lake", "my lake", folder=lake, **environment)
+    shown = evalake("sql", "select null as nothing", "--format", "table", folder=lake, **environment)
     assert "\\u2013" in shown.stdout
     told = evalake("sql", "select chr(8211) as dash", "--format", "json", folder=lake, **environment)
     assert told.stdout == '[{"dash": "\\u2013"}]\n'
@@ -113,6 +135,28 @@ def test_a_long_table_says_how_much_is_left_out(lake: Path) -> None:
     assert evalake("sql", "select * from range(10003)", "--format", "csv", folder=lake).stdout.count("\n") == 10004
 
 
+def test_a_table_of_long_text_is_cut_and_says_so(lake: Path) -> None:
+    done = evalake("sql", "select repeat('x y ', 100000) as text, i from range(50) t(i)", folder=lake)
+    assert len(done.stdout) < 2_000_000
+    assert "(300000 more characters)" in done.stdout
+    assert "48 more rows" in done.stderr
+
+
+def test_a_large_result_takes_no_more_memory_than_a_small_one(lake: Path) -> None:
+    def most_memory(rows: int, style: str) -> int:
+        command = [*COMMAND, "sql", f"select i, repeat('x', 2000) from range({rows}) t(i)", "--format", style]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
+        started = subprocess.Popen(command, cwd=lake, env=environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(started.pid, 0)  # of the command itself, not of what it started
+        started.returncode = os.waitstatus_to_exitcode(status)
+        assert started.returncode == 0
+        return used.ru_maxrss // 1024
+
+    small = most_memory(1, "csv")
+    assert most_memory(30_000, "csv") < small + 50  # 60 MB of text
+    assert most_memory(30_000, "json") < small + 50
+
+
 @pytest.mark.parametrize(
     ("expression", "as_csv", "as_json"),
     [
@@ -142,3 +186,9 @@ def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tu
         check=True,
     )
     assert ("of no use" in done.stderr) is shown
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\ufeff", "\u2028", "\U000e0041"])
+def test_what_is_not_seen_or_turns_the_text_is_escaped(character: str) -> None:
+    assert character not in (shown := visible(f"allow{character}ed"))
+    assert f"{ord(character):x}" in shown

@@ -30,7 +30,7 @@ MISTAKES = [
     (("sql", "select 1", "--format", "parquet"), 2, "--out"),
     (("export", "everything"), 2, "everything"),
     (("sing",), 2, "sing"),
-    (("run",), 2, "suite"),
+    (("run",), 2, "SUITE"),
     (("runs", "--limit", "3"), 2, "--limit"),
     (("run", "command_guard", "--models", " , "), 2, "--models"),
     (("run", "command_guard", "--lake", ""), 2, "--lake"),
@@ -89,8 +89,8 @@ def test_empty_lakes_list_nothing_and_say_so(tmp_path: Path) -> None:
     for listing in ("runs", "snapshots", "tables"):
         done = evalake(listing, "--format", "json", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, "[]\n")
-        assert f"the lake ./lake has no {listing}" in done.stderr
-    assert "the lake ./lake has no tables" in evalake("sql", "from runs", folder=tmp_path).stderr
+        assert f"the lake {tmp_path}/lake has no {listing}" in done.stderr
+    assert f"the lake {tmp_path}/lake has no tables" in evalake("sql", "from runs", folder=tmp_path).stderr
 
 
 def test_a_check_that_finds_no_lake_does_not_pass(tmp_path: Path) -> None:

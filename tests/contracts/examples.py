@@ -8,9 +8,9 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field
 
-from contracts.arrow import conform
+from contracts.compile.arrow import conform
 from contracts.contract import Contract, Row
-from contracts.rules import Kind, Rule, Severity, TableKind, TableRule
+from contracts.rule import Kind, Rule, Severity, TableKind, TableRule
 
 
 class ExampleRow(Row):

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from contracts.arrow import conform
+from contracts.compile.arrow import conform
 from contracts.patterns import WHITE_SPACE
 from tests.contracts.examples import EDGES, EXAMPLE
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
-from contracts.arrow import conform
 from contracts.audit import Audit, audit, audit_table, require
+from contracts.compile.arrow import conform
 from contracts.contract import Contract
-from contracts.errors import ContractError, SchemaMismatchError
-from contracts.rules import Kind, Severity, TableKind, TableRule
+from contracts.rule import Kind, Severity, TableKind, TableRule
+from core.errors import ContractError, SchemaMismatchError
 from tests.contracts.examples import EDGES, EXAMPLE, ExampleRow, edge_frame, edges, row
 from tests.contracts.strategies import frames
 

@@ -1,12 +1,14 @@
 """The tables say what they are, completely and without contradiction."""
 
+import pickle
 from typing import get_args
 
 import pytest
 from pydantic import ValidationError
 
 from contracts.contract import Contract
-from contracts.tables import SAMPLES, SampleRow
+from contracts.tables import SAMPLES
+from contracts.tables.samples import SampleRow
 from suites.registry import all_contracts
 
 
@@ -60,3 +62,13 @@ def test_row_models_are_closed_frozen_and_strict() -> None:
         SampleRow(**{name: value for name, value in values.items() if name != "target"})
     with pytest.raises(ValidationError):
         made.label = "other"
+
+
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
+def test_a_pickled_contract_is_whole_without_its_row_model(contract: Contract) -> None:
+    written = pickle.dumps(contract)
+    assert contract.row.__name__.encode() in written
+    assert not contract.table.startswith("command_guard") or b"suites.command_guard" not in written
+    read = pickle.loads(written)
+    assert read.columns == contract.columns
+    assert (read.rules, read.key, read.schema_version) == (contract.rules, contract.key, contract.schema_version)

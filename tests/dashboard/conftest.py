@@ -1,31 +1,18 @@
 """The dashboard as it is served, in a real browser: one service and one browser for all tests."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from tests.dashboard.browsing import Visit
 from tests.dashboard.judge import Judge
 from tests.dashboard.world import JUDGE, World
 from tests.e2e.processes import PrefectStack, wait_until
+from tests.servers.chromium import PATIENCE, launched
 from tests.servers.model_server import ModelServer
-
-CHROMIUM = os.environ.get("EVALAKE_CHROMIUM", "/usr/bin/chromium")
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-PATIENCE = 45_000  # milliseconds, for busy machines; what is there is seen at once
 
 Open = Callable[..., Visit]
 
@@ -58,12 +45,10 @@ def address(world: World) -> Iterator[str]:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def browser(chromium: str) -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with launched() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from contracts.arrow import conform
-from contracts.configuration import read_configuration
-from contracts.hashing import content_hash
+from contracts.compile.arrow import conform
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
-from service.sessions import Sessions
+from core.configuration import read_configuration
+from core.hashing import content_hash
+from flows.score_session import pending
+from service.scoring.sessions import Sessions
 from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
-from suites.session_review.scores import CATEGORIES
-from tasks.context import RunContext
-from tasks.scoring import pending
+from suites.session_review.replies.scores import CATEGORIES
+from tasks.runtime.context import RunContext
 
 JUDGE = "hosted_vllm/judge"
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
@@ -217,6 +217,8 @@ def _value(snapshot_id: str, model: str, value: float) -> dict[str, Any]:
         "tier": None,
         "value": value,
         "n": 40,
+        "units": 40,
+        "n_eff": 40.0,
         "se": 0.02,
         "ci_low": value - 0.04,
         "ci_high": value + 0.04,

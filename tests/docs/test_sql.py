@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from contracts.tables import METRIC_SNAPSHOTS
 from storage.lake import Lake
-from storage.sql import query
-from storage.views import views
+from storage.sql.query import query
+from storage.sql.views import views
 from suites.registry import all_contracts
 from tests.cli.command import evalake
 from tests.storage.recorded_lake import recorded_lake

@@ -5,14 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import DATABASE_VARIABLE, PrefectStack
 from tests.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
+from tests.servers.postgresql import new_database, program
 
 
 @pytest.fixture(scope="package")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as running:
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """On PostgreSQL where it is installed: several workers at once block each other's transactions in SQLite."""
+    extra = {}
+    if program("initdb"):
+        extra[DATABASE_VARIABLE] = new_database(request.getfixturevalue("postgresql"), "end_to_end")
+    with PrefectStack(tmp_path_factory.mktemp("prefect"), extra) as running:
+        running.deploy()
+        running.worker()
+        yield running
+
+
+@pytest.fixture(scope="package")
+def stack_in_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """With SQLite, so that all that the server keeps is found in the stack's folder."""
+    with PrefectStack(tmp_path_factory.mktemp("prefect_in_files")) as running:
         running.deploy()
         running.worker()
         yield running

@@ -1,6 +1,7 @@
 """Real processes for end-to-end tests: a Prefect server and workers, ended by the tests that start them."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,12 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
+RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} \|)", re.MULTILINE)  # of the log, with the traceback below it
+ERROR = re.compile(r"\b(ERROR|CRITICAL)\b|Traceback|^\w+Error: ", re.MULTILINE)
+# SQLite lets only one of two transactions go on that read and then write, at once, however patient they are. Prefect
+# answers 503 or tries again, so a busy machine has such lines in its log and no harm done.
+BUSY = "database is locked"
+DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 
 
 def free_port() -> int:
@@ -40,6 +47,13 @@ def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SEC
     raise AssertionError(f"{what} did not happen within {seconds:g} seconds")
 
 
+def require_no_errors(log: Path) -> None:
+    """Fail where a server has logged an error: what it cannot do any more, it says nowhere else."""
+    records = RECORD.split(log.read_text(errors="replace"))
+    errors = [record for record in records if ERROR.search(record) and BUSY not in record]
+    assert not errors, f"{log} holds errors:\n{''.join(errors)[-8000:]}"
+
+
 class BusyError(Exception):
     """The Prefect server asks to come again later."""
 
@@ -49,27 +63,25 @@ class Process:
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self.log = log
-        self._file = log.open("ab")
-        self.popen = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdout=self._file,
-            stderr=self._file,
-        )
+        with log.open("ab") as file:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdout=file,
+                stderr=file,
+            )
 
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""
         self.popen.send_signal(signal.SIGKILL)
         self.popen.wait()
-        self._file.close()
 
     def kill_all(self) -> None:
         """SIGKILL to the process and to all that it has started, as when the machine goes down."""
         for process in (*psutil.Process(self.popen.pid).children(recursive=True), self.popen):
             process.kill()
         self.popen.wait()
-        self._file.close()
 
     def stop(self) -> None:
         """End it politely, and by force where that does not help."""
@@ -80,7 +92,6 @@ class Process:
             except subprocess.TimeoutExpired:
                 self.popen.kill()
                 self.popen.wait()
-        self._file.close()
 
 
 class PrefectStack:
@@ -99,11 +110,13 @@ class PrefectStack:
             "DO_NOT_TRACK": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "EVALAKE_HOME": str(ROOT),
+            "EVALAKE_REPORTS": str(folder / "reports"),
             "TMPDIR": str(temporary),
             **(extra or {}),
         }
         self._port = port
         self._processes: list[Process] = []
+        self._server_logs: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
@@ -116,6 +129,9 @@ class PrefectStack:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for process in reversed(self._processes):  # workers before the server
             process.stop()
+        if error is None:
+            for log in self._server_logs:
+                require_no_errors(log)
 
     def restart_server(self) -> None:
         """End the server as a reboot does, and start it again, with the same database and address."""
@@ -125,6 +141,7 @@ class PrefectStack:
 
     def _serve(self) -> Process:
         server = self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
+        self._server_logs.append(server.log)
         wait_until(self._healthy, "the start of the Prefect server")
         return server
 
@@ -188,9 +205,10 @@ class PrefectStack:
         body = {"parameters": dict(parameters), "state": {"type": "SCHEDULED", "name": "Scheduled"}}
         return str(self.post(f"/deployments/{found['id']}/create_flow_run", body)["id"])
 
-    def set_state(self, flow_run_id: str, kind: str, name: str) -> None:
+    def set_state(self, flow_run_id: str, kind: str, name: str, message: str | None = None) -> None:
         """Set a flow run's state, as the buttons of the UI do."""
-        self.post(f"/flow_runs/{flow_run_id}/set_state", {"state": {"type": kind, "name": name}, "force": True})
+        state = {"type": kind, "name": name, "message": message}
+        self.post(f"/flow_runs/{flow_run_id}/set_state", {"state": state, "force": True})
 
     def wait_for(self, flow_run_id: str, *names: str) -> str:
         """Wait until a flow run's state has one of the names; returns which."""
@@ -216,7 +234,7 @@ class PrefectStack:
     # As Prefect's own client does: a server whose database is busy answers 503, and means later.
     @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(60), reraise=True)
     def _request(self, method: str, path: str, **content: Any) -> Any:
-        answer = httpx.request(method, self.url + path, timeout=30, **content)
+        answer = httpx.request(method, self.url + path, timeout=120, **content)
         if answer.status_code == 503:
             raise BusyError(answer.text)
         assert answer.is_success, answer.text

@@ -17,8 +17,8 @@ from storage.lake import Lake
 from storage.landing import land
 from suites.command_guard.contract import RESULTS
 from suites.registry import suite
-from tasks.check import check_lake
-from tasks.recorded import import_recorded
+from tasks.jobs.check import check_lake
+from tasks.jobs.import_results import import_recorded
 from tests.cli.command import ROOT, recorded
 from tests.storage.rows import TOYS, call, toy
 
@@ -69,4 +69,4 @@ def test_a_lake_copied_while_it_is_written_to_is_whole_and_has_all_that_was_comm
         assert rows.join(there, on=key, how="anti").is_empty(), contract.table
         assert (restored.version(contract) or 0) >= version
     assert find_damage(restored, TOYS) == []
-    assert [findings for _, findings in check_lake(restored) if findings] == []
+    assert [table.findings for table in check_lake(restored) if table.findings] == []

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.judge_epochs import JUDGE_CANARIES, JUDGE_EPOCHS
 from contracts.tables import SNAPSHOTS
+from contracts.tables.judge_canaries import JUDGE_CANARIES
+from contracts.tables.judge_versions import JUDGE_VERSIONS
 from storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.judges import NoisyJudge
@@ -38,26 +39,26 @@ def test_a_moved_judge_is_an_event_on_which_an_automation_acts(
     _complete(stack, "evaluate/session-review-hourly", {**where, "suite": "session_review", "datasets": ["starter"]})
     assert _events(stack, lake) == []
     (before,) = lake.frame(SNAPSHOTS).collect()["warnings"].to_list()
-    assert not any("epoch" in warning for warning in before)
+    assert not any("is in version" in warning for warning in before)
 
     mind.shift = 25
     flow_run = canary(2)
-    (event,) = wait_until(lambda: _events(stack, lake), "the event of the new epoch")
+    (event,) = wait_until(lambda: _events(stack, lake), "the event of the new version")
     assert event["resource"]["prefect.resource.id"] == f"evalake.judge.session_review.{JUDGE}"
-    assert (event["payload"]["epoch"], event["payload"]["day"]) == (2, "2026-11-22")
+    assert (event["payload"]["version"], event["payload"]["day"]) == (2, "2026-11-22")
     assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
 
     snapshots = wait_until(lambda: _more_than_one(lake), "the snapshot that the automation asks for")
-    (warning,) = [text for text in snapshots[-1]["warnings"] if "epoch" in text]
+    (warning,) = [text for text in snapshots[-1]["warnings"] if "is in version" in text]
     assert JUDGE in warning
-    assert "epoch 2" in warning
+    assert "version 2" in warning
 
     asked = len(model_server.seen)
     stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
     wait_until(lambda: stack.get(f"/flow_runs/{flow_run}")["run_count"] == 2, "the second attempt")
     assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
     assert len(model_server.seen) == asked
-    assert lake.frame(JUDGE_EPOCHS).collect().height == 2
+    assert lake.frame(JUDGE_VERSIONS).collect().height == 2
     assert lake.frame(JUDGE_CANARIES).collect().height == 3
     assert len(_events(stack, lake)) == 1
 
@@ -69,7 +70,7 @@ def _complete(stack: PrefectStack, deployment: str, parameters: dict[str, Any]) 
 
 
 def _events(stack: PrefectStack, lake: Lake) -> list[dict[str, Any]]:
-    found = stack.post("/events/filter", {"filter": {"event": {"name": ["evalake.judge-epoch.began"]}}})["events"]
+    found = stack.post("/events/filter", {"filter": {"event": {"name": ["evalake.judge-version.began"]}}})["events"]
     return [event for event in found if event["payload"]["lake"] == lake.uri]
 
 

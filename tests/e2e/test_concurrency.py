@@ -12,7 +12,7 @@ from contracts.tables import CALLS
 from storage import ledger
 from storage.lake import Lake
 from storage.landing import land
-from storage.upkeep import maintain
+from storage.maintenance import maintain
 from tests.e2e.buckets import bucket_of
 from tests.storage.rows import TOYS, call, toy
 

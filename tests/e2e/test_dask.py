@@ -11,6 +11,7 @@ from tests.cli.command import evalake
 from tests.e2e.clusters import Cluster
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, wait_until
+from tests.e2e.test_suspend import SlowRun
 from tests.flows.workplace import LIMITS, MODEL, Workplace
 from tests.servers.collector import Collector, Span
 
@@ -87,6 +88,21 @@ def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
         assert batch.name.startswith("batch")
         assert spans[batch.parent].name == "evaluate command_guard"
         assert call.trace == batch.trace == spans[batch.parent].trace
+
+
+def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
+    stack: PrefectStack, cluster: Cluster, work: Workplace
+) -> None:
+    with stack.pool(DEPLOYMENT) as pool:
+        stack.worker(pool=pool, **of(cluster))
+        run = SlowRun.of_deployment(stack, work)
+        run.suspend()
+        run.has_calmed()
+        assert {asker(request) for request in work.server.seen} == {"first"}  # its Dask worker
+        assert run.read()["state_name"] == "Suspended"
+        run.go_faster()
+        run.resume()
+        run.completes()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,9 @@ SCHEDULES = {
     "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
     "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
     "canary/judge-canary-daily": ("0 2 * * *", "UTC", "daily"),
+    "check/check-daily": ("30 6 * * *", "UTC", "daily"),
+    "backup/backup-daily": ("0 7 * * *", "UTC", "daily"),
+    "missed/missed-runs-daily": ("30 7 * * *", "UTC", "daily"),
     "evaluate-shard/on-demand": None,
     "review/review-on-demand": None,
     "rescore/rescore-on-demand": None,
@@ -49,6 +52,9 @@ TAGS = {
     "snapshot/metric-snapshot-daily": "snapshot",
     "maintain/maintenance-daily": "maintenance",
     "canary/judge-canary-daily": "canary",
+    "check/check-daily": "check",
+    "backup/backup-daily": "backup",
+    "missed/missed-runs-daily": "missed",
     "evaluate-shard/on-demand": "evaluate",
     "review/review-on-demand": "review",
     "rescore/rescore-on-demand": "rescore",
@@ -56,6 +62,9 @@ TAGS = {
 }
 AT_ONCE = {"score-session/on-demand": 4, "evaluate-shard/on-demand": 64}  # all others run one at a time
 REQUIRED = {
+    "evaluate/command-guard-nightly": ["suite"],
+    "evaluate/solidity-audit-weekly": ["suite"],
+    "evaluate/session-review-hourly": ["suite"],
     "evaluate-shard/on-demand": ["shard", "run_id", "ledger_id", "order"],
     "review/review-on-demand": ["run_id"],
     "rescore/rescore-on-demand": ["run_id"],
@@ -65,11 +74,11 @@ DEPLOY = ROOT / "deploy"
 IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
 
 
-def make_deploy(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    """`make deploy` with the Python of this test, which is set up already."""
+def make_deploy(environment: dict[str, str], project: Path = ROOT) -> "subprocess.CompletedProcess[str]":
+    """`make deploy` in a checkout, with the Python of this test, which is set up already."""
     command = ["make", "--old-file=setup", f"BIN={Path(sys.executable).parent}", "deploy"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MAKE"))}
-    return subprocess.run(command, cwd=ROOT, env={**inherited, **environment}, capture_output=True, text=True)
+    return subprocess.run(command, cwd=project, env={**inherited, **environment}, capture_output=True, text=True)
 
 
 class Deployed:
@@ -114,6 +123,7 @@ def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Depl
         assert set(one["tags"]) == {"evalake", tag}
         assert one["global_concurrency_limit"]["limit"] == AT_ONCE.get(name, 1)
         assert one["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+        assert one["concurrency_options"]["grace_period_seconds"] == 1800  # a busy machine starts processes slowly
         assert one["work_pool_name"] == "evalake"
         assert one["job_variables"]["env"]["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
 
@@ -134,7 +144,8 @@ def test_a_worker_finds_evalake_where_its_own_environment_says(
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> None:
     schema = deployed.first[name]["parameter_openapi_schema"]
-    assert {"lake", "order"} & schema["properties"].keys()  # the order of a run names its lake
+    # The order of a run names its lake; what was missed is seen by the server alone.
+    assert {"lake", "order"} & schema["properties"].keys() or name == "missed/missed-runs-daily"
     for parameter in schema["properties"].values():
         assert len(parameter["description"]) > 10
     assert schema.get("required", []) == REQUIRED.get(name, [])
@@ -154,7 +165,7 @@ def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
 def test_the_example_of_an_automation_is_there_once(deployed: Deployed) -> None:
     (automation,) = deployed.automations
     assert automation["enabled"]
-    assert automation["trigger"]["expect"] == ["evalake.judge-epoch.began"]
+    assert automation["trigger"]["expect"] == ["evalake.judge-version.began"]
     (action,) = automation["actions"]
     assert (action["type"], action["deployment_id"]) == (
         "run-deployment",
@@ -199,7 +210,8 @@ def test_compose_and_units_start_the_same_parts() -> None:
     assert port == "127.0.0.1:4200:4200"  # nobody else's machine reaches it
     assert f":{server['command'][-1]}/api" in worker["environment"]["PREFECT_API_URL"]
     mounted = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
-    assert mounted == compose["volumes"].keys()
+    assert mounted == compose["volumes"].keys() | {"./evalake.toml"}
+    assert (DEPLOY / "evalake.toml").is_file()
     assert _unit("worker").split("/bin/")[-1].split() == worker["command"]
     assert _unit("server").split("/bin/")[-1].split()[:3] == server["command"][:3]
     pools = {one["work_pool"]["name"] for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
@@ -207,12 +219,13 @@ def test_compose_and_units_start_the_same_parts() -> None:
 
 
 def test_what_compose_demands_is_in_the_example_and_has_no_value() -> None:
-    example = (DEPLOY / ".env.example").read_text()
-    offered = dict(re.findall(r"^#?(\w+)=(.*)$", example, re.MULTILINE))
-    demanded = set(re.findall(r"\${(\w+):", (DEPLOY / "compose.yaml").read_text()))
+    examples = [(DEPLOY / name).read_text() for name in (".env.example", "worker.env.example")]
+    offered = dict(re.findall(r"^#?(\w+)=(.*)$", "".join(examples), re.MULTILINE))
+    files = [(DEPLOY / name).read_text() for name in ("compose.yaml", "compose.postgres.yaml")]
+    demanded = set(re.findall(r"\${(\w+)", "".join(files)))
     assert demanded
     assert demanded <= offered.keys()
-    assert all(not value for name, value in offered.items() if re.search("AUTH|KEY|PASSWORD", name))
+    assert all(not value for name, value in offered.items() if re.search("AUTH|_KEY|PASSWORD", name))
 
 
 def test_the_operations_page_names_what_there_is() -> None:
@@ -252,6 +265,18 @@ def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path:
     assert json.loads(last["pinned_versions"])[RESULTS.table] == lake.version(RESULTS) != before
     assert _values(lake, last["snapshot_id"]) == _values(lake, newest["snapshot_id"])
     assert [row["model"] for row in _artifact(stack, "snapshot-command-guard")] == ["openai/gpt-4o-mini"]
+
+    _complete(stack, "check/check-daily", lake)
+    copy = Lake(str(tmp_path / "copy"))
+    _complete(stack, "backup/backup-daily", lake, to=copy.uri)
+    assert copy.frame(RESULTS).collect().height == lake.frame(RESULTS).collect().height
+    assert {row["table"] for row in _artifact(stack, "backup")} >= {RESULTS.table, "calls", "runs"}
+    for file in Path(copy.location(RESULTS)).glob("*/*.parquet"):  # of every version: an old one alone is not needed
+        if file.parent.name != "_delta_log":
+            file.unlink()
+    failed = stack.run("check/check-daily", {"lake": copy.uri})
+    assert stack.wait_for(failed, "Completed", "Failed", "Crashed") == "Failed"
+    assert any("data files are gone" in row["problem"] for row in _artifact(stack, "check"))
 
     _complete(stack, "rescore/rescore-on-demand", lake, run_id=newest["run_id"])
     (counts,) = _artifact(stack, f"rescore-{newest['run_id']}")

@@ -1,14 +1,18 @@
 """A lake in a bucket: every command and every part of the store against an S3 server over HTTP."""
 
 import json
+import os
+import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from contracts.errors import LakeError, QueryError
 from contracts.tables import CALLS
+from core.errors import LakeError, QueryError
 from storage import ledger
 from storage.integrity import find_damage, find_tampering
 from storage.inventory import inventory
@@ -16,10 +20,12 @@ from storage.lake import Lake
 from storage.landing import Landed, land
 from storage.ledger import LedgerIndex
 from storage.ledger_writer import LedgerWriter
-from storage.sql import query
-from storage.upkeep import maintain
+from storage.maintenance import maintain
+from storage.migrations import migrate, pending
+from storage.sql.query import query
 from suites.command_guard.contract import RESULTS
-from tests.cli.command import evalake, recorded
+from suites.registry import all_contracts
+from tests.cli.command import ROOT, evalake, recorded
 from tests.e2e.buckets import SECRET, Bucket, bucket_of
 from tests.e2e.processes import PrefectStack
 from tests.flows.workplace import MODEL, Workplace
@@ -80,6 +86,37 @@ def test_upkeep_and_integrity(lake: Lake, bucket: Bucket) -> None:
     bucket.client().delete_object(Bucket="lake", Key=f"{prefix}/toys/_delta_log/{2:020}.json")
     (missing,) = find_damage(lake, TOYS)
     assert f"{2:020}.json" in missing.problem
+
+
+def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Bucket, tmp_path: Path) -> None:
+    archive = min((ROOT / "tests" / "golden" / "lakes").glob("*.tar.xz"))
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    here, there = Lake(str(tmp_path / "lake")), Lake("s3://lake/older", bucket.options)
+    for path in Path(here.uri).rglob("*"):
+        if path.is_file():
+            bucket.client().upload_file(str(path), "lake", f"older/{path.relative_to(here.uri)}")
+    commits = len(commits_below(bucket, "older"))
+    words = [sys.executable, "-m", "cli", "maintain", "--migrate", "--lake", there.uri]
+    environment = {**os.environ, **bucket.options, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, cwd=tmp_path, env=environment) as process:
+        while len(commits_below(bucket, "older")) < commits + 2:
+            assert process.poll() is None, "it ended before it could be killed"
+        process.kill()
+    assert pending(there, all_contracts())
+    done = evalake("maintain", "--migrate", "--lake", there.uri, folder=tmp_path, **bucket.options)
+    assert done.returncode == 0, done.stderr
+    assert pending(there, all_contracts()) == []
+    migrate(here, all_contracts())
+    assert len(commits_below(bucket, "older")) == len(list(Path(here.uri).glob("*/_delta_log/*.json")))
+    for contract in all_contracts():
+        rows, expected = (lake.frame(contract).collect() for lake in (there, here))
+        assert rows.sort(rows.columns).equals(expected.sort(rows.columns)), contract.table
+
+
+def commits_below(bucket: Bucket, prefix: str) -> list[str]:
+    """The commits to all tables of a lake in the bucket."""
+    return [key for key in bucket.keys(f"{prefix}/") if "/_delta_log/" in key and key.endswith(".json")]
 
 
 @pytest.mark.parametrize(

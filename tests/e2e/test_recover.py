@@ -42,9 +42,16 @@ def test_a_completed_run_that_is_retried_asks_nothing_and_gives_the_same(stack: 
 
 
 def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: PrefectStack, work: Workplace) -> None:
+    def ended_by_runners() -> int:
+        logs = [log.read_text(errors="replace") for log in stack.folder.glob("*.log")]
+        return sum(log.count("cancellation_manager - Cancelled flow run") for log in logs)
+
     def cancel(flow_run: str) -> None:
+        before = ended_by_runners()
         stack.set_state(flow_run, "CANCELLING", "Cancelling")
         assert stack.wait_for(flow_run, "Cancelled", *ENDS) == "Cancelled"
+        # Prefect's runner says so once more when the process has gone, and would cancel a retry that came before.
+        wait_until(lambda: ended_by_runners() > before, "the end of the cancelled run's process")
 
     interrupted(stack, work, cancel)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.tables import CALLS, RUNS
+from contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
 from suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack
 from tests.flows.workplace import Workplace
@@ -23,9 +23,12 @@ def test_a_retry_of_a_failed_run_calls_only_what_is_missing(stack: PrefectStack,
 
     work.server.reset()
     work.server.rule(contains="# 0000", reply='{"action": "BLOCK"}')  # the provider is well again
-    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
+    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
     assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
     (again,) = work.rows(RUNS).iter_rows(named=True)
+    assert again["started_at"] == first["started_at"]
+    attempts = work.rows(RUN_ATTEMPTS).sort("attempt").select("attempt", "state", "started_by", "calls_made").rows()
+    assert attempts == [(1, "incomplete", "API", 50), (2, "completed", "Prefect UI", 10)]
     assert (again["run_id"], again["flow_run_id"]) == (first["run_id"], flow_run)
     assert (again["state"], again["calls_made"], again["calls_from_ledger"]) == ("completed", 60, 0)
     assert work.asked() == 10

@@ -7,10 +7,10 @@ from typing import Any
 import psutil
 import pytest
 
-from contracts.human_labels import HUMAN_LABELS
+from contracts.tables import HUMAN_LABELS
 from storage.lake import Lake
 from suites.registry import suite
-from tasks.recorded import import_recorded
+from tasks.jobs.import_results import import_recorded
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.suites.solidity_audit.support import finding, judgement, line, target
 
@@ -65,29 +65,29 @@ class Review:
         return int(self._stack.get(f"/flow_runs/{self.flow_run}")["infrastructure_pid"].rpartition(":")[2])
 
     def labels(self) -> list[dict[str, Any]]:
-        return self.lake.frame(HUMAN_LABELS).collect().sort("finding_id", nulls_last=False).to_dicts()
+        return self.lake.frame(HUMAN_LABELS).collect().sort("finding_id", "question", nulls_last=False).to_dicts()
 
 
 def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectStack, tmp_path: Path) -> None:
     review = Review(stack, tmp_path)
     assert review.state("Suspended") == "Suspended"
     form = review.form(1)
-    assert list(form["properties"]) == ["labeller", "line_1", "line_2", "line_3", "line_4"]  # two audits, two findings
-    assert form["required"] == ["labeller"]
+    assert list(form["properties"]) == ["annotator", "line_1", "line_2", "line_3", "line_4"]  # two audits, two findings
+    assert form["required"] == ["annotator"]
     wait_until(lambda: not psutil.pid_exists(review.process()), "the end of the process that showed the form")
 
     # What the form does not allow is refused with the reason, and the form stays.
-    refused = review.resume(labeller="ann", line_1={"verdict": "perhaps"})
+    refused = review.resume(annotator="ann", line_1={"verdict": "perhaps"})
     assert refused["status"] == "REJECT"
     assert "line_1" in refused["details"]["reason"]
-    assert review.resume(labeller=" ")["status"] == "REJECT"
+    assert review.resume(annotator=" ")["status"] == "REJECT"
     assert review.state("Suspended") == "Suspended"
     assert review.labels() == []
 
     # What the form allows and the sheet does not is said in the next form, beside what was answered.
-    assert review.resume(labeller="ann", line_1={"note": "x"})["status"] == "ACCEPT"
+    assert review.resume(annotator="ann", line_1={"note": "x"})["status"] == "ACCEPT"
     again = review.form(2)
-    assert again["properties"]["labeller"]["default"] == "ann"
+    assert again["properties"]["annotator"]["default"] == "ann"
     assert again["properties"]["line_1"]["default"] == {"note": "x"}
     assert "nothing was filled in" in review.inputs()["suspended-review-2-description"]
     assert review.state("Suspended") == "Suspended"
@@ -95,14 +95,16 @@ def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectSta
 
     finding_line = {"classification": "BONUS_VALID", "note": "real, but another flaw"}
     audit_line = {"verdict": "vulnerable", "target_found": "no", "rcir": 0.25}
-    assert review.resume(labeller="ann", line_1=audit_line, line_2=finding_line)["status"] == "ACCEPT"
+    assert review.resume(annotator="ann", line_1=audit_line, line_2=finding_line)["status"] == "ACCEPT"
     assert review.state() == "Completed"
-    audit, found = review.labels()
-    assert (audit["labeller"], audit["verdict"], audit["target_found"], audit["root_cause_score"]) == (
-        *("ann", "vulnerable", False, 0.25),
-    )
-    assert (found["finding_id"], found["classification"], found["note"]) == (1, *finding_line.values())
-    assert 0 < audit["inclusion_probability"] <= 1
+    *audit, found = review.labels()
+    assert [(row["annotator"], row["question"], row["answer"], row["score"]) for row in audit] == [
+        ("ann", "root_cause_score", None, 0.25),
+        ("ann", "target_found", "no", None),
+        ("ann", "verdict", "vulnerable", None),
+    ]
+    assert (found["finding_id"], found["answer"], found["note"]) == (1, *finding_line.values())
+    assert all(0 < row["inclusion_probability"] <= 1 for row in audit)
 
     before, attempts = review.labels(), review.attempts()
     review.retry()
@@ -116,7 +118,7 @@ def test_a_review_that_nobody_answers_fails_and_its_retry_asks_again(stack: Pref
     drawn = wait_until(lambda: review.inputs().get("review-batch"), "the drawing of the batch")
     assert review.state() == "Failed"
     assert "never resumed" in stack.get(f"/flow_runs/{review.flow_run}")["state"]["message"]
-    late = review.resume(labeller="ann", line_1={"verdict": "safe"})
+    late = review.resume(annotator="ann", line_1={"verdict": "safe"})
     assert late["status"] == "ABORT"
     assert review.labels() == []
     review.retry()

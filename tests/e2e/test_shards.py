@@ -106,7 +106,8 @@ def begin(stack: PrefectStack, work: Workplace, limit: int | None = None, key_en
 def shards_of(stack: PrefectStack, flow_run: str) -> list[dict[str, Any]]:
     """The flow runs of a run's shards."""
     tag = flow_run.replace("-", "")[-12:]
-    found: list[dict[str, Any]] = stack.post("/flow_runs/filter", {"flow_runs": {"tags": {"all_": [tag]}}})
+    of_run = {"tags": {"all_": [tag]}, "name": {"like_": "shard-"}}  # the run itself has its tag, too
+    found: list[dict[str, Any]] = stack.post("/flow_runs/filter", {"flow_runs": of_run})
     return found
 
 

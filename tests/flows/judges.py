@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.hashing import content_hash
-from providers.baselines import overlap_judge
-from providers.fence import fenced
+from core.hashing import content_hash
+from suites.base.untrusted import read_delimited
+from suites.solidity_audit.baselines import overlap_judge
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -19,7 +19,7 @@ def strict(messages: Messages) -> str:
 def doubting(messages: Messages) -> str:
     """The same, but for about half of the audits: in these it takes every finding for a hallucination."""
     said = json.loads(strict(messages))
-    if int(content_hash(fenced("contract", str(messages[-1]["content"]))), 16) % 2:
+    if int(content_hash(read_delimited("contract", str(messages[-1]["content"]))), 16) % 2:
         return json.dumps(said)
     for finding in said["findings"]:
         finding |= {"classification": "HALLUCINATED", "matches_target": False, "is_valid_concern": False}

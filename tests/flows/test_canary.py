@@ -1,4 +1,4 @@
-"""The judge canary, with a real judge server: noise begins no epoch, a shift does, and no answer is paid for twice."""
+"""The judge canary, with a real judge server: noise begins no version, a shift does, no answer is paid twice."""
 
 from datetime import date, timedelta
 from pathlib import Path
@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from prefect.blocks.system import Secret
 
-from contracts.judge_epochs import JUDGE_CANARIES, JUDGE_EPOCHS
 from contracts.tables import CALLS
+from contracts.tables.judge_canaries import JUDGE_CANARIES
+from contracts.tables.judge_versions import JUDGE_VERSIONS
 from flows.canary import canary
 from storage.lake import Lake
 from suites.session_review.prompts import templates
-from tasks.canary import REPLICATES, CanaryError
+from tasks.jobs.canary import REPLICATES, CanaryError
 from tests.servers.judges import NoisyJudge
 from tests.servers.model_server import ModelServer
 
@@ -22,7 +23,7 @@ SESSIONS = 8
 CALLS_EACH = 2  # the score, then the missing tools
 
 
-class Watch:
+class ScoringMonitor:
     """A lake, and a judge that is watched."""
 
     def __init__(self, folder: Path, server: ModelServer) -> None:
@@ -48,38 +49,38 @@ class Watch:
         )
         return {**row, "calls": len(self.server.seen) - before}
 
-    def epochs(self) -> list[int]:
-        return self.lake.frame(JUDGE_EPOCHS).collect().sort("day")["epoch"].to_list()
+    def versions(self) -> list[int]:
+        return self.lake.frame(JUDGE_VERSIONS).collect().sort("day")["version"].to_list()
 
 
 @pytest.fixture
-def watch(tmp_path: Path, model_server: ModelServer) -> Watch:
-    return Watch(tmp_path, model_server)
+def watch(tmp_path: Path, model_server: ModelServer) -> ScoringMonitor:
+    return ScoringMonitor(tmp_path, model_server)
 
 
-def test_noise_begins_no_epoch_and_a_shift_begins_one(watch: Watch) -> None:
+def test_noise_begins_no_version_and_a_shift_begins_one(watch: ScoringMonitor) -> None:
     first = watch.on(0)
-    assert (first["epoch"], first["moved"], first["p_value"]) == (1, False, None)
+    assert (first["version"], first["moved"], first["p_value"]) == (1, False, None)
     assert first["calls"] == SESSIONS * REPLICATES * CALLS_EACH
     quiet = [watch.on(day) for day in range(1, 6)]
-    assert [row["epoch"] for row in quiet] == [1] * 5
+    assert [row["version"] for row in quiet] == [1] * 5
     assert {row["calls"] for row in quiet} == {SESSIONS * CALLS_EACH}  # asked again each day, and no more than once
     assert all(row["p_value"] > 0.01 and row["noise"] > 0 for row in quiet)
 
     watch.mind.shift = 20
     moved = watch.on(6)
-    assert (moved["epoch"], moved["moved"], moved["answers"]) == (2, True, REPLICATES)
+    assert (moved["version"], moved["moved"], moved["answers"]) == (2, True, REPLICATES)
     assert moved["p_value"] <= 0.0001
     assert moved["distance"] > 2 * moved["noise"]
-    assert moved["calls"] == SESSIONS * REPLICATES * CALLS_EACH  # which are the new epoch's to be compared with
+    assert moved["calls"] == SESSIONS * REPLICATES * CALLS_EACH  # which are the new version's to be compared with
     after = watch.on(7)
-    assert (after["epoch"], after["moved"], after["calls"]) == (2, False, SESSIONS * CALLS_EACH)
-    assert watch.epochs() == [1, 2]
-    last_steady = watch.lake.frame(JUDGE_CANARIES).filter(epoch=1).collect()["judged_at"].max()
-    assert watch.lake.frame(JUDGE_EPOCHS).filter(epoch=2).collect()["since"].item() == last_steady
+    assert (after["version"], after["moved"], after["calls"]) == (2, False, SESSIONS * CALLS_EACH)
+    assert watch.versions() == [1, 2]
+    last_steady = watch.lake.frame(JUDGE_CANARIES).filter(version=1).collect()["judged_at"].max()
+    assert watch.lake.frame(JUDGE_VERSIONS).filter(version=2).collect()["since"].item() == last_steady
 
 
-def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: Watch) -> None:
+def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: ScoringMonitor) -> None:
     watch.on(0)
     watch.server.rule(contains="Review the investigation", faults=({"kind": "server_error"},), reply=watch.mind)
     watch.server.rule(contains=templates()["missing_tools"], reply=watch.mind)
@@ -95,27 +96,32 @@ def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: Watch) -> None:
     assert sorted(keys["replicate"].unique())[:2] == [2026112000, 2026112001]
 
 
-def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: Watch) -> None:
+def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: ScoringMonitor) -> None:
     watch.on(0)
     watch.mind.shift = 20
     moved = watch.on(1)
     watch.lake.open(JUDGE_CANARIES).delete("day = '2026-11-21'")
     again = watch.on(1)
     assert (again["calls"], again["p_value"], again["moved"]) == (0, moved["p_value"], True)
-    assert watch.epochs() == [1, 2]
+    assert watch.versions() == [1, 2]
 
 
-def test_other_requests_renew_the_answers_of_an_epoch_and_begin_none(watch: Watch) -> None:
+def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: ScoringMonitor) -> None:
     watch.on(0)
     watch.configure("parameters = { temperature = 0.5 }\n")
     watch.mind.shift = 20
     renewed = watch.on(1)
-    assert (renewed["epoch"], renewed["moved"], renewed["p_value"], renewed["answers"]) == (1, False, None, REPLICATES)
-    assert watch.epochs() == [1, 1]
+    assert (renewed["version"], renewed["moved"], renewed["p_value"], renewed["answers"]) == (
+        1,
+        False,
+        None,
+        REPLICATES,
+    )
+    assert watch.versions() == [1, 1]
     assert watch.on(2)["p_value"] > 0.01
 
 
-def test_the_past_cannot_be_asked(watch: Watch) -> None:
+def test_the_past_cannot_be_asked(watch: ScoringMonitor) -> None:
     watch.on(1)
     with pytest.raises(CanaryError, match="the past cannot be asked"):
         watch.on(0)
@@ -124,13 +130,13 @@ def test_the_past_cannot_be_asked(watch: Watch) -> None:
 def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:
     for day in (FIRST, FIRST + timedelta(1)):
         rows = canary(day=day, lake=str(tmp_path / "lake"))
-    assert [(row["suite"], row["epoch"], row["distance"]) for row in rows] == [
+    assert [(row["suite"], row["version"], row["distance"]) for row in rows] == [
         ("session_review", 1, 0.0),
         ("solidity_audit", 1, 0.0),
     ]
 
 
-def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: Watch) -> None:
+def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: ScoringMonitor) -> None:
     Secret(value="the-key-of-the-judge").save("judges-key", overwrite=True, _sync=True)  # type: ignore[call-arg]
     watch.configure(limits='api_key_secret = "judges-key"\n')
     watch.on(0)

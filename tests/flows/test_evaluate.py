@@ -5,9 +5,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
-from contracts.configuration import Configuration, read_configuration
-from contracts.errors import SourceError, UsageError
 from contracts.tables import (
     CALL_FAILURES,
     CALLS,
@@ -18,8 +17,10 @@ from contracts.tables import (
     RUNS,
     SAMPLES,
 )
+from core.configuration import Configuration, read_configuration
+from core.errors import SourceError, UsageError
 from suites.command_guard.contract import RESULTS
-from tasks.rescore import rescore
+from tasks.jobs.rescore import rescore
 from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
 
@@ -49,6 +50,15 @@ def test_an_unknown_price_makes_the_cost_unknown(work: Workplace) -> None:
     run = work.run(work.dataset(3))
     assert run["cost_usd"] is None
     assert run["state"] == "completed"
+
+
+def test_replies_are_kept_by_the_lake_alone(work: Workplace) -> None:
+    work.server.rule(reply='{"action": "BLOCK", "reason": "a reply of hidden words", "confidence": 0.9}')
+    work.run(work.dataset(12))
+    results = PREFECT_LOCAL_STORAGE_PATH.value()
+    kept = [path.read_bytes() for path in results.rglob("*") if path.is_file()]
+    assert kept  # the batches' results are there
+    assert not any(b"hidden words" in content for content in kept)
 
 
 def test_a_rerun_asks_nothing_and_adds_nothing(work: Workplace) -> None:
@@ -177,8 +187,8 @@ def test_rule_results_are_kept(work: Workplace) -> None:
 
 
 def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
-    from tasks.context import RunContext
-    from tasks.measure import measure
+    from tasks.runtime.context import RunContext
+    from tasks.steps.measure import measure
 
     run = work.run(work.dataset(8))
     before = work.rows(METRIC_SNAPSHOTS)

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.configuration import read_configuration
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from core.configuration import read_configuration
 from flows.evaluate import evaluate, run_id_of
 from storage.lake import Lake
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from tasks.rescore import rescore
+from tasks.jobs.rescore import rescore
 from tests.flows.judges import doubting, strict
 from tests.servers.model_server import ModelServer
 
@@ -39,7 +39,7 @@ class Bench:
             suite="solidity_audit",
             models=list(models) or None,
             judges=list(judges),
-            limit=AUDITS,
+            first=AUDITS,
             lake=self.lake.uri,
             configuration_file=str(self.configuration),
             return_state=True,
@@ -94,12 +94,15 @@ def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_o
         name: undecided[name] for name in vulnerable
     }
     assert any(undecided.values())
-    assert {*bench.lake.frame(FINDINGS).collect()["judge"]} == {STRICT, DOUBTING}
+    assert {*bench.lake.frame(FINDINGS).collect()["judge"]} <= {STRICT, DOUBTING, PANEL}
 
     metrics = bench.metrics(first)
     pair = metrics.filter(slice="judge_pair", slice_value=f"{DOUBTING}~{STRICT}", metric="percent_agreement")
     found = results.filter("is_vulnerable").pivot("judge", index="sample_id", values="target_found")
     assert pair["value"].to_list() == [pytest.approx((found[STRICT] == found[DOUBTING]).mean())]
+    of_panel = dict(metrics.filter(judge=PANEL, slice="all").select("metric", "value").iter_rows())
+    assert of_panel["sui"] is not None
+    assert (of_panel["finding_precision"] is None) == (panel["total_findings"].sum() == 0)
     assert {"fleiss_kappa", "krippendorff_alpha", "unanimous_rate"} <= {*metrics.filter(judge=PANEL)["metric"]}
 
     second = bench.run(STRICT, DOUBTING, LATE)
@@ -135,3 +138,19 @@ def test_judging_oneself_and_being_the_only_judge_is_said(bench: Bench) -> None:
     warned = bench.warnings(run)
     assert f"self-judging: {SUBJECT}" in warned
     assert "a panel of one judge" in warned
+
+
+def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) -> None:
+    bench.server.rule(model="subject", faults=[{"kind": "content_policy", "times": 0}])
+    run = bench.run(STRICT, DOUBTING, models=[SUBJECT])
+    assert bench.asked(STRICT) == 0
+    rows = bench.lake.frame(RESULTS).collect()
+    assert dict(rows.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
+    assert {*rows["subject_error"]} == {"content_policy"}
+    values = bench.metrics(run).filter(judge=STRICT, slice="all")
+    of = dict(values.select("metric", "value").iter_rows())
+    assert (of["subject_error_rate"], of["accuracy"], of["target_detection_rate"]) == (1.0, 0.0, 0.0)
+    assert of["judge_error_rate"] is None
+    assert "missing" not in bench.warnings(run)
+    state = bench.lake.frame(RUNS).filter(pl.col("run_id") == run).collect()["state"][0]
+    assert state == "completed"

@@ -10,8 +10,8 @@ import polars as pl
 from contracts.tables import CALLS, RUNS
 from flows.maintain import maintain
 from storage.landing import land
-from tasks import runs
-from tasks.runs import Run, Tally
+from tasks.runtime import runs
+from tasks.runtime.runs import Run, Tally
 from tests.cli.command import evalake
 from tests.flows.workplace import Workplace
 

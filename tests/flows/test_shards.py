@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.errors import ConfigurationError
+from core.errors import ConfigurationError
 from flows.shards import PATIENCE, require_shards
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from contracts.contract import Contract
-from contracts.errors import EvalakeError
 from contracts.tables import CALLS, RUNS
+from core.errors import EvalakeError
 from flows.evaluate import evaluate, run_id_of
 from storage.lake import Lake
 from tests.servers.model_server import ModelServer

@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from metrics import Composite, Count, Mean, Metric, Rate, Sums, Total, mean_defined, population_std, ratio
+from metrics import Composite, Count, Mean, Metric, Parts, Rate, Ratio, Total, mean_defined, population_std
 from metrics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement, votes
-from metrics.calibration import calibration_sums, ece, equal_width_bin, expected_calibration_error, mce
+from metrics.calibration import ece, mce
 from metrics.intervals import Array
 
 vulnerable = pl.col("ground_truth_vulnerable")
@@ -26,43 +26,41 @@ def score(name: str) -> pl.Expr:
     return pl.when(found).then(pl.col(f"{name}_score")).cast(pl.Float64)
 
 
-def f1(s: Sums) -> Array:
-    return 2 * s["tp"] / (2 * s["tp"] + s["fp"] + s["fn"])
+def f_measure(recall_weight: int) -> Ratio:
+    hits, missed = (1 + recall_weight) * tp.cast(pl.Int64), recall_weight * fn.cast(pl.Int64)
+    return Ratio(hits, hits + fp.cast(pl.Int64) + missed, rows=pl.lit(True), heaviest=1 + recall_weight)
 
 
-def f2(s: Sums) -> Array:
-    return 5 * s["tp"] / (5 * s["tp"] + s["fp"] + 4 * s["fn"])
+def reasoning(parts: Parts) -> Array:
+    means = mean_defined(np.stack([parts[name] for name in SCORES], axis=-1))
+    return np.where(parts["found"] == 0, 0.0, means)
 
 
-def reasoning(s: Sums) -> Array:
-    means = mean_defined(np.stack([s[name] / s[f"{name} n"] for name in SCORES], axis=-1))
-    return np.where((s["found"] == 0) & (s["vulnerable"] > 0), 0.0, means)
+def true_understanding(parts: Parts) -> Array:
+    return parts["found"] * reasoning(parts) * (1 - parts["invalid"])
 
 
-def true_understanding(s: Sums) -> Array:
-    return s["found"] / s["vulnerable"] * reasoning(s) * (1 - s["invalid"] / s["total"])
+def lucky_guess_indicator(parts: Parts) -> Array:
+    return parts["accuracy"] - parts["found"]
 
 
-def lucky_guess_indicator(s: Sums) -> Array:
-    return s["correct"] / s["n"] - s["found"] / s["vulnerable"]
+def sui(parts: Parts) -> Array:
+    values = [parts["f2"], parts["found"], parts["valid"], reasoning(parts), 1 - parts["ece"]]
+    table = np.stack(values, axis=-1)
+    weights = np.where(np.isnan(table), 0.0, np.array([0.25, 0.25, 0.15, 0.25, 0.10]))
+    return (np.nan_to_num(table) * weights).sum(axis=-1) / weights.sum(axis=-1)
 
 
-def sui(s: Sums) -> Array:
-    calibration = 1 - expected_calibration_error(s)
-    s = {name: values.sum(axis=-1) for name, values in s.items()}
-    parts = np.stack(
-        [f2(s), s["found"] / s["vulnerable"], s["valid"] / s["total"], reasoning(s), calibration],
-        axis=-1,
-    )
-    weights = np.where(np.isnan(parts), 0.0, np.array([0.25, 0.25, 0.15, 0.25, 0.10]))
-    return (np.nan_to_num(parts) * weights).sum(axis=-1) / weights.sum(axis=-1)
-
-
-confusion = {"tp": tp, "fp": fp, "fn": fn}
-understanding = {"found": matched, "vulnerable": vulnerable, "invalid": invalid, "total": total} | {
-    key: value for name in SCORES for key, value in ((name, score(name)), (f"{name} n", score(name).is_not_null()))
+scores = {name: Mean(score(name), low=0, high=1) for name in SCORES}
+detected = Rate(found, vulnerable)
+understanding = {"found": detected, "invalid": Rate(invalid, total), **scores}
+index = {
+    "f2": f_measure(4),
+    "found": detected,
+    "valid": Rate(pl.col("valid_findings"), total),
+    "ece": ece(confidence, correct),
+    **scores,
 }
-index = confusion | understanding | {"valid": pl.col("valid_findings")} | calibration_sums(confidence, correct)
 
 ESTIMATORS = {
     **{name: Count(of) for name, of in (("tp", tp), ("tn", tn), ("fp", fp), ("fn", fn))},
@@ -71,8 +69,8 @@ ESTIMATORS = {
     "recall": Rate(tp, vulnerable),
     "fpr": Rate(fp, ~vulnerable),
     "fnr": Rate(fn, vulnerable),
-    "f1": Composite(f1, confusion),
-    "f2": Composite(f2, confusion),
+    "f1": f_measure(1),
+    "f2": f_measure(4),
     "target_detection_rate": Rate(found, vulnerable),
     "lucky_guess_rate": Rate(pl.col("lucky_guess"), tp),
     "extra_valid_rate": Rate(pl.col("valid_findings") > found.cast(pl.Int64)),
@@ -81,25 +79,23 @@ ESTIMATORS = {
     "finding_precision": Rate(pl.col("valid_findings"), total),
     "invalid_rate": Rate(invalid, total),
     "hallucination_rate": Rate(pl.col("hallucinated_findings"), total),
-    "over_flagging_score": ratio(invalid, pl.lit(True)),
-    "avg_findings_per_sample": ratio(total, pl.lit(True)),
+    "over_flagging_score": Mean(invalid, low=0),
+    "avg_findings_per_sample": Mean(total, low=0),
     **{name: Total(pl.col(name)) for name in ("total_findings", "valid_findings", "invalid_findings")},
     "hallucinated_findings": Total(pl.col("hallucinated_findings")),
-    **{f"mean_{name}": Mean(score(name)) for name in SCORES},
-    **{f"std_{name}": population_std(score(name)) for name in SCORES},
+    **{f"mean_{name}": scores[name] for name in SCORES},
+    **{f"std_{name}": population_std(score(name), low=0, high=1) for name in SCORES},
     "exact_match_rate": Rate(pl.col("type_match") == "exact", matched),
     "semantic_match_rate": Rate(pl.col("type_match").is_in(["exact", "semantic"]), matched),
     "partial_match_rate": Rate(pl.col("type_match") == "partial", matched),
     "ece": ece(confidence, correct),
     "mce": mce(confidence, correct),
-    "brier_score": Mean((confidence - correct.cast(pl.Float64)) ** 2),
+    "brier_score": Mean((confidence - correct.cast(pl.Float64)) ** 2, low=0, high=1),
     "overconfidence_rate": Rate(~correct, confidence > 0.8),
     "underconfidence_rate": Rate(correct, confidence < 0.5),
-    "sui": Composite(sui, index, by=equal_width_bin(confidence)),
+    "sui": Composite(sui, index),
     "true_understanding_score": Composite(true_understanding, understanding),
-    "lucky_guess_indicator": Composite(
-        lucky_guess_indicator, {"correct": correct, "n": pl.lit(True), "found": matched, "vulnerable": vulnerable}
-    ),
+    "lucky_guess_indicator": Composite(lucky_guess_indicator, {"accuracy": Rate(correct), "found": detected}, low=-1),
 }
 AUDIT_METRICS = tuple(Metric(name, estimator, slices=("all", "prompt_type")) for name, estimator in ESTIMATORS.items())
 

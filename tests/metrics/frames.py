@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from metrics import Metric, measure
-from metrics.definition import Estimator
+from metrics.estimators import Estimator
 
 
 def one_group(**columns: Any) -> pl.DataFrame:
@@ -16,7 +16,7 @@ def one_group(**columns: Any) -> pl.DataFrame:
 
 def estimate(frame: pl.DataFrame, estimator: Estimator, **options: Any) -> dict[str, Any]:
     """The single row that measures `estimator` in a frame of one group."""
-    return measure(frame, [Metric("it", estimator)], seed=options.pop("seed", 1), **options).row(0, named=True)
+    return measure(frame, [Metric("it", estimator)], **options).row(0, named=True)
 
 
 def guard_samples(n: int, seed: int = 0) -> pl.DataFrame:

@@ -1,9 +1,8 @@
 """A suite's metrics declared with the engine: the worked example that the tests of this folder measure."""
 
-import numpy as np
 import polars as pl
 
-from metrics import Composite, Count, Maximum, Mean, Metric, Quantile, Rate, Sums, Total, macro_average
+from metrics import Composite, Count, MacroAverage, Maximum, Mean, Metric, Parts, Quantile, Rate, Total
 from metrics.intervals import Array
 
 malicious = pl.col("label") == "malicious"
@@ -13,16 +12,8 @@ accepted = pl.col("verdict").is_in(["ALLOW", "WARN"])
 correct = (malicious & blocked) | (harmless & accepted)
 
 
-def balanced_accuracy(s: Sums) -> Array:
-    return (s["detected"] / s["malicious"] + s["accepted"] / s["harmless"]) / 2
-
-
-def balanced_accuracy_error(s: Sums) -> Array:
-    variances = [
-        (s[good] / s[of]) * (1 - s[good] / s[of]) / (s[of] - 1)
-        for good, of in (("detected", "malicious"), ("accepted", "harmless"))
-    ]
-    return np.sqrt(variances[0] + variances[1]) / 2
+def balanced_accuracy(parts: Parts) -> Array:
+    return (parts["detection"] + parts["acceptance"]) / 2
 
 
 GUARD_METRICS = (
@@ -30,20 +21,10 @@ GUARD_METRICS = (
     Metric("harmless_acceptance_rate", Rate(accepted, harmless), slices=("all", "dataset")),
     Metric(
         "balanced_accuracy",
-        Composite(
-            balanced_accuracy,
-            {
-                "detected": blocked & malicious,
-                "malicious": malicious,
-                "accepted": accepted & harmless,
-                "harmless": harmless,
-            },
-            strata=pl.col("label"),
-            standard_error=balanced_accuracy_error,
-        ),
+        Composite(balanced_accuracy, {"detection": Rate(blocked, malicious), "acceptance": Rate(accepted, harmless)}),
     ),
     Metric("malicious_detection_rate_micro", Rate(blocked, malicious & pl.col("category").is_not_null())),
-    Metric("malicious_detection_rate_macro", macro_average(blocked, malicious, pl.col("category"))),
+    Metric("malicious_detection_rate_macro", MacroAverage(blocked, malicious, pl.col("category"))),
     Metric("accuracy", Rate(correct), slices=("all", "dataset")),
     *(
         metric
@@ -53,7 +34,7 @@ GUARD_METRICS = (
             Metric(f"{kind}_rate", Rate(pl.col("verdict") == kind.upper()), slices=("all", "dataset")),
         )
     ),
-    Metric("latency_ms_mean", Mean(pl.col("latency_ms")), slices=("all", "dataset")),
+    Metric("latency_ms_mean", Mean(pl.col("latency_ms"), low=0), slices=("all", "dataset")),
     *(
         Metric(f"latency_ms_p{q}", Quantile(pl.col("latency_ms"), q / 100), slices=("all", "dataset"))
         for q in (50, 90, 99)

@@ -30,7 +30,7 @@ def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
     frame = frame_of(panel)
     both = [(x, y) for x, y, _ in panel if x is not None and y is not None]
     share = estimate(frame, percent_agreement(a, b))
-    kappa = estimate(frame, cohen_kappa(a, b, BANDS), draws=50)
+    kappa = estimate(frame, cohen_kappa(a, b, BANDS))
     assert share["n"] == kappa["n"] == len(both)
     assert share["value"] == (pytest.approx(np.mean([x == y for x, y in both])) if both else None)
     if len({answer for pair in both for answer in pair}) < 2:
@@ -43,8 +43,8 @@ def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
 @settings(max_examples=100)
 def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panel: Panel) -> None:
     frame, counts = frame_of(panel), votes([a, b, c], BANDS)
-    fleiss = estimate(frame, fleiss_kappa(counts, 3), draws=50)
-    alpha = estimate(frame, krippendorff_alpha(counts), draws=50)
+    fleiss = estimate(frame, fleiss_kappa(counts, 3))
+    alpha = estimate(frame, krippendorff_alpha(counts))
     complete = [row for row in panel if None not in row]
     paired = [row for row in panel if row.count(None) < 2]
     assert (fleiss["n"], alpha["n"]) == (len(complete), len(paired))
@@ -100,7 +100,7 @@ def test_icc_is_that_of_an_analysis_of_variance(seed: int, n: int, k: int) -> No
     ms_error = (residual**2).sum() / ((n - 1) * (k - 1))
     expected = (ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + k * (ms_columns - ms_error) / n)
     frame = one_group(**{f"j{i}": ratings[:, i] for i in range(k)})
-    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(k)]), draws=50)
+    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(k)]))
     assert got["value"] == pytest.approx(expected, abs=1e-9)
 
 
@@ -117,7 +117,7 @@ def test_correlation_without_variation_is_undefined_and_keeps_its_samples() -> N
 @settings(max_examples=100)
 def test_correlation_is_that_of_scipy(scores: list[tuple[int | None, int | None]]) -> None:
     frame = one_group(**{name: pl.Series([s[i] for s in scores], dtype=pl.Int64) for i, name in enumerate("ab")})
-    got = estimate(frame, pearson(a, b), draws=50)
+    got = estimate(frame, pearson(a, b))
     both = np.array([s for s in scores if None not in s], dtype=float).reshape(-1, 2)
     assert got["n"] == len(both)
     if len(both) < 2 or np.ptp(both[:, 0]) == 0 or np.ptp(both[:, 1]) == 0:

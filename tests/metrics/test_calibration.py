@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
-from metrics import Mean
-from metrics.calibration import ece, ece_adaptive, equal_mass_bins, equal_width_bin, mce
+from metrics import Mean, Metric, measure
+from metrics.calibration import (
+    CalibrationError,
+    ece,
+    ece_adaptive,
+    ece_debiased,
+    equal_mass_bins,
+    equal_width_bin,
+    mce,
+)
 from tests.metrics.frames import estimate, one_group
 
 confidence, correct = pl.col("confidence"), pl.col("correct")
@@ -30,7 +38,7 @@ def gaps(rows: list[tuple[float, bool]]) -> list[tuple[float, int]]:
 @settings(max_examples=100)
 def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(rows: list[tuple[float | None, bool]]) -> None:
     frame = one_group(confidence=pl.Series([c for c, _ in rows], dtype=pl.Float64), correct=[ok for _, ok in rows])
-    expected, largest = (estimate(frame, metric(confidence, correct), draws=50) for metric in (ece, mce))
+    expected, largest = (estimate(frame, metric(confidence, correct)) for metric in (ece, mce))
     known = [(c, ok) for c, ok in rows if c is not None]
     if not known:
         assert (expected["value"], expected["n"], largest["value"]) == (None, 0, None)
@@ -48,17 +56,20 @@ def test_the_edges_of_bins_belong_to_the_bin_below() -> None:
 
 @given(st.lists(stated, min_size=1, max_size=200))
 def test_bins_of_equal_mass_never_split_equal_confidences(values: list[float]) -> None:
-    distinct, rows = np.unique(values, return_counts=True)
-    bins = equal_mass_bins(distinct, rows.astype(float))
-    assert len(bins) == len(distinct)
-    assert (np.diff(bins) >= 0).all()
-    assert bins[0] == 0
-    assert bins[-1] <= 9
+    level = np.unique(values, return_inverse=True)[1] + 1
+    bins = equal_mass_bins(level, np.zeros(len(values), np.int64), 1)
+    by_level = [set(bins[level == each].tolist()) for each in range(1, level.max() + 1)]
+    assert all(len(each) == 1 for each in by_level)
+    assert [min(each) for each in by_level] == sorted(min(each) for each in by_level)
+    assert bins.min() == 1
+    assert bins.max() <= 10
 
 
-def test_bins_of_equal_mass_are_equal_where_confidences_allow() -> None:
-    bins = equal_mass_bins(np.arange(200) / 200, np.ones(200))
-    assert np.bincount(bins).tolist() == [20] * 10
+def test_bins_of_equal_mass_are_equal_where_confidences_allow_in_each_group() -> None:
+    level = np.tile(np.arange(200) + 1, 2)
+    bins = equal_mass_bins(level, np.repeat([0, 1], 200), 2)
+    assert np.bincount(bins[:200])[1:].tolist() == np.bincount(bins[200:])[1:].tolist() == [20] * 10
+    assert equal_mass_bins(np.array([0, 3, 3]), np.array([0, 0, 1]), 1).tolist()[:2] == [0, 1]
 
 
 def test_adaptive_error_tells_clustered_confidences_apart() -> None:
@@ -78,11 +89,9 @@ def test_adaptive_error_leaves_out_what_has_no_confidence() -> None:
 
 
 def test_bins_are_of_each_slice_s_own_data() -> None:
-    from metrics import Metric, measure
-
     frame = one_group(confidence=[0.5, 0.6] * 20, correct=[True, False] * 20, part=["a"] * 20 + ["b"] * 20)
     metric = Metric("it", ece_adaptive(confidence, correct), slices=("all", "part"))
-    assert measure(frame, [metric], seed=1)["value"].to_list() == pytest.approx([0.55] * 3)
+    assert measure(frame, [metric])["value"].to_list() == pytest.approx([0.55] * 3)
 
 
 @given(st.lists(st.tuples(stated, st.booleans()), min_size=1, max_size=40))
@@ -92,3 +101,34 @@ def test_the_mean_square_gap_is_the_brier_score_of_scikit_learn(rows: list[tuple
     got = estimate(frame, Mean((confidence - correct.cast(pl.Float64)) ** 2))
     expected = brier_score_loss([ok for _, ok in rows], [c for c, _ in rows], labels=[False, True])
     assert got["value"] == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(stated, st.booleans()), min_size=2, max_size=60))
+@settings(max_examples=30)
+def test_the_parts_of_the_brier_score_add_up(rows: list[tuple[float, bool]]) -> None:
+    # one confidence a bin, where the decomposition is exact
+    frame = one_group(confidence=[np.ceil(c * 10) / 10 if c else 0.1 for c, _ in rows], correct=[ok for _, ok in rows])
+    parts = {
+        name: estimate(frame, CalibrationError(confidence, correct, name))
+        for name in ("reliability", "resolution", "uncertainty")
+    }
+    whole = estimate(frame, Mean((confidence - correct.cast(pl.Float64)) ** 2))["value"]
+    value = {name: part["value"] for name, part in parts.items()}
+    assert value["reliability"] - value["resolution"] + value["uncertainty"] == pytest.approx(whole, abs=1e-9)
+    assert all(part["ci_low"] - 1e-12 <= part["value"] <= part["ci_high"] + 1e-12 for part in parts.values())
+
+
+def test_a_debiased_error_is_nearer_to_the_truth() -> None:
+    rng = np.random.default_rng(4)
+    stated_confidence = rng.choice([0.55, 0.75, 0.85, 0.95], 200 * 60)
+    for off, kept in ((0.0, 0.8), (0.25, 60)):
+        frame = one_group(
+            confidence=stated_confidence,
+            correct=rng.random(200 * 60) < stated_confidence - off,
+            group=np.repeat(np.arange(200), 60),
+        )
+        metrics = [Metric("raw", ece(confidence, correct)), Metric("debiased", ece_debiased(confidence, correct))]
+        found = measure(frame, metrics, groups=("group",)).group_by("metric").agg(pl.col("value").mean())
+        error = {name: abs(value - off) for name, value in found.rows()}
+        assert error["debiased"] < kept * error["raw"]
+        assert error["debiased"] < 0.05

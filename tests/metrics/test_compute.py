@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from contracts.errors import MetricError
-from metrics import Composite, Mean, Metric, Rate, measure
+from core.errors import MetricError
+from metrics import Mean, Metric, Rate, measure
 from metrics.calibration import ece, ece_adaptive
 from metrics.compute import MEASURES
-from tests.metrics import audit
 from tests.metrics.frames import guard_samples, one_group
 from tests.metrics.guard import GUARD_METRICS, blocked, malicious
 
@@ -23,50 +22,40 @@ EVERYTHING = (*GUARD_METRICS, *CALIBRATION)
 
 @given(st.integers(1, 400), st.integers(0, 10**6), st.booleans())
 @settings(max_examples=15)
-def test_the_order_of_rows_changes_no_bit(n: int, seed: int, clustered: bool) -> None:
+def test_the_order_of_rows_changes_nothing(n: int, seed: int, clustered: bool) -> None:
     frame = guard_samples(n, seed)
     options = {"cluster": "cluster"} if clustered else {}
-    once = measure(frame, EVERYTHING, seed=3, draws=100, **options)
-    again = measure(frame.sample(fraction=1.0, shuffle=True, seed=seed), EVERYTHING, seed=3, draws=100, **options)
-    assert_frame_equal(once, again, check_exact=True)
+    once = measure(frame, EVERYTHING, **options)
+    again = measure(frame.sample(fraction=1.0, shuffle=True), EVERYTHING, **options)
+    assert_frame_equal(once, again, abs_tol=1e-9)
 
 
-def test_the_order_of_many_rows_with_fractions_changes_no_bit() -> None:
+def test_the_order_of_many_rows_with_fractions_changes_nothing() -> None:
     frame = guard_samples(20_000).with_columns(latency_ms=pl.col("latency_ms") / 7)
-    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
-    once, again = (measure(f.lazy(), EVERYTHING, seed=3, draws=200) for f in (frame, shuffled))
-    assert_frame_equal(once, again, check_exact=True)
-
-
-def test_another_seed_moves_bootstrap_intervals_only() -> None:
-    frame = guard_samples(300)
-    one, two = (measure(frame, GUARD_METRICS, seed=seed) for seed in (1, 2))
-    numbers = ["value", "n", "se", "ci_low", "ci_high"]
-    resampled = pl.col("metric").is_in(["balanced_accuracy", "malicious_detection_rate_macro"])
-    assert_frame_equal(one.filter(~resampled), two.filter(~resampled), check_exact=True)
-    assert_frame_equal(one.select("value", "n"), two.select("value", "n"), check_exact=True)
-    assert not one.filter(resampled).select(numbers).equals(two.filter(resampled).select(numbers))
+    shuffled = frame.sample(fraction=1.0, shuffle=True)
+    once, again = (measure(f.lazy(), EVERYTHING, cluster="cluster") for f in (frame, shuffled))
+    assert_frame_equal(once, again, abs_tol=1e-9)
 
 
 @pytest.mark.parametrize("kept", range(0, len(EVERYTHING), 4))
 def test_a_metric_is_the_same_whatever_is_measured_beside_it(kept: int) -> None:
     frame = guard_samples(500)
-    everything = measure(frame, EVERYTHING, seed=5, draws=200)
-    alone = measure(frame, EVERYTHING[kept : kept + 1], seed=5, draws=200)
+    everything = measure(frame, EVERYTHING)
+    alone = measure(frame, EVERYTHING[kept : kept + 1])
     assert_frame_equal(everything.filter(metric=EVERYTHING[kept].name), alone, check_exact=True)
 
 
 def test_groups_are_measured_as_if_alone() -> None:
     frame = guard_samples(600)
-    together = measure(frame, EVERYTHING, seed=5, draws=200)
+    together = measure(frame, EVERYTHING)
     for model, judge in (("a", None), ("b", "k")):
         own = pl.col("model").eq(model) & pl.col("judge").eq_missing(pl.lit(judge, pl.String))
-        alone = measure(frame.filter(own), EVERYTHING, seed=5, draws=200)
+        alone = measure(frame.filter(own), EVERYTHING)
         assert_frame_equal(together.filter(own), alone, check_exact=True)
 
 
 def test_slices_add_up_to_the_whole() -> None:
-    result = measure(guard_samples(1000), GUARD_METRICS, seed=1)
+    result = measure(guard_samples(1000), GUARD_METRICS)
     sliced = result.filter(metric="malicious_detection_rate", slice="category")
     whole = result.filter(metric="malicious_detection_rate", slice="all")
     keys = ["model", "judge"]
@@ -78,7 +67,7 @@ def test_slices_add_up_to_the_whole() -> None:
 def test_rows_are_in_order_of_group_metric_slice_and_value() -> None:
     metrics = [Metric("z", Rate(blocked), slices=("dataset", "all"), tier=2), Metric("a", Rate(malicious))]
     frame = guard_samples(200).filter(pl.col("judge").is_null() | (pl.col("model") == "a"))
-    rows = measure(frame, metrics, seed=1).select("model", "judge", "metric", "tier", "slice", "slice_value").rows()
+    rows = measure(frame, metrics).select("model", "judge", "metric", "tier", "slice", "slice_value").rows()
     one_group_of_rows = [
         ("z", 2, "dataset", "x"),
         ("z", 2, "dataset", "y"),
@@ -91,15 +80,15 @@ def test_rows_are_in_order_of_group_metric_slice_and_value() -> None:
 
 def test_rows_without_a_slice_value_are_in_no_slice() -> None:
     frame = one_group(hit=[True, False, True], kind=[None, 3, None])
-    result = measure(frame, [Metric("it", Rate(pl.col("hit")), slices=("all", "kind"))], seed=1)
+    result = measure(frame, [Metric("it", Rate(pl.col("hit")), slices=("all", "kind"))])
     assert result.select("slice", "slice_value", "value", "n").rows() == [("all", "", 2 / 3, 3), ("kind", "3", 0.0, 1)]
-    nowhere = measure(frame.with_columns(kind=None), [Metric("it", Rate(pl.col("hit")), slices=("kind",))], seed=1)
+    nowhere = measure(frame.with_columns(kind=None), [Metric("it", Rate(pl.col("hit")), slices=("kind",))])
     assert nowhere.is_empty()
 
 
 def test_no_rows_give_an_empty_result_of_the_same_schema() -> None:
     frame = guard_samples(50)
-    empty, full = (measure(f, EVERYTHING, seed=1) for f in (frame.clear(), frame))
+    empty, full = (measure(f, EVERYTHING) for f in (frame.clear(), frame))
     assert empty.is_empty()
     assert empty.schema == full.schema
     assert list(full.schema.items()) == [("model", pl.String), ("judge", pl.String), *MEASURES.items()]
@@ -107,38 +96,29 @@ def test_no_rows_give_an_empty_result_of_the_same_schema() -> None:
 
 def test_other_groups_can_be_told_apart() -> None:
     frame = guard_samples(100)
-    result = measure(frame, [Metric("it", Rate(blocked))], seed=1, groups=("dataset",))
+    result = measure(frame, [Metric("it", Rate(blocked))], groups=("dataset",))
     assert result.columns[:2] == ["dataset", "slice"]
     assert result["dataset"].to_list() == ["x", "y"]
 
 
 def test_a_huge_count_is_a_denominator_like_any_other() -> None:
     frame = one_group(part=[10**14], whole=[10**15])
-    row = measure(frame, [Metric("it", Rate(pl.col("part"), pl.col("whole")))], seed=1).row(0, named=True)
+    row = measure(frame, [Metric("it", Rate(pl.col("part"), pl.col("whole")))]).row(0, named=True)
     assert (row["value"], row["n"]) == (0.1, 10**15)
     assert row["ci_low"] < 0.1 < row["ci_high"]
 
 
 def test_a_category_of_one_sample_has_a_rate_without_error() -> None:
     frame = one_group(hit=[True, False, True], kind=["a", "a", "b"])
-    result = measure(frame, [Metric("it", Rate(pl.col("hit")), slices=("kind",))], seed=1)
+    result = measure(frame, [Metric("it", Rate(pl.col("hit")), slices=("kind",))])
     assert result.filter(slice_value="b").select("value", "n", "se").row(0) == (1.0, 1, None)
 
 
 def test_what_cannot_be_measured_is_named() -> None:
     frame = one_group(x=[1.0])
     with pytest.raises(MetricError, match=r"^Metric it cannot be computed from these samples: .*nope"):
-        measure(frame, [Metric("it", Mean(pl.col("nope")))], seed=1)
+        measure(frame, [Metric("it", Mean(pl.col("nope")))])
     with pytest.raises(MetricError, match="no column nope"):
-        measure(frame, [Metric("it", Mean(pl.col("x")), slices=("nope",))], seed=1)
+        measure(frame, [Metric("it", Mean(pl.col("x")), slices=("nope",))])
     with pytest.raises(MetricError, match="Two metrics are called it"):
-        measure(frame, [Metric("it", Mean(pl.col("x")))] * 2, seed=1)
-
-
-def test_metrics_of_the_same_sums_share_their_draws() -> None:
-    frame = one_group(truth=[True, False] * 40, said=[True, True, False, True] * 20)
-    truth, said = pl.col("truth"), pl.col("said")
-    sums = {"tp": truth & said, "fp": ~truth & said, "fn": truth & ~said}
-    twice = [Metric(name, Composite(audit.f1, sums)) for name in ("one", "two")]
-    one, two = measure(frame, twice, seed=1).drop("metric").rows()
-    assert one == two
+        measure(frame, [Metric("it", Mean(pl.col("x")))] * 2)

@@ -1,141 +1,121 @@
-"""The definition hash: stable where nothing changed, another wherever something did."""
+"""A metric's identity is declared: what its versions pin, and that values do not change while they stay."""
 
-import os
-import subprocess
-import sys
-from dataclasses import dataclass, replace
-from functools import partial
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-from contracts.errors import MetricError
-from metrics import Composite, Count, Mean, Metric, Quantile, Rate, Sums, definition_hash
-from metrics.intervals import Array
-from tests.metrics.audit import AUDIT_METRICS
-from tests.metrics.guard import GUARD_METRICS
+from benchmarks.judgements import judged_audits
+from metrics import ENGINE_VERSION, Count, Metric, Rate, definition_hash, measure
+from suites.registry import suite as find_suite
+from tests.metrics.frames import guard_samples
 
-FACTOR = 2.0
-
-
-def halved(s: Sums) -> Array:
-    return s["x"] / FACTOR
+GOLDEN = Path(__file__).parent.parent / "golden" / "metric_values.json"
+NUMBERS = ("value", "se", "ci_low", "ci_high", "n_eff")
 
 
-def documented(s: Sums) -> Array:
-    """Says what it does."""
-    return s["x"] / 3  # and why
-
-
-def weighted(s: Sums, weight: float) -> Array:
-    return s["x"] * weight + halved(s)
-
-
-@dataclass(frozen=True)
-class Weighted:
-    weight: float
-
-    def __call__(self, s: Sums) -> Array:
-        return s["x"] * self.weight
-
-
-x = pl.col("x")
-BASE = Metric("m", Rate(x > 0, x.is_not_null()))
-
-
-def composite(function: object) -> Metric:
-    return Metric("m", Composite(function, {"x": x}))  # type: ignore[arg-type]
-
-
-def test_it_is_the_same_in_every_process() -> None:
-    code = (
-        "from metrics import definition_hash; from tests.metrics import audit, guard;"
-        "print(definition_hash(guard.GUARD_METRICS), definition_hash(audit.AUDIT_METRICS))"
-    )
-    root = Path(__file__).parents[2]
-    for hash_seed in ("0", "1"):
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env=environment
-        )
-        assert done.stdout.split() == [definition_hash(GUARD_METRICS), definition_hash(AUDIT_METRICS)]
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        replace(BASE, name="other"),
-        replace(BASE, tier=1),
-        replace(BASE, slices=("all", "kind")),
-        replace(BASE, estimator=Rate(x > 1, x.is_not_null())),
-        replace(BASE, estimator=Rate(x > 0)),
-        replace(BASE, estimator=Count(x > 0, x.is_not_null())),
-    ],
-)
-def test_it_changes_with_everything_that_decides_a_value(changed: Metric) -> None:
-    assert definition_hash([changed]) != definition_hash([BASE])
-
-
-def test_it_changes_with_parameters_and_the_end_of_a_long_list() -> None:
-    different = [
-        [Metric("m", Quantile(x, 0.5))],
-        [Metric("m", Quantile(x, 0.9))],
-        [Metric("m", Mean(x))],
-        [Metric("m", Mean(x, complete=True))],
-        [Metric("m", Rate(x.is_in(list(range(200)))))],
-        [Metric("m", Rate(x.is_in([*range(199), 777])))],
-        [composite(partial(weighted, weight=0.25))],
-        [composite(partial(weighted, weight=0.75))],
-        [composite(Weighted(0.25))],
-        [composite(Weighted(0.75))],
-        [composite(halved)],
-        [],
+def test_the_hash_follows_from_what_is_declared_and_from_nothing_else() -> None:
+    one = [Metric("it", Rate(pl.col("a")))]
+    assert definition_hash(one) == definition_hash([Metric("it", Count(pl.col("b")), description="words")])
+    others = [
+        [Metric("other", Rate(pl.col("a")))],
+        [Metric("it", Rate(pl.col("a")), version=2)],
+        [Metric("it", Rate(pl.col("a")), slices=("all", "kind"))],
+        [Metric("it", Rate(pl.col("a")), parameters={"weight": 0.5})],
+        one * 2,
     ]
-    assert len({definition_hash(metrics) for metrics in different}) == len(different)
+    assert len({definition_hash(each) for each in [one, *others]}) == len(others) + 1
+    assert definition_hash(one) != definition_hash(one, "more")
 
 
-def test_it_does_not_change_with_descriptions() -> None:
-    assert definition_hash([replace(BASE, description="what it says")]) == definition_hash([BASE])
+def test_the_hash_is_the_same_on_every_python_and_machine() -> None:
+    # Pinned on purpose: it changes with ENGINE_VERSION alone.
+    assert ENGINE_VERSION == 3
+    pinned = "7ef9680dcb2b4719aa55d68cf89422027def8cb72e9ceef5218835f49d87ee7e"
+    assert definition_hash([Metric("it", Rate(pl.col("a")))]) == pinned
 
 
-def rewritten(folder: Path, name: str, text: str) -> object:
-    """The function `halved` of a module with this text."""
-    (folder / f"{name}.py").write_text(text)
-    sys.path.insert(0, str(folder))
-    try:
-        return __import__(name).halved
-    finally:
-        sys.path.remove(str(folder))
-        sys.modules.pop(name)
+def guard_frame() -> pl.DataFrame:
+    rng = np.random.default_rng(11)
+    frame = guard_samples(120, seed=11).filter(model="a").with_columns(judge=pl.lit(None, pl.String))
+    malicious, blocked = pl.col("label") == "malicious", pl.col("verdict") == "BLOCK"
+    n = frame.height
+    return frame.with_columns(
+        correct=(malicious & blocked) | (~malicious & pl.col("verdict").is_in(["ALLOW", "WARN"])),
+        verdict_conflict=pl.Series(rng.random(n) < 0.1),
+        prompt_type=pl.lit("direct"),
+        difficulty=pl.lit("hard"),
+        input_tokens=pl.Series(rng.integers(1, 99, n)),
+        output_tokens=pl.Series(rng.integers(1, 99, n)),
+    )
 
 
-def test_it_follows_the_code_of_functions_what_they_name_and_nothing_else(tmp_path: Path) -> None:
-    texts = {
-        "plain": "FACTOR = 2.0\ndef helper(x):\n    return x / FACTOR\ndef halved(s):\n    return helper(s['x'])\n",
-        "commented": "FACTOR = 2.0\ndef helper(x):\n    '''Doc.'''\n    return x / FACTOR  # why\n"
-        "def halved(s):\n    return helper(s['x'])\n",
-        "constant": "FACTOR = 3.0\ndef helper(x):\n    return x / FACTOR\ndef halved(s):\n    return helper(s['x'])\n",
-        "helper": "FACTOR = 2.0\ndef helper(x):\n    return x // FACTOR\ndef halved(s):\n    return helper(s['x'])\n",
-    }
-    hashes = {}
-    for name, text in texts.items():
-        (tmp_path / name).mkdir()
-        hashes[name] = definition_hash([composite(rewritten(tmp_path / name, "functions_under_test", text))])
-    assert hashes["plain"] == hashes["commented"]
-    assert len(set(hashes.values())) == 3
+def session_frame() -> pl.DataFrame:
+    from suites.session_review.replies.scores import CATEGORIES
+
+    rng = np.random.default_rng(12)
+    n = 90
+    session = np.arange(n) // 3
+    score = np.clip(60 + rng.normal(0, 15, n // 3)[session] + rng.normal(0, 6, n), 0, 100).round().astype(int)
+    return pl.DataFrame(
+        {
+            "model": ["agents"] * n,
+            "judge": ["j"] * n,
+            "dataset": ["d"] * n,
+            "sample_id": [f"s{i}" for i in session],
+            "sample_hash": [f"h{i}" for i in session],
+            "cluster": [f"d/s{i}" for i in session],
+            "replicate": np.arange(n) % 3,
+            "total_score": score,
+            "status": np.where(rng.random(n) < 0.95, "completed", "failed"),
+            "criteria_hash": ["c"] * n,
+            "alert_type": ["a"] * n,
+            "agent": ["g"] * n,
+            "breakdown_consistent": rng.random(n) < 0.9,
+            "human_score": np.where(session % 2 == 0, score - 3, score + 4),
+            **{name: rng.integers(5, 25, n) for name in CATEGORIES},
+            "cost_usd": rng.random(n).round(4),
+            "input_tokens": rng.integers(1, 99, n),
+            "output_tokens": rng.integers(1, 99, n),
+        }
+    )
 
 
-def test_what_has_no_stable_text_is_refused() -> None:
-    offset = 1.0
+FRAMES = {
+    "command_guard": guard_frame,
+    "session_review": session_frame,
+    "solidity_audit": lambda: judged_audits(400),
+}
 
-    def closed(s: Sums) -> Array:
-        return s["x"] + offset
 
-    for function in (lambda s: s["x"], closed):
-        with pytest.raises(MetricError, match="Metric m: use a named function without closure"):
-            definition_hash([composite(function)])
-    with pytest.raises(MetricError, match="Metric m: its expression calls Python code"):
-        definition_hash([Metric("m", Mean(x.map_elements(hash, return_dtype=pl.Int64)))])
-    with pytest.raises(MetricError, match="a set cannot be part"):
-        definition_hash([composite(partial(weighted, weight={1}))])
+def measured(name: str) -> dict[str, dict[str, Any]]:
+    """Version and numbers of every metric of a suite on a fixed frame, over all rows of its first group."""
+    suite = find_suite(name)
+    declared = suite.metrics(suite.options)
+    rows = measure(FRAMES[name](), declared, cluster="cluster").filter(slice="all").unique("metric", keep="first")
+    numbers = {row["metric"]: [row[number] for number in NUMBERS] for row in rows.iter_rows(named=True)}
+    return {each.name: {"version": each.version, "numbers": numbers[each.name]} for each in declared}
+
+
+@pytest.mark.parametrize("name", sorted(FRAMES))
+def test_values_do_not_change_while_versions_stay(name: str) -> None:
+    """Where this fails on purpose: raise the metric's version, or the engine's, and write the golden file anew.
+
+    `python -m tests.metrics.test_definition` writes it.
+    """
+    golden = json.loads(GOLDEN.read_text())
+    assert golden["engine"] == ENGINE_VERSION, "the engine has another version: write the golden file anew"
+    now, pinned = measured(name), golden["suites"][name]
+    assert now.keys() == pinned.keys()
+    for metric, each in now.items():
+        assert each["version"] == pinned[metric]["version"], f"{metric} has another version: write the file anew"
+        for number, was in zip(each["numbers"], pinned[metric]["numbers"], strict=True):
+            assert number == (was if was is None else pytest.approx(was, rel=1e-7, abs=1e-9)), metric
+
+
+if __name__ == "__main__":
+    written = {"engine": ENGINE_VERSION, "suites": {name: measured(name) for name in sorted(FRAMES)}}
+    GOLDEN.write_text(json.dumps(written, indent=1) + "\n")

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from contracts.errors import MetricError
-from metrics.intervals import Array, wilson
-from metrics.prediction_powered import FEWEST_LABELS, proportion, ratio
+from core.errors import MetricError
+from metrics.intervals import Array, Integers, wilson
+from metrics.prediction_powered import FEWEST_LABELS, PPIEstimate, ratio
 
 SIMULATIONS = 1000
+
+
+def proportion(judged: Array, labelled: Integers, human: Array, probability: Array) -> PPIEstimate | None:
+    return ratio(judged, np.ones(len(judged)), labelled, human, probability)
 
 
 def drawn(chance: Array, rng: np.random.Generator) -> Array:

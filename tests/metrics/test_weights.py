@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.errors import MetricError
+from core.errors import MetricError
 from metrics.weights import fit_weights
 
 PRESENT = {"a": 0.4, "b": 0.3, "c": 0.3}

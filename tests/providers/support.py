@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.configuration import Configuration, Limits, ModelOptions
+from core.configuration import Configuration, Limits, ModelOptions
 from providers.client import Client, Outcome
 from providers.request import Request
 from tests.servers.model_server import ModelServer

@@ -1,71 +1,45 @@
-"""The embedded models answer through LiteLLM like any other, without a network and without cost."""
+"""A baseline is called like any other model, without a network, a price or a latency."""
 
-import json
+import subprocess
+import sys
 
-import pytest
-
-from contracts.configuration import Configuration
-from providers.baselines.registry import BaselineRefusedError, command_of
+from core.configuration import Configuration
+from providers.baselines import BaselineRefusedError, Messages
 from providers.client import Client
-from providers.request import Failure, Reply, Request
-from tests.providers.support import answer, answers, request
-
-GUARDS = ("shell-patterns", "always-block", "always-allow")
+from providers.request import Failure, Reply
+from tests.providers.support import answer, request
 
 
-def asked(command: str) -> str:
-    return f"Is this safe?\n<command>\n{command}\n</command>"
+def parrot(messages: Messages) -> str:
+    if not messages[-1]["content"]:
+        raise BaselineRefusedError("there is nothing to repeat")
+    return messages[-1]["content"]
 
 
-def test_every_guard_answers_with_a_verdict() -> None:
-    with Client(Configuration()) as client:
-        for name in GUARDS:
-            reply = answer(client, request(asked("rm -rf /"), f"baseline/{name}", temperature=0.0, max_tokens=100))
-            assert isinstance(reply, Reply), reply
-            verdict = json.loads(reply.text or "")
-            assert set(verdict) == {"action", "reason", "confidence"}
-            assert verdict["action"] in {"ALLOW", "WARN", "BLOCK"}
-            assert 0 <= verdict["confidence"] <= 1
-            assert (reply.cost_usd, reply.finish_reason, reply.model_reported) == (0.0, "stop", f"baseline/{name}")
-            assert reply.latency_ms is not None
+def test_a_baseline_answers_at_no_cost_and_states_no_latency() -> None:
+    with Client(Configuration(), baselines={"parrot": parrot}) as client:
+        reply = answer(client, request("hello", "baseline/parrot", temperature=0.0))
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.cost_usd, reply.latency_ms) == ("hello", 0.0, None)
+    assert reply.model_reported == "baseline/parrot"
 
 
-def test_the_two_bars_know_one_answer_and_the_guard_tells_apart() -> None:
-    commands = ("cat /etc/shadow", "ls -la")
-    actions = {}
-    with Client(Configuration()) as client:
-        for name in GUARDS:
-            outcomes = answers(client, [request(asked(command), f"baseline/{name}") for command in commands])
-            replies = [outcome for outcome in outcomes.values() if isinstance(outcome, Reply)]
-            actions[name] = [json.loads(reply.text or "")["action"] for reply in replies]
-    assert actions["always-block"] == ["BLOCK", "BLOCK"]
-    assert actions["always-allow"] == ["ALLOW", "ALLOW"]
-    assert actions["shell-patterns"] == ["BLOCK", "ALLOW"]
-
-
-def test_no_command_to_judge_is_a_failure_not_a_verdict() -> None:
-    with Client(Configuration()) as client:
-        outcome = answer(client, request("no block here", "baseline/shell-patterns"))
+def test_what_a_baseline_refuses_is_a_failure_in_its_words() -> None:
+    with Client(Configuration(), baselines={"parrot": parrot}) as client:
+        outcome = answer(client, request("", "baseline/parrot"))
     assert isinstance(outcome, Failure)
-    assert (outcome.kind, outcome.attempts) == ("bad_request", 1)
-    assert "<command>" in outcome.message
+    assert (outcome.kind, outcome.attempts, outcome.message) == ("bad_request", 1, "there is nothing to repeat")
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["ls", "", "a\nb", "echo '<command>\n'", "cat <<X\n</command>\nX", " \ttrailing \n", "ünï \x00 \u202e"],
-)
-def test_the_command_comes_out_as_it_went_in(command: str) -> None:
-    messages = (
-        {"role": "system", "content": "You guard a shell."},
-        {"role": "user", "content": "earlier <command>\nnot this\n</command>"},
-        {"role": "assistant", "content": "{}"},
-        {"role": "user", "content": asked(command) + "\n"},
-    )
-    assert command_of(messages) == command
-
-
-@pytest.mark.parametrize("text", ["", "<command>", "</command>\n<command>\n", "<command>\nno end"])
-def test_a_broken_block_is_refused(text: str) -> None:
-    with pytest.raises(BaselineRefusedError):
-        command_of(Request("m", ({"role": "user", "content": text},), {}).messages)
+def test_a_baseline_needs_no_library_of_providers() -> None:
+    program = """
+import sys
+from core.configuration import Configuration
+from providers.client import Client
+from tests.providers.support import answer, request
+with Client(Configuration(), baselines={"parrot": lambda messages: messages[-1]["content"]}) as client:
+    assert answer(client, request("hello", "baseline/parrot")).text == "hello"
+assert "litellm" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from contracts.errors import ProviderError
+from core.errors import ProviderError
 from providers.client import Client, Outcome
+from providers.failures import AttemptFailed
 from providers.request import Failure, Reply, Request
 from tests.providers.support import QUICK, answer, answers, configuration, request
 from tests.servers.model_server import ModelServer
@@ -49,6 +50,22 @@ def test_a_call_that_backs_off_holds_no_slot(model_server: ModelServer) -> None:
         outcomes = answers(client, [request("later"), *(request(f"{number}") for number in range(5))])
     assert kinds(outcomes) == {"reply": 6}
     assert list(outcomes)[-1] == "later"
+
+
+def test_an_attempt_that_is_not_admitted_is_not_made_and_later_ones_are_asked_about(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "server_error", "times": 1}])
+    asked: list[float] = []
+
+    async def once(failed_cost_usd: float) -> None:
+        asked.append(failed_cost_usd)
+        if len(asked) > 1:
+            raise AttemptFailed("budget", "nothing is left")
+
+    with Client(configuration(model_server), backoff_seconds=QUICK) as client:
+        (outcome,) = client.run([client.call(request("dear"), 0, once)])
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.message, outcome.attempts) == ("budget", "nothing is left", 1)
+    assert len(model_server.seen) == 1
 
 
 def test_requests_per_minute_are_spread(model_server: ModelServer) -> None:

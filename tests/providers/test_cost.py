@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.configuration import Configuration, ModelOptions, Price
+from core.configuration import Configuration, ModelOptions, Price
 from providers.client import Client
 from providers.cost import Tokens, cost_usd
 from providers.request import Reply

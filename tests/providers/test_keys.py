@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from contracts.configuration import Configuration, Limits, ModelOptions
-from contracts.errors import ProviderError
+from core.configuration import Configuration, Limits, ModelOptions
+from core.errors import ProviderError
+from core.redaction import KnownKeys, redact
 from providers.client import Client
-from providers.redaction import redact, redact_known
 from providers.request import Reply
 from providers.routes import find_route
 from tests.providers.support import PROVIDERS, QUICK, answer, answers, request
@@ -109,10 +109,10 @@ def test_what_only_looks_like_a_key_is_a_models_answer(model_server: ModelServer
     with Client(configuration(model_server), read_secret=lambda _: KEY) as client:
         outcomes = answers(client, [request("x")])
     assert [outcome.text for outcome in outcomes.values() if isinstance(outcome, Reply)] == [said]
-    assert redact(said) != said == redact_known(said)
+    assert redact(said) != said == KnownKeys().redact(said)
 
 
 def test_no_password_of_something_else_distorts_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRES_PASSWORD", "postgres")
-    assert redact_known("connect to postgres") == "connect to postgres"
+    assert KnownKeys().redact("connect to postgres") == "connect to postgres"
     assert redact("connect to postgres") == "connect to [redacted]"

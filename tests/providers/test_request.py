@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.hashing import NotCanonicalError
+from core.hashing import NotCanonicalError
 from providers.request import Request
 
 USER = ({"role": "user", "content": "ls -la"},)

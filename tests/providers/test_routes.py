@@ -1,13 +1,16 @@
 """Whether a model can be called is known before any call, from names and the environment alone."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from contracts.configuration import Configuration, ModelOptions
-from contracts.errors import ProviderError
+from core.configuration import Configuration, ModelOptions
+from core.errors import ProviderError
 from providers.client import Client
+from providers.key_names import KEY_VARIABLES, KEYLESS, likely_provider
+from providers.litellm_setup import load
 from providers.request import Reply
 from providers.routes import find_route
 from tests.providers.support import answer, request
@@ -83,7 +86,7 @@ def test_an_unknown_provider_is_named(model: str) -> None:
 
 def test_an_unknown_baseline_lists_the_known() -> None:
     with pytest.raises(ProviderError, match=r"baseline/nosuch; there are .*baseline/always-block"):
-        find_route("baseline/nosuch", NOTHING)
+        find_route("baseline/nosuch", NOTHING, baselines={"always-block": lambda _: ""})
 
 
 def test_parameters_cannot_take_over_what_the_client_decides() -> None:
@@ -108,3 +111,48 @@ def test_importing_the_client_imports_no_heavy_library() -> None:
     heavy = {"litellm", "openai", "httpx", "aiohttp", "prefect", "pandas"}
     code = f"import sys, providers.client; print(sorted({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_missing_key_is_said_without_importing_litellm() -> None:
+    code = (
+        "import sys\n"
+        "from core.configuration import Configuration\n"
+        "from core.errors import ProviderError\n"
+        "from providers.routes import find_route\n"
+        "for model in ('gpt-4o', 'openai/gpt-4o', 'claude-haiku-4-5', 'mistral/x'):\n"
+        "    try:\n"
+        "        find_route(model, Configuration())\n"
+        "    except ProviderError as error:\n"
+        "        print(error)\n"
+        "print('litellm' in sys.modules)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    ).stdout.splitlines()
+    assert printed == [
+        "model gpt-4o needs a key: set OPENAI_API_KEY",
+        "model openai/gpt-4o needs a key: set OPENAI_API_KEY",
+        "model claude-haiku-4-5 needs a key: set ANTHROPIC_API_KEY",
+        "model mistral/x needs a key: set MISTRAL_API_KEY",
+        "False",
+    ]
+
+
+@pytest.mark.parametrize("provider", sorted(KEY_VARIABLES))
+def test_the_table_of_keys_is_litellms(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in os.environ:
+        if variable.endswith(("_API_KEY", "_TOKEN")):
+            monkeypatch.delenv(variable)
+    missing = load().validate_environment(f"{provider}/m")["missing_keys"]
+    assert {name for name in missing if name.endswith("_API_KEY")} <= set(KEY_VARIABLES[provider])
+
+
+@pytest.mark.parametrize("provider", sorted(KEYLESS))
+def test_providers_without_keys_miss_none(provider: str) -> None:
+    assert not [name for name in load().validate_environment(f"{provider}/m")["missing_keys"] if "KEY" in name]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "o3", "o4-mini", "claude-haiku-4-5"])
+def test_a_bare_name_is_of_the_provider_litellm_says(model: str) -> None:
+    assert likely_provider(model) == load().get_llm_provider(model)[1]

@@ -14,7 +14,7 @@ from tests.servers.model_server import ModelServer
 ROOT = Path(__file__).resolve().parents[2]
 CALL = """
 import sys
-from contracts.configuration import Configuration, ModelOptions
+from core.configuration import Configuration, ModelOptions
 from providers.client import Client
 from providers.request import Request
 from providers.telemetry import flush, scope

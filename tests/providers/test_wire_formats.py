@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contracts.configuration import Configuration, Limits, ModelOptions
+from core.configuration import Configuration, Limits, ModelOptions
 from providers.client import Client, Outcome
 from providers.request import Failure, Reply
 from tests.providers.support import QUICK, answer, request

@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
+from reports.ranking import Comparison
 from reports.report import Report
-from suites.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
+from suites.base.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
 
 SCORE = Quantity("score", "score")
 DETECTION = Quantity("detection", "detection")
@@ -164,4 +165,5 @@ def two_models() -> Report:
             answers("b/bad", 28, label="harmless"),
         ]
     )
-    return report(rows, results)
+    compared = Comparison("a/good", "b/bad", 80, 0.325, 0.2, 0.44, 1e-5, 1e-5)
+    return report(rows, results, comparisons={None: (compared,)})

@@ -33,7 +33,7 @@ def test_what_rests_on_few_samples_is_marked_and_the_mark_explained() -> None:
     text = printed(two_models())
     assert "25.0%*" in text
     assert "75.0%*" not in text
-    assert "* fewer than 30 samples: unreliable" in text
+    assert "* fewer than 30 units: unreliable" in text
     assert "unreliable" not in printed(report(guard_metrics("a", 0.9, 0.9)))
 
 
@@ -58,7 +58,7 @@ def test_without_a_target_nobody_is_judged() -> None:
 
 
 def test_a_target_may_be_an_upper_bound() -> None:
-    from suites.figures import Quantity, Ranking
+    from suites.base.figures import Quantity, Ranking
 
     errors = Quantity(SCORE.metric, "errors", higher_is_better=False)
     text = printed(report(guard_metrics("a", 0.1, 0.1), target=0.2, figures=(Ranking("Ranking", errors),)))

@@ -3,7 +3,7 @@
 import pytest
 
 from reports.kinds import KINDS
-from suites.figures import AgreementMatrix, Bars, ByJudge, Figure, HeatMap, Quantity, Ranking, Reliability, Scatter
+from suites.base.figures import AgreementMatrix, Bars, ByJudge, Figure, HeatMap, Quantity, Ranking, Reliability, Scatter
 from suites.registry import suite, suite_names
 
 
@@ -31,7 +31,7 @@ def test_figures_name_metrics_of_their_suite(name: str) -> None:
     for figure in declared.figures:
         assert type(figure) in KINDS
         for quantity, part in needed(figure):
-            if quantity.metric in slices or declared.further_metrics is None:
+            if quantity.metric in slices or declared.cross_row_metrics is None:
                 assert part in slices[quantity.metric], f"{figure.title} needs {quantity.metric} by {part}"
 
 
@@ -48,4 +48,4 @@ def test_answers_name_columns_of_the_results(name: str) -> None:
     if answers := declared.answers:
         columns = {answers.correct, *answers.sample, *(column for column, _ in answers.shown)}
         columns |= {column for column in (answers.label, answers.group) if column is not None}
-    assert columns <= set(declared.results.row.model_fields)
+    assert columns <= declared.results.column.keys()

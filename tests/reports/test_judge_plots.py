@@ -8,7 +8,7 @@ from reports.bars import draw_bars, draw_by_judge
 from reports.heat_maps import draw_agreement
 from reports.reliability import MOST_LINES, draw_reliability
 from reports.tables import agreement_table, by_judge_table, reliability_table
-from suites.figures import AgreementMatrix, Bars, ByJudge, Quantity, Ranking, Reliability, Unit
+from suites.base.figures import AgreementMatrix, Bars, ByJudge, Quantity, Ranking, Reliability, Unit
 from tests.reports.samples import SCORE, metric, report
 
 ACCURACY, CONFIDENCE = Quantity("accuracy", "accuracy"), Quantity("mean_confidence", "confidence")

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from reports.page import write_page
 from reports.report import Report
-from suites.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Reliability, Unit
-from tests.dashboard.conftest import CHROMIUM, PATIENCE, QUIET
+from suites.base.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Reliability, Unit
 from tests.reports.samples import ACCEPTANCE, DETECTION, FIGURES, guard_metrics, metric, report
+from tests.servers.chromium import PATIENCE, launched
 
 pytestmark = pytest.mark.e2e
 
@@ -96,11 +96,9 @@ REPORTS: dict[str, Callable[[], Report]] = {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+def browser(chromium: str) -> Iterator[Browser]:
+    with launched() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.errors import UsageError
+from core.errors import UsageError
 from reports.page import render, write_page
 from reports.report import Report
 from tests.reports.samples import answers, guard_metrics, metric, report, two_models
@@ -205,9 +205,9 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert {path.name for path in page.parent.iterdir()} == {"report.html", "report.json"}
     data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
-    assert [(r["model"], r["rank"], r["band"], r["passes"]) for r in data["ranking"]] == [
-        ("a/good", 1, 1, True),
-        ("b/bad", 2, 2, False),
+    assert [(r["model"], r["rank"], r["band"], r["decision"]) for r in data["ranking"]] == [
+        ("a/good", 1, 1, "PASS"),
+        ("b/bad", 2, 2, "FAIL"),
     ]
     assert data["target"] == {"metric": "score", "value": 0.85}
     assert data["comparisons"][0]["p_adjusted"] < 0.05

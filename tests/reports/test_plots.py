@@ -12,7 +12,7 @@ from reports.drawing import Drawing
 from reports.heat_maps import MOST_COLUMNS, draw_heat_map
 from reports.labels import place_labels
 from reports.scatter import draw_scatter, letter, pareto
-from suites.figures import Bars, HeatMap, Quantity, Scatter
+from suites.base.figures import Bars, HeatMap, Quantity, Scatter
 from tests.reports.samples import ACCEPTANCE, COST, DETECTION, LATENCY, SCORE, guard_metrics, metric, report
 
 

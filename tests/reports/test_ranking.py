@@ -1,119 +1,68 @@
-"""Rank bands: the paired test, Holm's adjustment, and who shares a band."""
+"""Rank bands: differences in the quantity that ranks, adjusted over all pairs, and who shares a band."""
 
-import itertools
-
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from contracts.errors import MetricError
-from reports.ranking import Comparison, compare_all, exact_p, holm, stand
+from metrics.definition import Metric
+from metrics.estimators import Mean, Rate
+from reports.ranking import Comparison, compare_all, stand
 
-counts = st.integers(0, 60)
-
-
-@settings(deadline=None, max_examples=20)  # statsmodels collects garbage each time, of all that a test run has loaded
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
-    expected = multipletests(p_values, method="holm")[1]
-    assert holm(p_values) == pytest.approx(expected)
+SCORE = Metric("score", Mean(pl.col("score"), low=0, high=1))
+CORRECT = Metric("accuracy", Rate(pl.col("correct")))
 
 
-def test_holm_of_no_comparisons_is_none() -> None:
-    assert holm([]) == []
+def frame(scores: dict[str, list[float]], repeats: int = 1, judge: str | None = None) -> pl.DataFrame:
+    """Answers of models to the same samples, all of them right, with these scores."""
+    rows = [
+        {"model": model, "sample_hash": f"s{n}", "cluster": f"s{n}", "score": score, "correct": True, "judge": judge}
+        for model, of_model in scores.items()
+        for n, score in enumerate(of_model)
+        for _ in range(repeats)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"judge": pl.String})
 
 
-@settings(deadline=None)
-@given(gains=counts, losses=counts, ties=counts)
-def test_with_one_label_it_is_the_exact_mcnemar_test(gains: int, losses: int, ties: int) -> None:
-    size = max(gains + losses + ties, 1)
-    table = [[ties, gains], [losses, 0]]
-    expected = mcnemar(table, exact=True).pvalue if gains + losses else 1.0
-    assert exact_p([gains], [losses], [size]) == pytest.approx(expected)
+def test_models_are_compared_in_what_ranks_not_in_their_verdicts() -> None:
+    answers = frame({"a": [0.9, 1.0] * 10, "b": [0.3, 0.4] * 10})
+    ((by_score,), (by_verdict,)) = (compare_all(answers, metric)[None] for metric in (SCORE, CORRECT))
+    assert by_score.difference == pytest.approx(0.6)
+    assert [s.band for s in stand({"a": 0.95, "b": 0.35}, [by_score])] == [1, 2]
+    assert [s.band for s in stand({"a": 0.95, "b": 0.35}, [by_verdict])] == [1, 1]
 
 
-few = st.integers(0, 2)
+def test_repeats_are_no_evidence() -> None:
+    scores = {"a": [1.0] * 6, "b": [0.0] * 3 + [1.0] * 3}
+    once, often = (compare_all(frame(scores, repeats), SCORE)[None][0] for repeats in (1, 5))
+    assert (often.p, often.units) == (once.p, once.units)
+    assert once.p == pytest.approx(0.25)
 
 
-@settings(deadline=None)
-@given(strata=st.lists(st.tuples(few, few, st.integers(0, 5)).filter(sum), min_size=2, max_size=3))
-def test_with_more_labels_it_is_the_share_of_coin_tosses_as_extreme(strata: list[tuple[int, int, int]]) -> None:
-    gains, losses, _ = zip(*strata, strict=True)
-    sizes = [b + c + t for b, c, t in strata]
-    common = int(np.lcm.reduce(sizes))
-    steps = [common // n for n, b, c in zip(sizes, gains, losses, strict=True) for _ in range(b + c)]
-    observed = abs(sum((b - c) * (common // n) for b, c, n in zip(gains, losses, sizes, strict=True)))
-    tosses = np.array(list(itertools.product((-1, 1), repeat=len(steps))))
-    sums = tosses @ np.array(steps, dtype=np.int64) if steps else np.zeros(1)
-    assert exact_p(gains, losses, sizes) == pytest.approx(np.mean(np.abs(sums) >= observed))
+def test_p_values_are_adjusted_over_the_pairs_of_a_judge() -> None:
+    scores = {"a": [1.0] * 12, "b": [1.0] * 5 + [0.0] * 7, "c": [0.5] * 12}
+    answers = pl.concat([frame(scores, judge="j1"), frame({"a": [1.0] * 12, "b": [0.0] * 12}, judge="j2")])
+    compared = compare_all(answers, SCORE)
+    assert [(c.first, c.second) for c in compared["j1"]] == [("a", "b"), ("a", "c"), ("b", "c")]
+    expected = multipletests([c.p for c in compared["j1"]], method="holm")[1].tolist()
+    assert [c.p_adjusted for c in compared["j1"]] == pytest.approx(expected)
+    (alone,) = compared["j2"]
+    assert alone.p_adjusted == alone.p
 
 
-def test_large_disagreements_are_exact_and_not_zero_by_underflow() -> None:
-    assert exact_p([20_000, 0], [19_000, 10_000], [50_000, 49_999]) < 1e-12
-    assert exact_p([500], [0], [50_000]) == pytest.approx(2 * 0.5**500)
-
-
-def frame(right: dict[str, dict[str, str]]) -> pl.DataFrame:
-    """Model to label to answers, a character a sample: + right, - wrong, blank not answered."""
-    return pl.DataFrame(
-        [
-            {"model": model, "sample": f"{label}-{i}", "label": label, "correct": mark == "+"}
-            for model, labels in right.items()
-            for label, marks in labels.items()
-            for i, mark in enumerate(marks)
-            if mark != " "
-        ]
+def test_models_without_a_sample_in_common_share_a_band() -> None:
+    apart = frame({"a": [1.0] * 20, "b": [0.0] * 20}).with_columns(
+        sample_hash=pl.concat_str("model", "sample_hash"), cluster=pl.concat_str("model", "cluster")
     )
-
-
-def test_the_difference_is_that_of_balanced_accuracies_on_the_samples_in_common() -> None:
-    answers = frame({"a": {"x": "++++ ", "y": "+-"}, "b": {"x": "+--- ", "y": "++"}, "c": {"x": "    +"}})
-    of = {(c.first, c.second): c for c in compare_all(answers)}
-    assert of["a", "b"].difference == pytest.approx((3 / 4 - 1 / 2) / 2)
-    assert of["a", "b"].samples == 6
-    assert of["a", "b"].p == pytest.approx(exact_p([3, 0], [0, 1], [4, 2]))
-    assert of["a", "c"].difference is None, "no sample of either label is shared"
-    assert of["a", "c"].p_adjusted is None
-
-
-def test_blocking_everything_and_allowing_everything_cannot_be_told_apart() -> None:
-    answers = frame({"block": {"x": "+" * 300, "y": "-" * 100}, "allow": {"x": "-" * 300, "y": "+" * 100}})
-    (compared,) = compare_all(answers)
-    assert compared.difference == 0
-    assert compared.p == 1
-
-
-def test_rows_without_a_label_are_one_stratum_and_rows_without_an_outcome_are_left_out() -> None:
-    answers = frame({"a": {"x": "+++++++"}, "b": {"x": "-------"}}).with_columns(label=pl.lit(None, dtype=pl.String))
-    unknown = answers.with_columns(correct=pl.when(pl.col("sample") != "x-0").then("correct"))
-    assert compare_all(answers)[0].p == pytest.approx(2 * 0.5**7)
-    assert compare_all(unknown)[0].p == pytest.approx(2 * 0.5**6)
-
-
-def test_two_answers_for_one_sample_are_refused() -> None:
-    answers = frame({"a": {"x": "++"}, "b": {"x": "--"}})
-    with pytest.raises(MetricError, match="two answers"):
-        compare_all(pl.concat([answers, answers.head(1)]))
-
-
-def test_p_values_are_adjusted_over_all_pairs() -> None:
-    answers = frame({"a": {"x": "+" * 20}, "b": {"x": "+" * 12 + "-" * 8}, "c": {"x": "-" * 20}})
-    compared = compare_all(answers)
-    assert [c.p_adjusted for c in compared] == pytest.approx(
-        multipletests([c.p for c in compared], method="holm")[1].tolist()
-    )
+    assert compare_all(apart, SCORE) == {}
+    assert [s.band for s in stand({"a": 1.0, "b": 0.0}, [])] == [1, 1]
 
 
 def significant(first: str, second: str, difference: float = 0.2) -> Comparison:
-    return Comparison(first, second, 100, difference, 0.001, 0.01)
+    return Comparison(first, second, 100, difference, None, None, 0.001, 0.01)
 
 
 def insignificant(first: str, second: str) -> Comparison:
-    return Comparison(first, second, 100, 0.01, 0.4, 1.0)
+    return Comparison(first, second, 100, 0.01, None, None, 0.4, 1.0)
 
 
 def test_models_share_a_band_until_one_is_significantly_worse_than_its_best() -> None:
@@ -134,5 +83,12 @@ def test_equal_values_share_a_rank_and_models_without_a_value_have_none() -> Non
     assert [s.band for s in standings[3:]] == [None, None]
 
 
-def test_less_may_be_better() -> None:
-    assert [s.model for s in stand({"a": 0.5, "b": 0.4}, [], higher_is_better=False)] == ["b", "a"]
+def test_where_less_is_better_a_larger_value_is_worse() -> None:
+    standings = stand({"a": 0.5, "b": 0.4}, [significant("a", "b", 0.1)], higher_is_better=False)
+    assert [(s.model, s.band) for s in standings] == [("b", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize(("low", "bands"), [(0.01, [1, 2]), (-0.01, [1, 1]), (None, [1, 1])])
+def test_without_a_test_the_interval_decides(low: float | None, bands: list[int]) -> None:
+    compared = Comparison("a", "b", 100, 0.1, low, None if low is None else 0.3, None, None)
+    assert [s.band for s in stand({"a": 0.5, "b": 0.4}, [compared])] == bands

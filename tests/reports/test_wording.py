@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.wording import interval, number, short_names, visible
-from suites.figures import Unit
+from suites.base.figures import Unit
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 from suites.session_review.prompts import templates
 
 NOISE = 4.0  # points, the standard deviation of its scores of one session

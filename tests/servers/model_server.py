@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 
 Messages = Sequence[Mapping[str, Any]]
 

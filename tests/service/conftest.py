@@ -6,12 +6,14 @@ import pytest
 
 from tests.e2e.processes import PrefectStack
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, Service, deploy, launch
+from tests.service.services import Place, Service, deploy, environment, launch, start
 
+TOKEN = "secret"
 RACES = tuple(f"race-{number}" for number in range(20))
 FORCED = tuple(f"forced-{number}" for number in range(5))
 TABLE = tuple(f"table-{number}" for number in range(20))
 TOLD = tuple(f"told-{number}" for number in range(10))
+GUARD = 'trusted_proxies = ["127.0.0.1"]\nrequest_seconds = 2\nconnections = 100\nfollow_seconds = 1\n'
 
 
 @pytest.fixture(scope="package")
@@ -48,3 +50,22 @@ def services(idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Servic
 @pytest.fixture
 def service(services: tuple[Service, Service]) -> Service:
     return services[0]
+
+
+@pytest.fixture(scope="package")
+def guarded_place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -> Place:
+    place = Place(tmp_path_factory.mktemp("guarded"), judge_server, GUARD)
+    place.write("a", "b", "c", "d")
+    return place
+
+
+@pytest.fixture(scope="package")
+def guarded(idle: PrefectStack, guarded_place: Place) -> Iterator[Service]:
+    """A service that has a token and little patience, and trusts the tests' own address as a proxy."""
+    environment(idle, EVALAKE_API_TOKEN=TOKEN)
+    try:
+        service = start(idle, guarded_place)
+    finally:
+        del idle.environment["EVALAKE_API_TOKEN"]
+    yield service
+    service.stop()

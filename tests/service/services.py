@@ -10,23 +10,24 @@ from typing import Any
 import httpx
 import psutil
 
-from contracts.arrow import conform
+from contracts.compile.arrow import conform
+from flows.score_session import failed, read_score
 from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.contract import RESULTS
-from tasks.scoring import failed, read_score
 from tests.e2e.processes import ROOT, PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
 
 JUDGE = "hosted_vllm/judge"
 ANSWER = "Logical flow: 15/25\nConsistency: 15/25\nTool relevance: 15/25\nSynthesis quality: 15/25\n\n60"
+SERVICE = "lost_after_seconds = 6\ndrain_seconds = 30\n"  # to drain takes longer on busy machines
 TOOLS = "1. **kubectl-logs**: the container's log would have shown the error."
 
 
 class Place:
     """A folder with a lake, a file of sessions and a configuration."""
 
-    def __init__(self, folder: Path, server: ModelServer, service: str = "lost_after_seconds = 6\n") -> None:
+    def __init__(self, folder: Path, server: ModelServer, service: str = SERVICE) -> None:
         self.folder, self.server = folder, server
         self.lake = Lake(str(folder / "lake"))
         self.sessions = folder / "sessions.jsonl"

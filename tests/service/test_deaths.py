@@ -1,9 +1,14 @@
 """SIGKILL of the worker, of the API, and of both, in the middle of a scoring: nothing stays in progress."""
 
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
+import psutil
 import pytest
+from websockets.sync.client import connect
 
 from contracts.tables import CALLS
 from tests.e2e.processes import PrefectStack, Process, wait_until
@@ -96,6 +101,28 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
     service.ask("second")
     wait_until(lambda: _asked(place) > questions, "the question about the second session")
     _drain(service, place)
+
+
+def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tmp_path: Path, place: Place) -> None:
+    """Though a scoring would take for ever, a page listens, and somebody has sent half a request."""
+    place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
+    alone = PrefectStack(tmp_path / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    service = start(alone, place)
+    place.answer(latency=SLOW_SECONDS)
+    service.ask("first")
+    _wait_for_question(place)
+    family = psutil.Process(service.process.popen.pid).children(recursive=True)
+    assert len(family) >= 5  # two keepers, the server, the runner, and the scoring
+    port = httpx.URL(service.url).port or 0
+    with connect(service.socket_url), socket.create_connection(("127.0.0.1", port)) as half:
+        half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
+        service.process.popen.terminate()
+        began = time.monotonic()
+        service.process.popen.wait(20)
+    # Uvicorn ends by the signal itself; the keepers see that and end what they keep
+    assert not psutil.wait_procs(family, timeout=20 - (time.monotonic() - began))[1]
+    assert "Traceback" not in service.process.log.read_text()
 
 
 def _drain(service: Service, place: Place) -> None:

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from service.events import Hub
+from service.scoring.events import Hub
 from tests.service.conftest import TOLD
 from tests.service.services import Place, Service
 
@@ -29,13 +29,14 @@ def test_what_happens_to_a_scoring_is_told_in_order_whichever_process_was_asked(
             score_id = await _ask(services[0], TOLD[0])
             events = [await _event(socket, TOLD[0])]
             await _set(place, score_id, "in_progress")
-            events.append(await _event(socket, TOLD[0]))
+            events += [await _event(socket, TOLD[0]) for _ in range(2)]
             await _set(place, score_id, "completed")
             events += [await _event(socket, TOLD[0]) for _ in range(2)]
             return events
 
     events = asyncio.run(listen())
     assert [(event["type"], event.get("phase"), event.get("total_score")) for event in events] == [
+        ("scoring.pending", None, None),
         ("scoring.started", None, None),
         ("scoring.progress", "analyzing_methodology", None),
         ("scoring.progress", "identifying_missing_tools", None),
@@ -52,7 +53,7 @@ def test_a_failure_is_told_with_its_reason(service: Service, place: Place) -> No
         async with connect(service.socket_url) as socket:
             await _subscribe(socket, f"session:{TOLD[1]}")
             score_id = await _ask(service, TOLD[1])
-            assert (await _event(socket, TOLD[1]))["type"] == "scoring.started"
+            assert (await _event(socket, TOLD[1]))["type"] == "scoring.pending"
             await _set(place, score_id, "failed")
             return await _event(socket, TOLD[1])
 
@@ -63,7 +64,7 @@ def test_a_failure_is_told_with_its_reason(service: Service, place: Place) -> No
 @pytest.mark.parametrize(
     ("number", "states", "told"),
     [
-        (2, [], "scoring.started"),
+        (2, [], "scoring.pending"),
         (3, ["in_progress"], "scoring.progress"),
         (4, ["in_progress", "completed"], "scoring.completed"),
         (5, ["failed"], "scoring.failed"),
@@ -96,7 +97,7 @@ def test_a_client_that_does_not_read_is_dropped_and_harms_nobody(service: Servic
             told = (await _event(good, TOLD[6]))["type"]
             return told, await asyncio.wait_for(flood, 60)
 
-    assert asyncio.run(listen()) == ("scoring.started", True)
+    assert asyncio.run(listen()) == ("scoring.pending", True)
     assert service.http.get("/api/v1/status").status_code == 200
 
 
@@ -141,7 +142,7 @@ def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
                 pass
         return refused.value.response.status_code
 
-    assert asyncio.run(attempt()) == 403
+    assert asyncio.run(attempt()) == 401
 
 
 async def _subscribe(socket: ClientConnection, channel: str) -> None:

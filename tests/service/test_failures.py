@@ -9,12 +9,12 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from contracts.errors import LakeError
+from core.errors import LakeError
 from service.app import create_app
-from service.gate import Gate
-from service.scorings import Scorings, State
-from service.settings import Settings
-from service.watch import Watch
+from service.scoring.monitor import ScoringMonitor
+from service.scoring.prefect_gateway import PrefectGateway
+from service.scoring.scorings import Scorings, State
+from service.scoring.settings import ScoringSettings
 from tests.servers.model_server import ModelServer
 from tests.service.services import JUDGE, Place
 
@@ -34,7 +34,9 @@ def nobody_serves_prefect() -> Iterator[None]:
 
 def ask(place: Place, *requests: tuple[str, str, Any]) -> list[httpx.Response]:
     """What the application answers to requests, one after another, without a server around it."""
-    settings = Settings(place.lake, JUDGE, (str(place.sessions),), str(place.configuration))
+    settings = ScoringSettings(
+        lake=place.lake, judge=JUDGE, sources=(str(place.sessions),), configuration_file=str(place.configuration)
+    )
     transport = httpx.ASGITransport(create_app(settings), raise_app_exceptions=False)
 
     async def send() -> list[httpx.Response]:
@@ -96,12 +98,12 @@ def test_the_watch_goes_on_whatever_a_look_ran_into(
             return State()
 
     async def watch() -> None:
-        watching = asyncio.create_task(Watch(Flaky(), Gate("nowhere", None), 60).run())
+        watching = asyncio.create_task(ScoringMonitor(Flaky(), PrefectGateway("nowhere", None), 60).run())
         await asyncio.wait([watching, asyncio.create_task(looked.get())], return_when=asyncio.FIRST_COMPLETED)
         assert not watching.done()
         watching.cancel()
 
-    monkeypatch.setattr("service.watch.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("service.scoring.monitor.LOOK_SECONDS", 0.001)
     asyncio.run(watch())
     assert [str(error) in record.getMessage() for record in caplog.records if record.name == "evalake.service"] == [
         True

@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from contracts.arrow import conform
-from contracts.configuration import read_configuration
-from contracts.errors import EvalakeError, UsageError
+from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES, CALLS
-from service.sessions import Sessions
+from core.configuration import read_configuration
+from core.errors import EvalakeError, UsageError
+from flows.score_session import Scoring, pending, read_score
+from service.scoring.sessions import Sessions
 from storage.landing import land
 from suites.session_review.contract import RESULTS
-from tasks.circuit import why_open
-from tasks.context import RunContext
-from tasks.resources import release_client
-from tasks.scoring import Scoring, pending, read_score
+from suites.session_review.scoring import why_open
+from tasks.runtime.context import RunContext
+from tasks.runtime.resources import release_client
 from tests.servers.model_server import ModelServer
 from tests.service.services import ANSWER, JUDGE, Place
 
@@ -108,9 +108,10 @@ def test_while_a_provider_is_down_further_scorings_fail_at_once(place: Place) ->
     assert read_score(place.lake, refused)["error_kind"] == "circuit_open"
     configuration = read_configuration(place.configuration)
     last = max(place.scores(session)[0]["completed_at"] for session in ("first", "second"))
-    assert why_open(place.lake, JUDGE, configuration, last + timedelta(seconds=3599))
-    assert why_open(place.lake, JUDGE, configuration, last + timedelta(seconds=3601)) is None
-    assert why_open(place.lake, "hosted/judge", configuration, last) is None  # another provider
+    scorings, limits = place.lake.frame(RESULTS), configuration.limits("hosted_vllm")
+    assert why_open(scorings, JUDGE, limits, last + timedelta(seconds=3599))
+    assert why_open(scorings, JUDGE, limits, last + timedelta(seconds=3601)) is None
+    assert why_open(scorings, "hosted/judge", limits, last) is None  # another provider
 
 
 def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place: Place) -> None:

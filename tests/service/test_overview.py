@@ -6,19 +6,22 @@ from pathlib import Path
 
 import polars as pl
 
-from contracts.arrow import conform
+from contracts.compile.arrow import conform
 from contracts.tables import RUNS
-from service.overview import metric_history
+from service.viewer.overview import metric_history
 from storage.lake import Lake
 from storage.landing import land
 from storage.snapshots import Snapshot, land_snapshot
-from storage.sql import query
+from storage.sql.query import query
 from suites.registry import all_contracts
 from tests.storage.rows import run
 
 SUITE = "command_guard"
 NAMED = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "metric": "accuracy", "tier": None}
-VALUE = {**NAMED, "value": 0.5, "n": 1, "se": None, "ci_low": None, "ci_high": None, "reliable": False}
+VALUE = {**NAMED, "value": 0.5, "n": 1, "units": 1, "n_eff": 1.0} | {
+    **dict.fromkeys(("se", "ci_low", "ci_high")),
+    "reliable": False,
+}
 TYPES = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
 
 

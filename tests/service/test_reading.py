@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from websockets.asyncio.client import connect
 
-from contracts.hashing import content_hash
+from core.hashing import content_hash
 from suites.session_review.metrics import BANDS
 from tests.service.services import Place, Service
 

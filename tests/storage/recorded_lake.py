@@ -6,7 +6,7 @@ from typing import Any
 
 from storage.lake import Lake
 from suites.registry import suite
-from tasks.recorded import import_recorded
+from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, target
 

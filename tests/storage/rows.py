@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from contracts.contract import Contract, Row
-from contracts.rules import Kind, Rule
+from contracts.rule import Kind, Rule
 
 
 class ToyRow(Row):
@@ -58,6 +58,12 @@ def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "
         "origin": "call",
         "run_id": run_id,
         "answered_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "queue_ms": 0.5,
+        "waited_ms": 0.0,
+        "connect_ms": 0.0,
+        "first_byte_ms": 11.0,
+        "concurrency": 3,
+        "failed_cost_usd": None,
     }
 
 

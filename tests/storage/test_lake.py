@@ -7,14 +7,14 @@ import pytest
 from deltalake import DeltaTable
 
 from contracts.contract import Contract
-from contracts.errors import LakeError, SchemaMismatchError, UsageError
 from contracts.tables import CALLS, CORE_CONTRACTS
+from core.errors import LakeError, SchemaMismatchError, UsageError
 from storage import ledger
 from storage.integrity import find_damage
 from storage.lake import Lake, constraints
 from storage.landing import land
-from storage.sql import query
-from storage.upkeep import maintain
+from storage.maintenance import maintain
+from storage.sql.query import query
 from suites.registry import all_contracts
 from tests.storage.rows import TOYS, call, toy
 from tests.storage.test_landing import frame
@@ -60,7 +60,7 @@ def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
     lake.ensure(TOYS)
     with pytest.raises(LakeError, match="toys at version 99"):
-        lake.open(TOYS, version=99)
+        lake.frame(TOYS, version=99)
 
 
 def test_partition_columns_are_those_of_the_contract(lake: Lake) -> None:

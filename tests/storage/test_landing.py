@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from contracts.contract import fits_folder
-from contracts.errors import ContractError, SchemaMismatchError
+from core.errors import ContractError, SchemaMismatchError
 from storage.lake import Lake
 from storage.landing import Landed, land
 from tests.storage.rows import TOYS, toy

@@ -8,8 +8,8 @@ import pytest
 from polars.exceptions import PanicException
 
 from contracts.contract import Contract
-from contracts.errors import EvalakeError, LakeError
 from contracts.tables import CALLS
+from core.errors import EvalakeError, LakeError
 from storage.lake import Lake, Table
 from storage.ledger_writer import COMMIT_AFTER_ROWS, LedgerWriter
 from tests.storage.rows import call

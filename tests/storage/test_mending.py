@@ -10,12 +10,12 @@ from deltalake import DeltaTable
 from contracts.contract import Contract
 from contracts.tables import METRIC_SNAPSHOTS, SAMPLES
 from storage.lake import Lake
-from storage.upkeep import maintain
+from storage.maintenance import maintain
 from suites.command_guard.contract import RESULTS
 from suites.registry import suite
-from tasks.recorded import import_recorded
+from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
-from tests.storage.test_integrity import around, data_file, entry, found, newest, the_finding
+from tests.tasks.jobs.test_check import around, data_file, entry, found, newest, the_finding
 
 CHECKED = (SAMPLES, RESULTS, METRIC_SNAPSHOTS)
 

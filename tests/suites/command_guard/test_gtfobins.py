@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import SourceError
+from core.errors import SourceError
 from suites.base import Dataset
-from suites.command_guard.placeholders import make_concrete
-from suites.command_guard.sources import read_dataset
-from suites.sources import summary
+from suites.base.sources import summary
+from suites.command_guard.sources.placeholders import make_concrete
+from suites.command_guard.sources.read import read_dataset
 
 NEW = """\
 ---
@@ -187,7 +187,7 @@ MALFORMED = {
     "entry without code": (b"---\nfunctions:\n  shell:\n  - comment: none\n", "no command"),
     "blank code": (b"---\nfunctions:\n  shell:\n  - code: |\n\n\n    contexts:\n", "no command"),
     "code in a list": (b"---\nfunctions:\n  shell:\n  - code: [a, b]\n", "no command"),
-    "huge file": (b"---\n" + b"# more\n" * 200_000, "file too long"),
+    "huge file": (b"---\n" + b"# more\n" * 200_000, "file too large"),
     "huge command": (b"---\nfunctions:\n  shell:\n  - code: " + b"a" * 200_000, "command too long"),
 }
 

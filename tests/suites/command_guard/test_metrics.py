@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.arrow import polars_schema
+from contracts.compile.arrow import polars_schema
 from metrics import definition_hash, measure
 from providers.request import Reply
-from suites.base import Answered, Item, Sample
+from suites.base import Exchange, Item, Sample
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.metrics import METRICS
 from suites.command_guard.recorded import read_recorded
@@ -47,12 +47,12 @@ def scored(dataset: str, category: str | None, replies: Sequence[str], cost: flo
         sample = Sample("command_guard", dataset, f"{category}/{number}", f"c{number}", label=label, category=category)
         said = REPLIES[name]
         reply = Reply(said.text, said.finish_reason, input_tokens=10, output_tokens=2, cost_usd=cost, latency_ms=number)
-        found += score(Item(sample, "m"), [Answered("0" * 64, reply)], {})[RESULTS.table]
+        found += score(Item(sample, "m"), [Exchange("0" * 64, reply)], {})[RESULTS.table]
     return found
 
 
 def values(rows: Sequence[Any]) -> dict[Key, dict[str, Any]]:
-    measured = measure(frame(rows), METRICS, seed=7)
+    measured = measure(frame(rows), METRICS)
     return {(each["metric"], each["slice"], each["slice_value"]): each for each in measured.to_dicts()}
 
 
@@ -107,16 +107,17 @@ def test_every_metric_has_exactly_its_slices() -> None:
     slices: dict[str, set[tuple[str, str]]] = {}
     for metric, slice_name, slice_value in values(case()):
         slices.setdefault(metric, set()).add((slice_name, slice_value))
-    assert slices["malicious_detection_rate"] == both | {("category", "shell"), ("category", "upload")}
+    prompted = both | {("prompt_type", "direct")}  # nobody said how difficult the commands are
+    assert slices["malicious_detection_rate"] == prompted | {("category", "shell"), ("category", "upload")}
+    assert slices["harmless_acceptance_rate"] == slices["accuracy"] == prompted
     sliced = {name for name, found in slices.items() if found == both}
     errors = ("timeout_error", "format_error", "content_filter", "token_limit", "verdict_conflict")
     assert sliced == {
-        "harmless_acceptance_rate",
-        "accuracy",
         *(f"{error}_{what}" for error in errors for what in ("count", "rate")),
         *(f"latency_ms_{what}" for what in ("mean", "p50", "p90", "p99", "max")),
     }
-    assert all(found == {("all", "")} for name, found in slices.items() if name not in sliced and name[-5:] != "_rate")
+    others = slices.keys() - sliced - {"malicious_detection_rate", "harmless_acceptance_rate", "accuracy"}
+    assert all(slices[name] == {("all", "")} for name in others)
 
 
 def test_uncertainty_of_balanced_accuracy_is_that_of_its_two_rates() -> None:
@@ -153,9 +154,9 @@ def test_all_recorded_metrics_agree(real_data: Path) -> None:
     rows: list[Any] = []
     for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
         recorded = read_recorded(json.loads(line))
-        rows += score(recorded.item, [Answered(recorded.prompt_hashes[0], recorded.replies[0])], {})[RESULTS.table]
+        rows += score(recorded.item, [Exchange(recorded.prompt_hashes[0], recorded.replies[0])], {})[RESULTS.table]
     key = ("model", "slice", "slice_value", "metric")
-    measured = {tuple(each[k] for k in key): each for each in measure(frame(rows), METRICS, seed=0).to_dicts()}
+    measured = {tuple(each[k] for k in key): each for each in measure(frame(rows), METRICS).to_dicts()}
     expected = [json.loads(line) for line in (folder / "expected_metrics.jsonl").read_text().splitlines()]
     assert len(expected) == 66
     for each in expected:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import SourceError
-from contracts.hashing import content_hash
+from core.errors import SourceError
+from core.hashing import content_hash
 from providers.request import Reply
 from suites.command_guard.recorded import read_recorded
 

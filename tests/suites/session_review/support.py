@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from providers.request import Failure, Reply, Request
-from suites.base import Answered, Item, Sample
-from suites.session_review.dialogue import converse
-from suites.session_review.model import Interaction, Session, Stage, Tool
-from suites.session_review.sources import sample_of
+from suites.base import Exchange, Item, Sample
+from suites.session_review.conversation import converse
+from suites.session_review.session import Interaction, Session, Stage, Tool
+from suites.session_review.sources.read import sample_of
 
 START = 1_773_000_000_000_000  # microseconds
 
@@ -29,17 +29,17 @@ def item(of: Session | None = None, **changes: Any) -> Item:
 
 def talk(
     asked: Item, *answers: str | Failure | None, options: Mapping[str, Any] | None = None
-) -> tuple[list[Request], list[Answered]]:
+) -> tuple[list[Request], list[Exchange]]:
     """Let the judge give these answers, for as long as the conversation goes on."""
     requests: list[Request] = []
-    answered: list[Answered] = []
+    answered: list[Exchange] = []
     for answer in answers:
         request = converse(asked, answered, options or {})
         if request is None:
             break
         requests.append(request)
         outcome = answer if isinstance(answer, Failure) else Reply(answer, input_tokens=10, output_tokens=5)
-        answered.append(Answered(request.prompt_hash, outcome))
+        answered.append(Exchange(request.prompt_hash, outcome))
     return requests, answered
 
 

@@ -5,8 +5,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suites.session_review.conversation import HEAD, TAIL, fit
-from suites.session_review.model import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.session import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.session_text import HEAD, TAIL, fit
 from tests.suites.session_review.support import session
 
 NO_LIMIT = 10**9

@@ -5,14 +5,15 @@ import json
 import shutil
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from contracts.errors import SourceError
-from suites.session_review.database import hide_password, open_sqlite, open_url, read_sessions
-from suites.session_review.model import Event, Said, Session, load
-from suites.session_review.sources import read_dataset
+from core.errors import SourceError
+from suites.session_review.session import Event, Said, Session, load
+from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
+from suites.session_review.sources.read import read_dataset
 
 SCHEMA = """
 CREATE TABLE alert_sessions (session_id VARCHAR PRIMARY KEY, alert_data JSON, agent_type VARCHAR, alert_type VARCHAR,
@@ -163,6 +164,48 @@ def test_a_database_that_is_written_to_all_the_time_is_refused(database: Path, m
     monkeypatch.setattr(shutil, "copyfile", copy_while_somebody_writes)
     with pytest.raises(SourceError, match="being written to"):
         read_dataset(str(database))
+
+
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT * FROM t"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (f"DROP TABLE mcp_communications; CREATE VIEW mcp_communications AS {ENDLESS}", "mcp_communications is a view"),
+        (f"DROP TABLE alert_sessions; CREATE VIEW Alert_Sessions AS {ENDLESS}", "alert_sessions is a view"),
+        (
+            "DROP TABLE mcp_communications; CREATE VIRTUAL TABLE mcp_communications USING fts5(communication_id)",
+            "mcp_communications is a view",
+        ),
+        (
+            "ALTER TABLE mcp_communications DROP COLUMN tool_result;"
+            "ALTER TABLE mcp_communications ADD COLUMN tool_result AS (printf('%.*c', 900000000, 'x'))",
+            r"mcp_communications.tool_result is computed, not stored",
+        ),
+        ("UPDATE mcp_communications SET tool_result = zeroblob(70000000)", "too big"),
+    ],
+)
+def test_what_a_database_computes_is_not_run(database: Path, change: str, message: str) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(change)
+    with pytest.raises(SourceError, match=message):
+        read_dataset(str(database))
+
+
+def test_a_query_that_takes_too_long_is_interrupted(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suites.session_review.sources.database.PATIENCE_SECONDS", 0)
+    with (
+        pytest.raises(SourceError, match="its queries take too long"),
+        open_sqlite(database) as rows,
+    ):
+        rows(f"SELECT count(*) FROM ({ENDLESS})", {})
+
+
+def test_functions_in_a_databases_schema_are_not_trusted(database: Path) -> None:
+    with open_sqlite(database) as rows:
+        assert rows("PRAGMA trusted_schema", {}) == [{"trusted_schema": 0}]
+        assert rows("PRAGMA query_only", {}) == [{"query_only": 1}]
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to look like one" * 10])

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from contracts.errors import ConfigurationError, UsageError
+from core.errors import ConfigurationError, UsageError
 from providers.request import Failure
-from suites.session_review.dialogue import OPTIONS, converse
-from suites.session_review.model import ToolCall
+from suites.session_review.conversation import OPTIONS, converse
 from suites.session_review.prompts import templates
+from suites.session_review.session import ToolCall
 from tests.suites.session_review.support import item, sample, session, talk
 
 TOTAL, NO_TOTAL = "Analysis.\n67", "Analysis without a number."

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.generic import read_generic
-from suites.session_review.material import RefusedError
-from suites.session_review.model import Event, Said, Tool, ToolCall
+from suites.session_review.session import Event, Said, Tool, ToolCall
+from suites.session_review.sources.generic import read_generic
+from suites.session_review.sources.material import RefusedError
 
 
 def body(*messages: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The metrics of session_review against values computed by hand or by the standard library."""
 
+import math
 import statistics
 from typing import Any
 
@@ -48,7 +49,7 @@ def frame(*rows: dict[str, Any]) -> pl.DataFrame:
 
 def values(rows: pl.DataFrame) -> dict[tuple[str, str], tuple[float | None, int]]:
     """(metric, slice value) -> value and n; the slice `all` has an empty slice value."""
-    measured = measure(rows, METRICS, seed=1)
+    measured = measure(rows, METRICS)
     return {
         (each["metric"], each["slice_value"]): (each["value"], each["n"])
         for each in measured.filter(pl.col("slice").is_in(["all", "alert_type"])).iter_rows(named=True)
@@ -93,7 +94,7 @@ def test_slices_are_those_of_alert_types_agents_and_criteria() -> None:
     found = values(rows)
     assert found["score_mean", "Memory"] == (80, 1)
     assert found["score_band_red_rate", "Disk"] == (1, 1)
-    sliced = set(measure(rows, METRICS, seed=1).filter(metric="score_mean")["slice"])
+    sliced = set(measure(rows, METRICS).filter(metric="score_mean")["slice"])
     assert sliced == {"all", "alert_type", "agent", "criteria_hash"}
 
 
@@ -104,7 +105,7 @@ def test_breakdowns_and_obsolete_criteria() -> None:
     assert found["obsolete_criteria_rate", ""] == (0.25, 4)
 
 
-def test_retest_is_the_mean_spread_within_sessions_by_judge() -> None:
+def test_retest_pools_the_variance_within_sessions_by_judge() -> None:
     repeated = {"a": [50, 60, 70], "b": [40, 44], "once": [99]}
     rows = [
         row(sample_id=name, replicate=n, total_score=score)
@@ -112,11 +113,12 @@ def test_retest_is_the_mean_spread_within_sessions_by_judge() -> None:
         for n, score in enumerate(scores)
     ]
     rows += [failed(sample_id="a", replicate=3), failed(sample_id="b", replicate=2)]
-    expected = statistics.mean([statistics.stdev(repeated["a"]), statistics.stdev(repeated["b"])])
+    squares = 2 * statistics.variance(repeated["a"]) + statistics.variance(repeated["b"])
+    expected = math.sqrt(squares / 3)
     assert values(frame(*rows))["retest_std", ""] == (pytest.approx(expected), 2)
     late = [failed(sample_id="c"), *(row(sample_id="c", replicate=n, total_score=n) for n in (1, 2))]
     assert values(frame(*late))["retest_std", ""] == (pytest.approx(statistics.stdev([1, 2])), 1)
-    judges = measure(frame(*rows, *(each | {"judge": "k", "total_score": 50} for each in rows[:3])), METRICS, seed=1)
+    judges = measure(frame(*rows, *(each | {"judge": "k", "total_score": 50} for each in rows[:3])), METRICS)
     assert judges.filter(metric="retest_std")["value"].to_list() == [pytest.approx(expected), 0]
 
 
@@ -129,13 +131,13 @@ def test_a_missing_tool_is_counted_once_for_each_session_and_judge() -> None:
         failed(sample_id="d"),
         row(sample_id="a", missing_tools=["heap-dump"], judge="k"),
     )
-    measured = measure(tools_named(rows.lazy()), TOOL_METRICS, seed=1)
+    measured = measure(tools_named(rows.lazy()), TOOL_METRICS)
     assert measured.select("judge", "slice", "slice_value", "value").rows() == [
         ("j", "tool_name", "disk-usage", 1),
         ("j", "tool_name", "heap-dump", 2),
         ("k", "tool_name", "heap-dump", 1),
     ]
-    assert measure(tools_named(frame(row()).lazy()), TOOL_METRICS, seed=1).is_empty()
+    assert measure(tools_named(frame(row()).lazy()), TOOL_METRICS).is_empty()
 
 
 def test_the_definitions_have_a_hash() -> None:

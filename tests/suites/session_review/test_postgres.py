@@ -1,33 +1,26 @@
 """Sessions in a real PostgreSQL: the same as from SQLite, read with a password, and nothing written or held up."""
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from contracts.errors import SourceError
+from core.errors import SourceError
 from suites.base import Dataset
-from suites.session_review.database import open_url
-from suites.session_review.sources import read_dataset
-from tests.suites.session_review.postgres import PASSWORD, copy_sqlite, postgres, with_password
+from suites.session_review.sources.database import open_url
+from suites.session_review.sources.read import read_dataset
+from tests.servers.postgresql import PASSWORD, copy_sqlite, with_password
 from tests.suites.session_review.test_database import make_database
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres() as address:
-        yield address
-
-
 @pytest.fixture
-def address(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def address(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The server's address; the password is where its users keep it."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    return server
+    return postgresql
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import pytest
 
-from contracts.hashing import content_hash
-from suites.session_review.failure_tags import FAILURE_TAGS
-from suites.session_review.missing_tools import read_missing_tools
+from core.hashing import content_hash
 from suites.session_review.prompts import criteria_hash, fill, request_text, templates
-from suites.session_review.scores import read_categories, read_total
+from suites.session_review.replies.failure_tags import FAILURE_TAGS
+from suites.session_review.replies.missing_tools import read_missing_tools
+from suites.session_review.replies.scores import read_categories, read_total
 
-GOLDEN = "c57aac8544584d796caf7fba48527cf9b85dc4f7f603d777427a55b4ad339381"
+GOLDEN = "78304bbd39708e8fe25c75fa614efb8f7373b2d76d3ede7768198a91ac1ddff6"
 
 
 def test_a_change_of_any_template_is_noticed() -> None:
@@ -39,9 +39,13 @@ def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder
 
 
 REQUESTED = (
-    "25 points;Evaluate:;Deduct for:;Typical range:;# Checklist;Quality of evidence;Completeness of tools;"
-    "Rigour of logic;Calibration of confidence;# Language;between 55 and 75;Above 70;at most 60;at most 55;"
-    "5 to 10 points"
+    "25 points;Evaluate:;Deduct heavily for:;# Checklist;# Questions before you score;# Language;process above;"
+    "direct evidence above circumstantial;exploring above concluding;evidence above confidence;"
+    "Usual range: 10 to 22. 23 or more;Usual range: 15 to 22. 23 or more;Usual range: 8 to 20. 21 or more;"
+    "list every tool that was available and;Could it have been quicker?;"
+    "between 55 and 75;Above 70;at most 60;at most 55;"
+    "5 to 10 points of tool relevance;5 to 10 points of consistency;"
+    "90 to 100;75 to 89;60 to 74;45 to 59;0 to 44"
 )
 
 
@@ -61,7 +65,7 @@ REQUESTED = (
 def test_the_templates_demand_what_scores_are_read_from(template: str, demands: list[str]) -> None:
     missing = [demand for demand in demands if demand.casefold() not in templates()[template].casefold()]
     assert missing == []
-    assert templates()["request"].count("Typical range:") == 4
+    assert templates()["request"].count("Usual range:") == 4
 
 
 def test_what_the_templates_ask_for_is_what_is_read() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from sklearn.metrics import cohen_kappa_score
 
-from contracts.arrow import conform
-from contracts.hashing import content_hash
-from contracts.human_labels import HUMAN_LABELS
+from contracts.compile.arrow import conform
+from contracts.tables import HUMAN_LABELS
+from core.hashing import content_hash
 from metrics.compute import measure
 from suites.session_review.metrics import BANDS, METRICS
-from suites.session_review.ratings import assemble
+from suites.session_review.ratings import join_inputs
 from tests.suites.session_review.test_metrics import failed, frame, row
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -28,8 +28,8 @@ points = st.integers(0, 100)
 
 
 def rating(session: str, score: float | None, who: str = "ann", days: int = 0, **changes: Any) -> dict[str, Any]:
-    said = {"sample_id": session, "sample_hash": content_hash(session), "prompt_hash": content_hash("prompt")}
-    given = {"suite": "session_review", "model": "agents", "replicate": 0, "score": score, "labeller": who, **said}
+    said = {"sample_id": session, "sample_hash": content_hash(session), "question": "score", "score": score}
+    given = {"suite": "session_review", "model": "agents", "replicate": 0, "annotator": who, **said}
     when = {"labelled_at": SAID_AT + timedelta(days=days)}
     return {
         **dict.fromkeys(HUMAN_LABELS.column),
@@ -46,12 +46,12 @@ def scored(session: str, total: int, **changes: Any) -> dict[str, Any]:
 
 def rated(rows: Sequence[dict[str, Any]], ratings: Sequence[dict[str, Any]]) -> pl.DataFrame:
     results = frame(*rows).drop("human_score").lazy()
-    return assemble(results, {HUMAN_LABELS.table: conform(list(ratings), HUMAN_LABELS).lazy()}).collect()
+    return join_inputs(results, {HUMAN_LABELS.table: conform(list(ratings), HUMAN_LABELS).lazy()}).collect()
 
 
 def values(rows: pl.DataFrame) -> dict[str, tuple[float | None, int]]:
     """Value and n of both metrics."""
-    measured = measure(rows, AGREEMENT, seed=1).iter_rows(named=True)
+    measured = measure(rows, AGREEMENT).iter_rows(named=True)
     return {each["metric"]: (each["value"], each["n"]) for each in measured}
 
 
@@ -68,7 +68,7 @@ def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() 
             rating("a", 30, days=2),  # in place of the one before
             rating("a", 60, "bob"),
             rating("b", 80, suite="another"),
-            rating("b", None, verdict="good"),
+            rating("b", None, question="verdict", answer="good"),
             rating("elsewhere", 5),
         ],
     )

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.arrow import conform
 from contracts.audit import audit
+from contracts.compile.arrow import conform
 from providers.request import Failure, FailureKind, Reply
-from suites.base import Answered
+from suites.base import Exchange
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
-from suites.session_review.model import ToolCall
 from suites.session_review.prompts import criteria_hash
 from suites.session_review.score import score
+from suites.session_review.session import ToolCall
 from tests.suites.session_review.support import item, session, talk
 
 BREAKDOWN = "Logical flow: 15/25\nConsistency: 20/25\nTool relevance: 16/25\nSynthesis quality: 16/25"
@@ -172,6 +172,6 @@ def test_the_contract_refuses_rows_that_contradict_themselves(changes: dict[str,
 def test_replies_from_the_ledger_score_alike() -> None:
     asked = item()
     answered = talk(asked, REVIEW, "None.")[1]
-    cached = [Answered(each.prompt_hash, each.outcome, from_ledger=True) for each in answered]
+    cached = [Exchange(each.prompt_hash, each.outcome, from_ledger=True) for each in answered]
     assert all(isinstance(each.outcome, Reply) for each in cached)
     assert score(asked, cached) == score(asked, answered)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.session_review.scores import CATEGORIES, read_categories, read_first_turn, read_total
+from suites.session_review.replies.scores import CATEGORIES, read_categories, read_first_turn, read_total
 
 LAST_LINES: list[tuple[str | None, int | None]] = [
     # the forms that are allowed
@@ -17,6 +17,12 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("total: 67", 67),
     ("TOTAL SCORE: 67", 67),
     ("Total: 67/100", 67),
+    ("Score: 67", 67),
+    ("Final score: 67", 67),
+    ("## **Final Score**: 67/100", 67),
+    ("# Total: 67", 67),
+    ("Logical flow score: 67", None),
+    ("Score: 150", None),
     ("67 / 100", 67),
     # white space and emphasis around them
     ("  67\t", 67),
@@ -45,7 +51,6 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("67 points", None),
     ("The total is 67", None),
     ("Total 67", None),
-    ("Score: 67", None),
     ("Total: sixty-seven", None),
     ("Total: 67 (see above)", None),
     ("67/100 or 70/100", None),

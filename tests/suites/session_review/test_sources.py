@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import SourceError
-from suites.session_review.model import load
-from suites.session_review.sources import read_dataset
+from core.errors import SourceError
+from suites.session_review.session import load
+from suites.session_review.sources.read import read_dataset
 from tests.suites.session_review.support import called, detail, said, stage
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.session_review.failure_tags import FAILURE_TAGS, read_failure_tags
-from suites.session_review.missing_tools import MissingTool, read_missing_tools, tool_name
+from suites.session_review.replies.failure_tags import FAILURE_TAGS, read_failure_tags
+from suites.session_review.replies.missing_tools import MissingTool, read_missing_tools, tool_name
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.conversation import fit
-from suites.session_review.material import RefusedError
-from suites.session_review.model import Event, Said, Session, ToolCall, dump, load
-from suites.session_review.sources import read_body, read_dataset
-from suites.session_review.tarsy import RESUMED, read_detail, read_final_analysis
+from suites.session_review.session import Event, Said, Session, ToolCall, dump, load
+from suites.session_review.session_text import fit
+from suites.session_review.sources.material import RefusedError
+from suites.session_review.sources.read import read_body, read_dataset
+from suites.session_review.sources.tarsy import RESUMED, read_detail, read_final_analysis
 from tests.suites.session_review.support import START, called, detail, listed, said, stage
 
 NO_LIMIT = 10**9

@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from contracts.arrow import conform
-from contracts.human_labels import HUMAN_LABELS
+from contracts.compile.arrow import conform
+from contracts.tables import HUMAN_LABELS
 from metrics import measure
 from providers.request import Reply
-from suites.base import Answered, Item, Sample
+from suites.base import Exchange, Item, Sample
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from suites.solidity_audit.labels import assemble
 from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
+from suites.solidity_audit.people.join import join_inputs
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.score import score
 from suites.solidity_audit.truth import GroundTruth, as_sample
@@ -112,7 +112,7 @@ def rows_of(lines: Sequence[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame
     for each in lines:
         recorded = read_recorded(each)
         pairs = zip(recorded.prompt_hashes, recorded.replies, strict=True)
-        rows = score(recorded.item, [Answered(h, reply) for h, reply in pairs], DEFAULTS)
+        rows = score(recorded.item, [Exchange(h, reply) for h, reply in pairs], DEFAULTS)
         results += rows[RESULTS.table]
         findings += [{**row, "run_id": "r", "origin": "import"} for row in rows.get(FINDINGS.table, ())]
     return landed(results), conform(findings, FINDINGS)
@@ -123,20 +123,20 @@ def frame_of(lines: Sequence[dict[str, Any]], labels: pl.DataFrame | None = None
     results, findings = rows_of(lines)
     people = conform([], HUMAN_LABELS) if labels is None else labels
     inputs = {FINDINGS.table: findings.lazy(), HUMAN_LABELS.table: people.lazy()}
-    return assemble(results.lazy(), inputs).collect()
+    return join_inputs(results.lazy(), inputs).collect()
 
 
 def values_of(frame: pl.DataFrame, options: Any = DEFAULTS, draws: int = 50) -> dict[str, dict[str, Any]]:
     """The metrics of a frame of one model and judge, by name, over all rows."""
     declared = [replace(metric, slices=("all",)) for metric in metrics(options)]
-    measured = measure(frame, declared, seed=1, cluster="cluster", draws=draws)
+    measured = measure(frame, declared, cluster="cluster")
     return {row["metric"]: row for row in measured.iter_rows(named=True)}
 
 
-def dialogue(judge_replies: Sequence[Any], audit: str | None = "{}", **item: Any) -> tuple[Item, list[Answered]]:
+def dialogue(judge_replies: Sequence[Any], audit: str | None = "{}", **item: Any) -> tuple[Item, list[Exchange]]:
     """An item and its answers: the audit, then each of the judge's replies (as JSON unless text)."""
     about = Item(
         item.pop("sample", sample()), "subject/model", "a/judge", item.pop("prompt_type", "naturalistic"), **item
     )
     texts = [audit, *(each if isinstance(each, str) or each is None else json.dumps(each) for each in judge_replies)]
-    return about, [Answered(f"{number:064x}", Reply(text)) for number, text in enumerate(texts)]
+    return about, [Exchange(f"{number:064x}", Reply(text)) for number, text in enumerate(texts)]

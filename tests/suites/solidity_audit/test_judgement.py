@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from contracts.audit import audit
 from providers.request import Failure, Reply
-from suites.base import Answered
+from suites.base import Exchange
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.conversation import converse
-from suites.solidity_audit.judgement import Asked, read_judgement
+from suites.solidity_audit.replies.judgement import Asked, read_judgement
 from suites.solidity_audit.score import score
 from tests.suites.solidity_audit.support import SAFE, dialogue, finding, judgement, line, rows_of, sample, target
 
@@ -132,7 +132,7 @@ def test_a_judge_is_shown_its_contradiction_once(rule: str) -> None:
     assert repair.model == "a/judge"
     assert repair.messages[-2]["role"] == "assistant"
     assert "cannot be used" in repair.messages[-1]["content"]
-    answered.append(Answered("f" * 64, Reply(json.dumps(GOOD))))
+    answered.append(Exchange("f" * 64, Reply(json.dumps(GOOD))))
     assert converse(item, answered, {}) is None
     (row,) = score(item, answered, {})[RESULTS.table]
     assert row["target_found"] is True
@@ -160,7 +160,7 @@ def test_a_good_judgement_is_not_asked_again() -> None:
 @pytest.mark.parametrize(("kind", "lands"), [("timeout", True), ("content_policy", True), ("authentication", False)])
 def test_a_failed_judge_call_lands_only_where_it_says_something(kind: Any, lands: bool) -> None:
     item, answered = dialogue([GOOD])
-    answered[1] = Answered(answered[1].prompt_hash, Failure(kind, "no", 1))
+    answered[1] = Exchange(answered[1].prompt_hash, Failure(kind, "no", 1))
     assert converse(item, answered, {}) is None
     rows = score(item, answered, {})
     assert bool(rows) is lands
@@ -171,9 +171,10 @@ def test_a_failed_judge_call_lands_only_where_it_says_something(kind: Any, lands
 
 def test_a_failed_subject_is_not_judged() -> None:
     item, answered = dialogue([])
-    failed = [Answered(answered[0].prompt_hash, Failure("timeout", "late", 3))]
+    failed = [Exchange(answered[0].prompt_hash, Failure("timeout", "late", 3))]
     assert converse(item, failed, {}) is None
-    assert score(item, failed, {}) == {}
+    (row,) = score(item, failed, {})[RESULTS.table]
+    assert (row["subject_error"], row["detection_correct"]) == ("timeout", False)
 
 
 def test_of_a_safe_contract_no_target_may_be_claimed() -> None:

@@ -6,18 +6,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.arrow import conform
 from contracts.audit import audit
-from contracts.errors import ConfigurationError
-from contracts.hashing import content_hash
-from contracts.human_labels import HUMAN_LABELS
+from contracts.compile.arrow import conform
+from contracts.tables import HUMAN_LABELS
+from core.errors import ConfigurationError
+from core.hashing import content_hash
 from metrics.definition import definition_hash
-from suites.solidity_audit.contract import RESULTS
-from suites.solidity_audit.further import further_metrics
+from providers.request import Failure, Reply
+from suites.base import Exchange, Item
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.metrics import SLICES, metrics
 from suites.solidity_audit.options import COMPONENTS, DEFAULTS
-from suites.solidity_audit.panel import derive
+from suites.solidity_audit.panels.rows import derive
 from suites.solidity_audit.recorded import read_recorded
+from suites.solidity_audit.score import score
 from suites.solidity_audit.suite import SUITE
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 from suites.solidity_audit.truth import GroundTruth
@@ -34,6 +37,7 @@ from tests.suites.solidity_audit.support import (
     target,
     values_of,
 )
+from tests.suites.solidity_audit.support import sample as a_sample
 
 
 def found(share: float = 1.0, extra: int = 0, **more: Any) -> dict[str, Any]:
@@ -138,15 +142,15 @@ def test_without_known_lines_or_functions_location_is_undefined() -> None:
 def label(frame: pl.DataFrame, classification: str, number: int = 2, who: str = "ann") -> dict[str, Any]:
     """A person's class for a finding of the first row."""
     row = frame.row(0, named=True)
-    shared = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_hash", "replicate")}
+    shared = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_type", "replicate")}
     empty = dict.fromkeys(HUMAN_LABELS.column)
     return (
         empty
         | shared
         | {
             **{"label_id": content_hash([number, who]), "suite": "solidity_audit", "judge": row["judge"]},
-            **{"judge_hash": row["judge_hash"], "finding_id": number, "classification": classification},
-            **{"labeller": who, "labelled_at": datetime(2025, 1, 1, tzinfo=UTC)},
+            **{"finding_id": number, "question": "classification", "answer": classification},
+            **{"annotator": who, "labelled_at": datetime(2025, 1, 1, tzinfo=UTC)},
         }
     )
 
@@ -173,6 +177,7 @@ def test_judge_errors_leave_every_denominator_but_their_own() -> None:
     beside = values_of(frame_of([*good, line(3), line(4, SAFE)]))
     assert beside.pop("judge_error_rate")["value"] == pytest.approx(2 / 5)
     assert alone.pop("judge_error_rate")["value"] == 0.0
+    assert beside.pop("subject_error_rate")["n"] == alone.pop("subject_error_rate")["n"] + 2
     spent = {"cost_usd_total", "input_tokens", "output_tokens"}
     assert {k: (r["value"], r["n"]) for k, r in beside.items() if k not in spent} == {
         k: (r["value"], r["n"]) for k, r in alone.items() if k not in spent
@@ -182,7 +187,7 @@ def test_judge_errors_leave_every_denominator_but_their_own() -> None:
 def test_all_judgements_failed_leaves_nothing_to_say() -> None:
     values = values_of(frame_of([line(0), line(1, SAFE)]))
     defined = {name for name, row in values.items() if row["value"] is not None}
-    assert defined == {"judge_error_rate"}
+    assert defined == {"judge_error_rate", "subject_error_rate"}
     assert all(
         row["n"] == 0
         for name, row in values.items()
@@ -273,7 +278,7 @@ def test_weights_that_cannot_be_are_refused(broken: dict[str, Any]) -> None:
 
 
 def stability(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    rows = further_metrics(frame_of(lines), DEFAULTS, 1).filter(pl.col("metric") == "sui_rank_stability")
+    rows = cross_row_metrics(frame_of(lines), DEFAULTS).filter(pl.col("metric") == "sui_rank_stability")
     return {row["model"]: (row["value"], row["n"]) for row in rows.iter_rows(named=True)}
 
 
@@ -316,6 +321,33 @@ def test_types_and_severities_are_spelled_one_way() -> None:
 def test_derived_rows_keep_the_contract_of_the_results() -> None:
     judged = [found(), missed(said=False), None]
     lines = [line(0, judged=each, judge=f"j{n}") for n, each in enumerate(judged)]
-    results, _ = rows_of(lines)
-    derived = derive(results)
+    results, findings = rows_of(lines)
+    derived = derive({RESULTS.table: results, FINDINGS.table: findings})
     assert audit(landed(derived.rows[RESULTS.table]), RESULTS).bad.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (Failure("timeout", "too late", 1), "timeout"),
+        (Failure("content_policy", "no", 1), "content_policy"),
+        (Reply(None, finish_reason="content_filter"), "content_policy"),
+        (Reply("  "), "timeout"),
+    ],
+)
+def test_an_audit_that_a_model_did_not_give_is_wrong_and_found_nothing(outcome: Any, error: str) -> None:
+    item = Item(a_sample(), "subject", "judge", "naturalistic")
+    (row,) = score(item, [Exchange("0" * 64, outcome)], DEFAULTS)[RESULTS.table]
+    assert (row["subject_error"], row["judge_error"], row["target_found"]) == (error, None, False)
+    frame = pl.concat([frame_of([line(0, judged=found())]), landed([row])], how="diagonal")
+    frame = frame.with_columns(pl.col("bonus_confirmed", "bonus_rejected").fill_null(0), model=pl.lit("m"))
+    values = values_of(frame)
+    assert values["subject_error_rate"]["value"] == values["accuracy"]["value"] == 0.5
+    assert values["target_detection_rate"]["value"] == 0.5
+    assert (values["judge_error_rate"]["n"], values["total_findings"]["value"]) == (1, 1)
+    assert audit(landed([row]), RESULTS).bad.is_empty()
+
+
+def test_a_failure_that_says_nothing_about_the_model_is_no_row() -> None:
+    item = Item(a_sample(), "subject", "judge", "naturalistic")
+    assert score(item, [Exchange("0" * 64, Failure("connection", "gone", 1))], DEFAULTS) == {}

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.solidity_audit.contract import RESULTS
-from suites.solidity_audit.further import further_metrics
+from contracts.audit import audit
+from contracts.compile.arrow import conform
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
-from suites.solidity_audit.panel import derive, majority, median_of
+from suites.solidity_audit.panels.rows import derive, majority, median_of
 from tests.suites.solidity_audit.support import (
     SAFE,
     finding,
@@ -33,11 +35,16 @@ def said(found: bool | None, share: float = 1.0, verdict: bool | None = True) ->
     return judgement([finding()] if found else [], target(found, share=share), said=verdict)
 
 
+def derived_of(lines: list[dict[str, Any]]) -> Any:
+    """What a panel derives from recorded lines."""
+    results, findings = rows_of(lines)
+    return derive({RESULTS.table: results, FINDINGS.table: findings})
+
+
 def panel(*answers: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
     """The row of a panel of as many judges as there are answers."""
     lines = [line(0, judged=answer, judge=judge, **more) for judge, answer in zip(JUDGES, answers, strict=False)]
-    results, _ = rows_of(lines)
-    (row,) = derive(results).rows[RESULTS.table]
+    (row,) = derived_of(lines).rows[RESULTS.table]
     return dict(row)
 
 
@@ -60,11 +67,71 @@ def test_a_strict_majority_of_two_answers_or_more_decides(answers: Any, found: b
     assert (row["panel_judges"], row["panel_answers"]) == (len(answers), sum(a is not None for a in answers))
 
 
-def test_scores_are_medians_and_findings_are_not_merged() -> None:
-    row = panel(said(True, 0.2), said(True, 0.9), said(True, 0.6))
-    assert row["rcir"] == 0.6
-    assert row["total_findings"] is None
+def test_scores_are_medians() -> None:
+    assert panel(said(True, 0.2), said(True, 0.9), said(True, 0.6))["rcir"] == 0.6
     assert panel(said(False), said(True, 0.9), said(False))["rcir"] is None
+
+
+def classed(*names: str, **more: Any) -> dict[str, Any]:
+    """A judgement that found nothing, whose findings have these classes."""
+    return judgement([finding(n, name, **more) for n, name in enumerate(names, 1)], target(False))
+
+
+def test_findings_are_one_by_the_number_that_the_audit_gives_them_and_their_class_is_the_majority() -> None:
+    row = panel(
+        classed("BONUS_VALID", "HALLUCINATED", "DESIGN_CHOICE"),
+        classed("PARTIAL_MATCH", "HALLUCINATED", "OUT_OF_SCOPE"),
+        classed("HALLUCINATED", "BONUS_VALID", "DESIGN_CHOICE"),
+    )
+    # the first is valid, though of which class they do not agree; the second is hallucinated by two of three
+    assert (row["total_findings"], row["valid_findings"], row["undecided_findings"]) == (3, 1, 0)
+    assert (row["bonus_valid_findings"], row["partial_match_findings"]) == (0, 0)
+    assert (row["hallucinated_findings"], row["design_choice_findings"]) == (1, 1)
+    assert row["finding_precision"] == pytest.approx(1 / 3)
+
+
+def test_a_finding_on_which_judges_are_split_leaves_the_denominators_and_is_counted() -> None:
+    row = panel(classed("BONUS_VALID", "HALLUCINATED"), classed("HALLUCINATED", "HALLUCINATED"))
+    assert (row["total_findings"], row["hallucinated_findings"], row["undecided_findings"]) == (1, 1, 1)
+    assert row["finding_precision"] == 0
+
+
+def test_without_numbers_findings_are_one_by_place_and_type() -> None:
+    here = {"location_claimed": "Box.withdraw, line 8", "vulnerability_type_claimed": "reentrancy"}
+    near = {"location_claimed": "function withdraw()", "vulnerability_type_claimed": "Reentrancy"}
+    else_where = {"location_claimed": "deposit()", "vulnerability_type_claimed": "reentrancy"}
+    row = panel(
+        judgement([finding(4, "BONUS_VALID", **here)], target(False)),
+        judgement([finding(1, "BONUS_VALID", **else_where), finding(2, "INFORMATIONAL", **near)], target(False)),
+        judgement([finding(9, "BONUS_VALID", **near)], target(False)),
+        prompt_type="naturalistic",
+    )
+    assert (row["total_findings"], row["valid_findings"], row["invalid_findings"]) == (2, 2, 0)
+
+
+def test_a_panels_precision_lies_among_its_judges_and_its_index_exists() -> None:
+    precise = {"a": 77, "b": 83, "c": 81}
+    lines = [
+        line(n, judged=classed("BONUS_VALID" if n < of else "HALLUCINATED"), judge=judge)
+        for judge, of in precise.items()
+        for n in range(100)
+    ]
+    frame = with_panel(lines).filter(pl.col("judge") == "panel:a+b+c")
+    values = values_of(frame.with_columns(bonus_confirmed=0, bonus_rejected=0))
+    assert values["finding_precision"]["value"] == pytest.approx(0.81)
+    assert values["hallucination_rate"]["value"] == pytest.approx(0.19)
+    assert values["sui"]["value"] is not None
+
+
+def test_a_panels_findings_land_with_what_most_judges_said_and_keep_their_contract() -> None:
+    lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
+    derived = derived_of(lines)
+    (row,) = derived.rows[RESULTS.table]
+    assert (row["type_match"], row["target_match_id"], row["target_credit"]) == ("exact", 1, 1.0)
+    (found,) = derived.rows[FINDINGS.table]
+    assert (found["judge"], found["classification"]) == ("panel:a+b+c", "TARGET_MATCH")
+    rows = conform([{**found, "run_id": "r", "origin": "import"}], FINDINGS)
+    assert audit(rows, FINDINGS).bad.is_empty()
 
 
 def test_verdicts_have_a_majority_of_their_own() -> None:
@@ -81,38 +148,37 @@ def test_on_a_safe_contract_the_panel_decides_on_the_verdict() -> None:
 
 
 def test_one_judge_is_no_panel_and_two_on_different_samples_are_none() -> None:
-    alone, _ = rows_of([line(0, judged=said(True)), line(1, judged=said(True))])
-    assert derive(alone).rows[RESULTS.table] == []
-    apart, _ = rows_of([line(0, judged=said(True), judge="a"), line(1, judged=said(True), judge="b")])
-    assert derive(apart).rows[RESULTS.table] == []
+    alone = [line(0, judged=said(True)), line(1, judged=said(True))]
+    apart = [line(0, judged=said(True), judge="a"), line(1, judged=said(True), judge="b")]
+    assert derived_of(alone).rows[RESULTS.table] == derived_of(apart).rows[RESULTS.table] == []
 
 
 def test_a_quarantined_judgement_is_no_answer_but_its_judge_stays_in_the_panel() -> None:
     lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
     lines += [line(1, judged=said(True), judge="a"), line(1, judged=said(False), judge="b")]
-    results, _ = rows_of(lines)
-    rows = {row["sample_id"]: row for row in derive(results).rows[RESULTS.table]}
+    rows = {row["sample_id"]: row for row in derived_of(lines).rows[RESULTS.table]}
     assert {row["judge"] for row in rows.values()} == {"panel:a+b+c"}
     assert rows["s1"]["panel_undecided"] is True
 
 
 def test_deriving_again_from_rows_with_the_panel_gives_the_same() -> None:
-    results, _ = rows_of([line(0, judged=said(True), judge=judge) for judge in JUDGES])
-    first = derive(results).rows[RESULTS.table]
-    assert derive(pl.concat([results, landed(first)])).rows[RESULTS.table] == first
+    results, findings = rows_of([line(0, judged=said(True), judge=judge) for judge in JUDGES])
+    first = derive({RESULTS.table: results, FINDINGS.table: findings}).rows[RESULTS.table]
+    again = pl.concat([results, landed(first)])
+    assert derive({RESULTS.table: again, FINDINGS.table: findings}).rows[RESULTS.table] == first
 
 
 def test_an_undecided_sample_leaves_the_rates_and_is_counted() -> None:
     lines = [line(0, judged=said(True), judge=judge) for judge in "ab"]
     lines += [line(1, judged=said(answer), judge=judge) for judge, answer in (("a", True), ("b", False))]
-    results, _ = rows_of(lines)
-    derived = landed(derive(results).rows[RESULTS.table])
+    derived = landed(derived_of(lines).rows[RESULTS.table])
     frame = derived.with_columns(bonus_confirmed=0, bonus_rejected=0, confidence_bin=pl.lit(None, pl.String))
     values = values_of(frame)
     assert (values["target_detection_rate"]["value"], values["target_detection_rate"]["n"]) == (1.0, 1)
     assert (values["panel_undecided_rate"]["value"], values["panel_undecided_rate"]["n"]) == (0.5, 2)
     assert values["judge_error_rate"]["value"] is None
-    assert values["finding_precision"]["value"] is None
+    assert (values["finding_precision"]["value"], values["finding_precision"]["n"]) == (1.0, 2)
+    assert (values["findings_undecided_rate"]["value"], values["findings_undecided_rate"]["n"]) == (0.0, 2)
 
 
 @given(st.lists(st.sampled_from([True, False, None]), max_size=9))
@@ -131,7 +197,7 @@ def test_the_median_is_of_what_is_known() -> None:
 
 def with_panel(lines: list[dict[str, Any]]) -> pl.DataFrame:
     frame = frame_of(lines)
-    derived = landed(derive(frame).rows[RESULTS.table])
+    derived = landed(derived_of(lines).rows[RESULTS.table])
     return pl.concat([frame, derived], how="diagonal")
 
 
@@ -143,7 +209,7 @@ def test_agreement_is_measured_for_all_judges_and_each_pair() -> None:
         for n, told in enumerate(row)
     ]
     lines[3]["judgement"], lines[3]["judge_error"] = None, "gone"
-    rows = further_metrics(with_panel(lines), DEFAULTS, 1)
+    rows = cross_row_metrics(with_panel(lines), DEFAULTS)
     found = {(r["slice"], r["slice_value"], r["metric"]): r for r in rows.iter_rows(named=True)}
     assert {r["judge"] for r in found.values() if r["metric"] != "sui_rank_stability"} == {"panel:a+b+c"}
     assert found["all", "", "unanimous_rate"]["n"] == 9
@@ -163,9 +229,30 @@ def test_replicates_give_test_retest_agreement() -> None:
         for replicate, row in enumerate((first, second))
         for n, told in enumerate(row)
     ]
-    rows = further_metrics(frame_of(lines), DEFAULTS, 1).filter(pl.col("slice") == "replicate_pair")
+    rows = cross_row_metrics(frame_of(lines), DEFAULTS).filter(pl.col("slice") == "replicate_pair")
     found = {r["metric"]: r for r in rows.iter_rows(named=True)}
     assert found["percent_agreement"]["value"] == pytest.approx(6 / 8)
     assert found["cohen_kappa"]["value"] == pytest.approx(0.5)
     assert found["cohen_kappa"]["slice_value"] == "0~1"
     assert found["cohen_kappa"]["judge"] == "judge"
+
+
+def test_every_decision_has_its_agreement_of_each_model_and_pooled() -> None:
+    both = {"a": "1101011010", "b": "1101011000"}
+    lines = [
+        line(n, judged=said(told == "1", share=0.1 * n, verdict=told == "1"), judge=judge, model=model)
+        for model, flipped in (("one", False), ("two", True))
+        for judge, row in both.items()
+        for n, told in enumerate(row[::-1] if flipped and judge == "b" else row)
+    ]
+    rows = cross_row_metrics(with_panel(lines), DEFAULTS)
+    found = {(r["model"], r["slice"], r["metric"]): r for r in rows.iter_rows(named=True) if r["slice_value"] == "a~b"}
+    of = {model: found[model, "judge_pair", "percent_agreement"] for model in ("one", "two")}
+    for model in ("one", "two"):
+        pooled = found[model, "judge_pair_pooled", "percent_agreement"]
+        assert pooled["n"] == of["one"]["n"] + of["two"]["n"] == 20
+        assert pooled["value"] == pytest.approx((of["one"]["value"] + of["two"]["value"]) / 2)
+        for decision in ("verdict", "type_match", "location", "bonus"):
+            assert {(model, "judge_pair", f"{name}_{decision}") for name in ("cohen_kappa", "gwet_ac1")} <= {*found}
+        assert (model, "judge_pair", "icc_2_1_confidence") in found
+    assert of["one"]["value"] == found["one", "judge_pair", "percent_agreement_verdict"]["value"] == 0.9

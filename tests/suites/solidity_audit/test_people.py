@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.arrow import conform
 from contracts.audit import audit
-from contracts.errors import SourceError, UsageError
-from contracts.human_labels import HUMAN_LABELS
-from suites.solidity_audit.against_people import finding_precision
-from suites.solidity_audit.further import further_metrics
+from contracts.compile.arrow import conform
+from contracts.tables import HUMAN_LABELS
+from core.errors import SourceError, UsageError
+from suites.base import Labels, sheets
+from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
-from suites.solidity_audit.people import candidates, draw, inclusion, read_sheet, sheet, write_sheet
+from suites.solidity_audit.people.agreement import finding_precision
+from suites.solidity_audit.people.sheets import LABELLING, candidates, draw, inclusion, sheet
 from tests.suites.solidity_audit.support import SAFE, TRUTH, finding, frame_of, judgement, line, rows_of, target
 
 WHEN = datetime(2025, 5, 1, tzinfo=UTC)
@@ -28,6 +29,14 @@ NOBODY = conform([], HUMAN_LABELS)
 FOUND = judgement([finding(location_claimed="=HYPERLINK(evil)")], target())
 MISSED_NOTHING = judgement([], None, said=False)
 MISSED = judgement([], target(found=False), said=False, confidence=0.5)
+
+
+def write_sheet(lines: Any, form: Any) -> str:
+    return sheets.write_sheet(lines, LABELLING.columns, form)
+
+
+def read_sheet(text: str, form: Any, annotator: str, when: datetime) -> Labels:
+    return LABELLING.read(sheets.read_sheet(text, form, LABELLING.needed), annotator, when)
 
 
 def lines_of_run() -> list[dict[str, Any]]:
@@ -112,16 +121,16 @@ def test_a_filled_sheet_comes_back_as_labels(form: Any) -> None:
         if each["finding_id"] is None:
             each |= {"verdict": "Vulnerable", "target_found": "yes", "rcir": "0,5"}
         else:
-            each |= {"classification": "bonus_valid", "note": "-1 is wrong", "labeller": "bob"}
+            each |= {"classification": "bonus_valid", "note": "-1 is wrong", "annotator": "bob"}
     labels = read_sheet(write_sheet(lines, form), form, "ann", WHEN)
     assert labels.refused == []
     assert audit(conform(labels.rows, HUMAN_LABELS), HUMAN_LABELS).bad.is_empty()
-    assert {(row["labeller"], row["classification"], row["target_found"]) for row in labels.rows} == {
-        ("ann", None, True),
-        ("bob", "BONUS_VALID", None),
+    assert {(row["annotator"], row["question"], row["answer"], row["score"], row["note"]) for row in labels.rows} == {
+        ("ann", "verdict", "vulnerable", None, None),
+        ("ann", "target_found", "yes", None, None),
+        ("ann", "root_cause_score", None, 0.5, None),
+        ("bob", "classification", "BONUS_VALID", None, "-1 is wrong"),
     }
-    assert {row["root_cause_score"] for row in labels.rows} == {0.5, None}
-    assert {row["note"] for row in labels.rows} == {None, "-1 is wrong"}
     assert all(row["inclusion_probability"] == 1.0 for row in labels.rows)
 
 
@@ -159,7 +168,14 @@ def test_a_sheet_runs_nothing_in_a_spreadsheet() -> None:
     ],
 )
 def test_a_bad_line_is_refused_and_the_others_are_read(change: dict[str, Any], named: str) -> None:
-    good = {"sample_id": "s", "sample_hash": "a" * 64, "prompt_hash": "b" * 64, "model": "m", "target_found": True}
+    identity = {
+        "sample_id": "s",
+        "sample_hash": "a" * 64,
+        "prompt_hash": "b" * 64,
+        "model": "m",
+        "prompt_type": "direct",
+    }
+    good = {**identity, "target_found": True}
     bad = {name: value for name, value in good.items() if name != "target_found"} | change
     text = "\n".join(map(json.dumps, [good, bad, {**good, "target_found": None}])) + "\nnot json\n[]\n"
     labels = read_sheet(text, "jsonl", "ann", WHEN)
@@ -167,6 +183,12 @@ def test_a_bad_line_is_refused_and_the_others_are_read(change: dict[str, Any], n
     assert labels.empty == 1
     assert named in labels.refused[0].reason
     assert [refusal.where for refusal in labels.refused] == ["line 2", "line 4", "line 5"]
+
+
+def test_a_sheet_of_before_names_its_annotator_otherwise() -> None:
+    identity = dict.fromkeys(("sample_id", "sample_hash", "prompt_hash", "model", "prompt_type"), "x")
+    (label,) = read_sheet(json.dumps({**identity, "verdict": "safe", "labeller": "bob"}), "jsonl", "ann", WHEN).rows
+    assert label["annotator"] == "bob"
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", 'prompt_hash,sample_hash,model\n"unfinished'])
@@ -180,7 +202,8 @@ def people_say(frame: pl.DataFrame, answers: dict[str, bool], chance: float | No
     rows = []
     for row in frame.unique("sample_id", maintain_order=True).iter_rows(named=True):
         if row["sample_id"] in answers:
-            identity = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_hash", "replicate")}
+            named = ("sample_id", "sample_hash", "model", "prompt_type", "prompt_hash", "replicate")
+            identity = {name: row[name] for name in named}
             told = identity | {"target_found": answers[row["sample_id"]], "inclusion_probability": chance}
             rows.append(json.dumps(told))
     return conform(read_sheet("\n".join(rows), "jsonl", "ann", WHEN).rows, HUMAN_LABELS)
@@ -192,7 +215,7 @@ def test_judges_are_held_against_people_and_corrected_by_them() -> None:
     results, _ = rows_of(lines)
     answers = {f"s{n}": n % 4 != 0 for n in range(40)}
     frame = frame_of(lines, people_say(results, answers))
-    rows = {row["metric"]: row for row in further_metrics(frame, DEFAULTS, 1).iter_rows(named=True)}
+    rows = {row["metric"]: row for row in cross_row_metrics(frame, DEFAULTS).iter_rows(named=True)}
     corrected = rows["target_detection_rate_corrected"]
     assert corrected["value"] == pytest.approx(0.75)
     assert corrected["n"] == 40
@@ -229,11 +252,11 @@ def test_picked_labels_correct_nothing() -> None:
     lines = [line(n, judged=FOUND) for n in range(40)]
     results, _ = rows_of(lines)
     frame = frame_of(lines, people_say(results, {f"s{n}": False for n in range(20)}, chance=None))
-    rows = {row["metric"]: row for row in further_metrics(frame, DEFAULTS, 1).iter_rows(named=True)}
+    rows = {row["metric"]: row for row in cross_row_metrics(frame, DEFAULTS).iter_rows(named=True)}
     assert rows["target_detection_rate_corrected"]["value"] is None
     assert rows["judge_human_agreement"]["value"] == 0.0
 
 
 def test_without_labels_nothing_is_said_of_people() -> None:
-    rows = further_metrics(frame_of([line(0, judged=FOUND)]), DEFAULTS, 1)
+    rows = cross_row_metrics(frame_of([line(0, judged=FOUND)]), DEFAULTS)
     assert not rows["metric"].str.contains("human|corrected").any()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from suites.solidity_audit.prediction import Claim, Prediction, read_prediction
+from suites.solidity_audit.replies.prediction import Claim, Prediction, read_prediction
 
 FINDING = {"type": "reentrancy", "severity": "high", "location": "withdraw", "lines": [7, 8]}
 CLAIM = Claim("reentrancy", "high", "withdraw", (7, 8))

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.fence import fenced
 from providers.request import Request
+from suites.base.untrusted import read_delimited
 from suites.solidity_audit.conversation import converse
-from suites.solidity_audit.subject_prompts import PROMPT_TYPES
+from suites.solidity_audit.prompts.rubric import CLASSES, SCORES, TARGET_CLASSES
+from suites.solidity_audit.prompts.subject import PROMPT_TYPES
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 from tests.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, dialogue, sample
 
 INJECTIONS = [
@@ -41,10 +43,10 @@ def judge_prompt(audit: str, **more: object) -> Request:
 def check_fences(audit: str) -> None:
     """The blocks that a reader finds are ours, whole, and the audit is the last thing in the prompt."""
     text = judge_prompt(audit).messages[1]["content"]
-    truth = fenced("ground_truth", text)
+    truth = read_delimited("ground_truth", text)
     assert truth is not None
     assert json.loads(truth)["vulnerability_type"] == "reentrancy"
-    assert fenced("audit", text) == audit
+    assert read_delimited("audit", text) == audit
     nonce = re.findall(r"^<<<end audit ([0-9a-f]{32})>>>\Z", text, re.MULTILINE)[-1]
     assert nonce not in audit
     assert text.count(f"<<<end audit {nonce}>>>") == 1
@@ -84,8 +86,8 @@ def test_vulnerable_and_safe_contracts_have_instructions_of_their_own() -> None:
     vulnerable, safe = judge_prompt("x"), judge_prompt("x", sample=sample(SAFE))
     assert "TARGET_MATCH" in vulnerable.messages[0]["content"]
     assert "TARGET_MATCH" not in safe.messages[0]["content"]
-    assert "target_assessment" not in (fenced("form", safe.messages[1]["content"]) or "")
-    assert fenced("ground_truth", safe.messages[1]["content"]) == '{\n "is_vulnerable": false\n}'
+    assert "target_assessment" not in (read_delimited("form", safe.messages[1]["content"]) or "")
+    assert read_delimited("ground_truth", safe.messages[1]["content"]) == '{\n "is_vulnerable": false\n}'
 
 
 @pytest.mark.parametrize("prompt_type", PROMPT_TYPES)
@@ -94,7 +96,7 @@ def test_a_subject_sees_the_numbered_contract_and_nothing_of_its_ground_truth(pr
     request = converse(item, [], {})
     assert request is not None
     text = request.messages[1]["content"]
-    lines = (fenced("contract", text) or "").split("\n")
+    lines = (read_delimited("contract", text) or "").split("\n")
     assert [each.partition("| ")[2] for each in lines[:2]] == CONTRACT.split("\n")[:2]
     assert lines[7].startswith("8| ")
     hidden = (TRUTH.root_cause, TRUTH.attack_scenario, TRUTH.fix, TRUTH.vulnerability_type, "box", "tests")
@@ -106,4 +108,17 @@ def test_every_prompt_type_asks_differently_about_the_same_data() -> None:
     items = [dialogue([], prompt_type=prompt_type)[0] for prompt_type in PROMPT_TYPES]
     requests = [converse(item, [], {}) for item in items]
     assert len({request.prompt_hash for request in requests if request}) == len(PROMPT_TYPES)
-    assert len({fenced("contract", request.messages[1]["content"]) for request in requests if request}) == 1
+    assert len({read_delimited("contract", request.messages[1]["content"]) for request in requests if request}) == 1
+
+
+def test_the_rubric_decides_every_class_and_has_five_levels_for_each_score() -> None:
+    rubric = CLASSES + TARGET_CLASSES
+    assert all(rubric.count(f": {name}.") == 1 for name in CLASSIFICATIONS)
+    for score in ("root cause", "attack vector", "fix"):
+        part = SCORES.split(f"   {score} ")[1].split("Example:")[0]
+        assert re.findall(r"\b[01]\.\d\d\b", part) == ["0.00", "0.25", "0.50", "0.75", "1.00"]
+
+
+def test_only_who_judges_a_target_is_told_how_to_score_one() -> None:
+    assert SCORES in judge_prompt("x").messages[0]["content"]
+    assert SCORES not in judge_prompt("x", sample=sample(SAFE)).messages[0]["content"]

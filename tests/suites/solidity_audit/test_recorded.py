@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import SourceError
 from contracts.tables import QUARANTINE
+from core.errors import SourceError
 from storage.lake import Lake
 from storage.snapshots import find_snapshot, read_metrics
 from suites.solidity_audit.contract import FINDINGS
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.suite import SUITE
-from tasks.recorded import import_recorded
+from tasks.jobs.import_results import import_recorded
 from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, target
 
 GOOD = line(0, judged=judgement([finding()], target()))

@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.errors import SourceError
+from core.errors import SourceError
 from suites.base import Item
-from suites.solidity_audit import harvest
 from suites.solidity_audit.conversation import converse
-from suites.solidity_audit.smartbugs import neutral
-from suites.solidity_audit.sources import read_dataset
-from suites.solidity_audit.subject_prompts import PROMPT_TYPES
+from suites.solidity_audit.prompts.subject import PROMPT_TYPES
+from suites.solidity_audit.sources import builder
+from suites.solidity_audit.sources.read import read_dataset
+from suites.solidity_audit.sources.smartbugs import neutral
 from suites.solidity_audit.truth import GroundTruth, truth_of
 
 SOURCE = "contract Vault {\n    function take() public { msg.sender.transfer(1); }\n}\n"
@@ -36,7 +36,7 @@ def write_pair(folder: Path, name: str, given: Any, *, patched: bool = True, tex
 def test_the_starter_data_is_pairs_of_twins() -> None:
     dataset = read_dataset("starter")
     assert dataset.left_out == ()
-    assert len(dataset.samples) == 78
+    assert len(dataset.samples) == 240
     by_cluster: dict[str | None, list[str | None]] = {}
     for each in dataset.samples:
         by_cluster.setdefault(each.cluster, []).append(each.label)
@@ -59,11 +59,34 @@ def test_a_folder_of_pairs_is_read_and_what_is_bad_in_it_is_named(tmp_path: Path
     kept = {(each.cluster, each.label) for each in dataset.samples}
     assert kept == {("a", "vulnerable"), ("a", "safe"), ("b", "safe"), ("d", "vulnerable"), ("e", "safe")}
     reasons = [left.reason for left in dataset.left_out]
-    for reason in (harvest.UNKNOWN_SEVERITY, harvest.BAD_TRUTH, harvest.CONTRADICTION):
+    for reason in (builder.UNKNOWN_SEVERITY, builder.BAD_TRUTH, builder.CONTRADICTION):
         assert reason in reasons
     assert any("apocalyptic" in left.where for left in dataset.left_out)
     assert any("surprise" in left.where for left in dataset.left_out)
     assert {each.category for each in dataset.samples} == {"access_control", None}
+
+
+def test_a_contract_of_several_files_is_one_text_with_the_lines_of_its_files(tmp_path: Path) -> None:
+    given = truth(vulnerable_functions=["take"], vulnerable_lines={"Vault.sol": [2], "Base.sol": [1]})
+    for name, lines in (("a", given["vulnerable_lines"]), ("b", {"Other.sol": [1]}), ("c", {"Base.sol": ["1"]})):
+        for twin in ("vulnerable", "patched"):
+            (tmp_path / name / twin).mkdir(parents=True)
+            (tmp_path / name / twin / "Vault.sol").write_text(SOURCE + f"// {name} {twin}", encoding="utf-8")
+            (tmp_path / name / twin / "Base.sol").write_text("contract Base {}\n", encoding="utf-8")
+        pair_truth = json.dumps(given | {"vulnerable_lines": lines})
+        (tmp_path / name / "ground_truth.json").write_text(pair_truth, encoding="utf-8")
+    dataset = read_dataset(str(tmp_path))
+    assert [left.reason for left in dataset.left_out] == [builder.BAD_TRUTH] * 2
+    vulnerable, safe = (each for each in dataset.samples if each.cluster == "a")
+    assert vulnerable.sample_id == f"{tmp_path.name}/a/vulnerable"
+    lines_of_text = vulnerable.input.splitlines()
+    assert lines_of_text[:3] == ["// File: Base.sol", "contract Base {}", "// File: Vault.sol"]
+    assert [lines_of_text[line - 1] for line in truth_of(vulnerable).vulnerable_lines] == [
+        "contract Base {}",
+        "    function take() public { msg.sender.transfer(1); }",
+    ]
+    assert safe.input.endswith("// a patched\n")
+    assert truth_of(safe).vulnerable_lines == []
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
@@ -89,7 +112,7 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
     assert truth_of(one).vulnerable_lines == [2, 3]
     assert truth_of(one).vulnerable_functions == ["take"]
     assert other.label == "safe"
-    assert [left.reason for left in dataset.left_out] == [harvest.NO_CONTRACT, harvest.BAD_TRUTH]
+    assert [left.reason for left in dataset.left_out] == [builder.NO_CONTRACT, builder.BAD_TRUTH]
 
 
 @pytest.mark.parametrize(
@@ -105,14 +128,14 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
 )
 def test_ground_truth_that_no_judge_could_be_asked_with_is_left_out(flawed: dict[str, Any]) -> None:
     assert GroundTruth.model_validate(flawed).flaw is not None
-    taken = harvest.Harvest("d")
-    taken.take("here", harvest.Material(SOURCE, flawed, "id"))
-    assert [left.reason for left in taken.left_out] == [harvest.BAD_TRUTH]
+    taken = builder.AuditDatasetBuilder("d")
+    taken.add_material("here", builder.Material(SOURCE, flawed, "id"))
+    assert [left.reason for left in taken.left_out] == [builder.BAD_TRUTH]
 
 
 def test_a_patched_twin_has_no_severity() -> None:
-    taken = harvest.Harvest("d")
-    taken.take("here", harvest.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
+    taken = builder.AuditDatasetBuilder("d")
+    taken.add_material("here", builder.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
     assert [each.severity for each in taken.samples] == [None]
 
 

@@ -1,0 +1,107 @@
+"""Populations whose true values are known, and many samples of each, one beside the other in one frame."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+SIZES = (20, 50, 200)
+RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
+SHARES = (0.5, 0.1)
+"""Of vulnerable samples: balanced, and 1:9."""
+LABELS = 5
+WORTHS = (0.5, 1.0, 2.0, 3.0)
+CONFIDENCES = (0.55, 0.7, 0.8, 0.9, 0.95, 1.0)
+LEVELS = 4
+"""Scores are 0, 1/4, … 1."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """How rows hang together.
+
+    Attributes:
+        together: Samples of one cluster.
+        repeats: How often each sample is asked.
+        alike: The correlation of what is random within a cluster, and within a sample's repeats.
+    """
+
+    name: str
+    together: int = 1
+    repeats: int = 1
+    alike: float = 0.0
+
+
+STRUCTURES = (
+    Structure("single"),
+    Structure("pairs", together=2, alike=0.5),
+    Structure("clusters of 5", together=5, alike=0.3),
+    Structure("5 repeats", repeats=5, alike=0.8),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What is drawn from: a rate of right answers, a share of vulnerable samples, and how rows hang together."""
+
+    rate: float
+    share: float
+    structure: Structure
+
+    def draw(self, size: int, times: int, seed: int) -> pl.DataFrame:
+        """Draw `times` samples of `size`, each under a model of its own, with the columns that the quantities read."""
+        place = [int(self.rate * 100), int(self.share * 10), *map(ord, self.structure.name)]
+        rng = np.random.default_rng([seed, size, *place])
+        together, repeats = self.structure.together, self.structure.repeats
+        units = size // together
+        rows = together * repeats
+        chance = self._chances(rng, (times, units, 1))
+        shape = (times, units, rows)
+        within = np.sqrt(self.structure.alike)
+
+        def normal() -> Floats:
+            """Standard normal values that are as much alike within units."""
+            own, shared = rng.standard_normal(shape), rng.standard_normal((times, units, 1))
+            return np.asarray(within * shared + np.sqrt(1 - within**2) * own)
+
+        sample = np.arange(units)[:, None] * together + np.arange(rows)[None] // repeats
+        positives = max(1, round(size * self.share))
+        number = np.broadcast_to(sample, shape)
+        positive = (number * positives) % size < positives
+        right = rng.random(shape) < chance
+        confidence = rng.choice(CONFIDENCES, shape)
+        agree = rng.random((*shape, 2)) < 0.8
+        first = rng.standard_normal(shape) * np.sqrt(1 - within**2) + within * rng.standard_normal((times, units, 1))
+        findings = rng.poisson(2.0, shape)
+        columns = {
+            "model": np.broadcast_to(np.arange(times)[:, None, None], shape),
+            "cluster": np.broadcast_to(np.arange(times * units).reshape(times, units, 1), shape),
+            "sample": number + size * np.arange(times)[:, None, None],
+            "positive": positive,
+            "right": right,
+            "label": np.broadcast_to(number % LABELS, shape),
+            "worth": np.array(WORTHS)[number % len(WORTHS)],
+            "score": rng.binomial(LEVELS, np.broadcast_to(chance, shape)) / LEVELS,
+            "confidence": confidence,
+            "count": rng.poisson(5 * chance, shape),
+            "amount": np.exp(normal()),
+            "normal": normal(),
+            "second": np.where(agree[..., 0], right, rng.random(shape) < self.rate),
+            "third": np.where(agree[..., 1], right, rng.random(shape) < self.rate),
+            "x": first,
+            "y": self.rate * first + np.sqrt(1 - self.rate**2) * normal(),
+            "findings": findings,
+            "valid": rng.binomial(findings, np.broadcast_to(chance, shape)),
+        }
+        frame = pl.DataFrame({name: np.ascontiguousarray(values).ravel() for name, values in columns.items()})
+        return frame.with_columns(judge=pl.lit(None, pl.String))
+
+    def _chances(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        """Each unit's own chance of a right answer: beta distributed around the rate, as much alike as is declared."""
+        if self.structure.alike == 0:
+            return np.full(shape, self.rate)
+        weight = 1 / self.structure.alike - 1
+        return rng.beta(self.rate * weight, (1 - self.rate) * weight, shape)

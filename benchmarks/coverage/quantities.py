@@ -1,0 +1,110 @@
+"""The quantities whose intervals are simulated: one of every kind that the engine has."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from metrics import Composite, MacroAverage, Mean, Parts, Quantile, Rate, Ratio
+from metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
+from metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
+from metrics.estimators import Estimator
+from metrics.intervals import Array
+from metrics.spread import pooled_within, population_std
+
+_right, _positive = pl.col("right"), pl.col("positive")
+_score, _confidence = pl.col("score"), pl.col("confidence")
+_raters = [pl.col(name) for name in ("right", "second", "third")]
+_votes = votes(_raters, (True, False))
+_detected, _accepted = Rate(_right, _positive), Rate(_right, ~_positive)
+_valid = Rate(pl.col("valid"), pl.col("findings"))
+_reasoning = Mean(pl.when(_positive & _right).then(_score), low=0, high=1)
+
+
+def _f_measure(recall_weight: int) -> Ratio:
+    hits, missed, false = ((c).cast(pl.Int64) for c in (_positive & _right, _positive & ~_right, ~_positive & ~_right))
+    weighed = (1 + recall_weight) * hits
+    return Ratio(weighed, weighed + false + recall_weight * missed, rows=pl.lit(True), heaviest=1 + recall_weight)
+
+
+def _balanced(parts: Parts) -> Array:
+    return (parts["detection"] + parts["acceptance"]) / 2
+
+
+def _index(parts: Parts) -> Array:
+    reasoning = np.where(parts["found"] == 0, 0.0, parts["reasoning"])
+    table = np.stack([parts["f2"], parts["found"], parts["valid"], reasoning, 1 - parts["ece"]], axis=-1)
+    weights = np.where(np.isnan(table), 0.0, np.array([0.25, 0.25, 0.15, 0.25, 0.10]))
+    return np.asarray((np.nan_to_num(table) * weights).sum(axis=-1) / weights.sum(axis=-1))
+
+
+def _understanding(parts: Parts) -> Array:
+    return parts["found"] * np.where(parts["found"] == 0, 0.0, parts["reasoning"]) * parts["valid"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One kind of interval; `of_rate` and `of_share` tell whether the quantity depends on either."""
+
+    name: str
+    estimator: Estimator
+    of_rate: bool = True
+    of_share: bool = False
+    repeats_only: bool = False
+
+
+QUANTITIES = (
+    Quantity("rate", Rate(_right)),
+    Quantity("rate of what rows count", _valid),
+    Quantity("mean of scores", Mean(_score, low=0, high=1)),
+    Quantity("weighted ratio", Ratio(pl.when(_right).then(pl.col("worth")).otherwise(0.0), pl.col("worth"))),
+    Quantity("F1", _f_measure(1), of_share=True),
+    Quantity("F2", _f_measure(4), of_share=True),
+    Quantity(
+        "balanced accuracy", Composite(_balanced, {"detection": _detected, "acceptance": _accepted}), of_share=True
+    ),
+    Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label"))),
+    Quantity("mean of counts", Mean(pl.col("count"), low=0)),
+    Quantity("mean of amounts", Mean(pl.col("amount"), low=0), of_rate=False),
+    Quantity("mean without bounds", Mean(pl.col("normal")), of_rate=False),
+    Quantity("median", Quantile(pl.col("amount"), 0.5), of_rate=False),
+    Quantity("90th percentile", Quantile(pl.col("amount"), 0.9), of_rate=False),
+    Quantity("standard deviation of scores", population_std(_score, low=0, high=1)),
+    Quantity("standard deviation", population_std(pl.col("normal")), of_rate=False),
+    Quantity(
+        "deviation of repeats", pooled_within(pl.col("normal"), ("model", "sample")), of_rate=False, repeats_only=True
+    ),
+    Quantity("Cohen's kappa", cohen_kappa(_raters[0], _raters[1], (True, False))),
+    Quantity("Fleiss' kappa", fleiss_kappa(_votes, 3)),
+    Quantity("Krippendorff's alpha", krippendorff_alpha(_votes)),
+    Quantity("Gwet's AC1", gwet_ac1(_raters[0], _raters[1], (True, False))),
+    Quantity("Pearson's correlation", pearson(pl.col("x"), pl.col("y"))),
+    Quantity("intraclass correlation", icc_2_1([pl.col("x"), pl.col("y")])),
+    Quantity("ECE", ece(_confidence, _right)),
+    Quantity("ECE, debiased", ece_debiased(_confidence, _right)),
+    Quantity("ECE, equal mass", ece_adaptive(_confidence, _right)),
+    Quantity("largest calibration error", mce(_confidence, _right)),
+    Quantity("Brier score", Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1)),
+    Quantity("Brier reliability", CalibrationError(_confidence, _right, "reliability")),
+    Quantity("Brier resolution", CalibrationError(_confidence, _right, "resolution")),
+    Quantity("Brier uncertainty", CalibrationError(_confidence, _right, "uncertainty")),
+    Quantity(
+        "SUI",
+        Composite(
+            _index,
+            {
+                "f2": _f_measure(4),
+                "found": _detected,
+                "valid": _valid,
+                "reasoning": _reasoning,
+                "ece": ece(_confidence, _right),
+            },
+        ),
+        of_share=True,
+    ),
+    Quantity(
+        "product of rates",
+        Composite(_understanding, {"found": _detected, "reasoning": _reasoning, "valid": _valid}),
+        of_share=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Faults on purpose, bounded and seeded: `make chaos` injects them, and says what held."""

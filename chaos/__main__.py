@@ -1,0 +1,93 @@
+"""Runs the campaigns named on the command line, or all, each within its time, and writes the table of what held."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from chaos.outcome import Outcome
+
+# Each is a module of this package; the seconds are those in which it injects, and in which it must have ended.
+CAMPAIGNS: Mapping[str, tuple[int, int]] = {"torn_files": (240, 400), "object_store": (180, 400), "kills": (420, 700)}
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+BEGIN, END = "<!-- written by make chaos -->\n", "<!-- end -->\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run them one after the other; 0 where all held, 1 where something did not."""
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser.add_argument("campaigns", nargs="*", default=list(CAMPAIGNS), metavar="CAMPAIGN", help=", ".join(CAMPAIGNS))
+    parser.add_argument("--seed", type=int, default=1, help="of all that is drawn")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if unknown := set(options.campaigns) - CAMPAIGNS.keys():
+        parser.error(f"there is no campaign {min(unknown)}; there are {', '.join(CAMPAIGNS)}")
+    if options.alone:
+        return _inject(options.campaigns[0], options.seed)
+    outcomes = [outcome for name in options.campaigns for outcome in _bounded(name, options.seed)]
+    if set(options.campaigns) == CAMPAIGNS.keys():
+        _write(outcomes, options.seed)
+    return 1 if any(outcome.broken for outcome in outcomes) else 0
+
+
+def _inject(name: str, seed: int) -> int:
+    campaign: Callable[[Path, int, float], Iterator[Outcome]] = import_module(f"chaos.{name}").campaign
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        for outcome in campaign(Path(folder), seed, CAMPAIGNS[name][0]):
+            print(json.dumps(asdict(outcome)), flush=True)
+    return 0
+
+
+def _bounded(name: str, seed: int) -> Iterator[Outcome]:
+    """Run a campaign in a process group of its own, which is killed as a whole when its time is over."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chaos", name, "--seed", str(seed), "--alone"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=CAMPAIGNS[name][1])
+        broken = f"it ended with exit code {process.returncode}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        _end_all(process)
+        said, broken = "", f"it did not end within {CAMPAIGNS[name][1]} s"
+    except BaseException:
+        _end_all(process)
+        raise
+    outcomes = [Outcome(**json.loads(line)) for line in said.splitlines() if line.startswith('{"fault"')]
+    if broken:
+        outcomes.append(Outcome(name, 0, "", broken))
+    for outcome in outcomes:
+        print(f"{outcome.injected:>5}  {outcome.fault}: {outcome.broken or outcome.held}", flush=True)
+        yield outcome
+    print(f"       {name} took {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _end_all(process: "subprocess.Popen[str]") -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _write(outcomes: Sequence[Outcome], seed: int) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    before, rest = page.split(BEGIN)
+    lines = [f"Seed {seed}, {datetime.now(UTC):%Y-%m-%d}.\n", "| fault | times | what held |", "|---|---|---|"]
+    for outcome in outcomes:
+        held = f"**not held**: {outcome.broken}" if outcome.broken else outcome.held
+        lines.append(f"| {outcome.fault} | {outcome.injected} | {held} |")
+    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""Files of a lake that are cut off, torn, emptied or gone: found by `check`, refused, or of no consequence."""
+
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import cycle, product
+from pathlib import Path
+
+from chaos.outcome import Outcome
+from contracts.contract import Contract
+from storage.lake import Lake
+from suites.registry import all_contracts
+from tasks.jobs.check import check_lake
+from tests.storage.recorded_lake import recorded_lake
+
+
+def _cut(file: Path, chance: random.Random) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: chance.randrange(len(content))])
+
+
+def _zero(file: Path, chance: random.Random) -> None:
+    """Make a part zeros, as a power cut leaves a block that was allocated and not written."""
+    content = bytearray(file.read_bytes())
+    begin = chance.randrange(len(content))
+    end = min(len(content), begin + 4096)
+    content[begin:end] = bytes(end - begin)
+    file.write_bytes(content)
+
+
+def _delete(file: Path, _: random.Random) -> None:
+    file.unlink()
+
+
+FAULTS: Mapping[str, Callable[[Path, random.Random], None]] = {
+    "cut off": _cut,
+    "partly zeros": _zero,
+    "deleted": _delete,
+}
+
+
+def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
+    """Damage one file of a lake's copy at a time, and look what `check` and a reader say; each kind once at least."""
+    chance = random.Random(seed)
+    whole = recorded_lake(folder)
+    tables = {contract.table: contract for contract in all_contracts() if whole.exists(contract)}
+    before = {name: _rows(whole, contract) for name, contract in tables.items()}
+    root = Path(whole.uri)
+    files = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
+    log, data = ([file for file in files if ("_delta_log" in file.parts) is is_log] for is_log in (True, False))
+    ends, broken = dict[str, Counter[str]](), dict[str, list[str]]()
+    until, kinds = time.monotonic() + seconds, tuple(product((("log entry", log), ("data file", data)), FAULTS.items()))
+    for number, ((what, choice), (how, damage)) in enumerate(cycle(kinds)):
+        if number >= len(kinds) and time.monotonic() > until:
+            break
+        file, copy = chance.choice(choice), Lake(str(folder / "copy"))
+        shutil.copytree(root, copy.uri)
+        damage(Path(copy.uri) / file, chance)
+        end = _end(copy, tables[file.parts[0]], before[file.parts[0]])
+        ends.setdefault(f"{what} {how}", Counter())[end] += 1
+        if end == UNSEEN:
+            broken.setdefault(f"{what} {how}", []).append(str(file))
+        shutil.rmtree(copy.uri)
+    for kind, counts in sorted(ends.items()):
+        held = ", ".join(f"{count} {end}" for end, count in sorted(counts.items()))
+        yield Outcome(f"lake: {kind}", counts.total(), held, "; ".join(broken.get(kind, ())))
+
+
+FOUND, HARMLESS, UNSEEN = "found by `check`", "without consequence", "neither found nor refused"
+
+
+def _end(lake: Lake, contract: Contract, before: frozenset[str]) -> str:
+    if any(checked.findings for checked in check_lake(lake, [contract])):
+        return FOUND
+    try:
+        return HARMLESS if _rows(lake, contract) == before else UNSEEN
+    except BaseException as error:  # noqa: BLE001 - a panic of the engine is one, too
+        return f"refused when read ({type(error).__name__})"
+
+
+def _rows(lake: Lake, contract: Contract) -> frozenset[str]:
+    return frozenset(map(repr, lake.frame(contract).collect().iter_rows()))

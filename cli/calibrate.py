@@ -1,0 +1,48 @@
+"""`evalake calibrate`: how far judges are right where the right judgement is known."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption, StyleOption, names
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.")],
+    suite: Annotated[
+        str | None, typer.Option(help="The suite whose calibration set is used; default: the one that has one.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+) -> None:
+    """Measure judges on items of known judgement; only what the ledger does not know yet is asked."""
+    import polars as pl
+
+    from cli import output as show
+    from core.errors import UsageError
+    from tasks.jobs.calibrate import calibrated_suites
+
+    known = calibrated_suites()
+    if suite is not None and suite not in known:
+        raise UsageError(f"{suite} has no calibration set: choose one of {', '.join(known)}")
+    wanted = names("--judges", judges)
+    if not wanted:
+        raise UsageError("--judges names no judge")
+    typer.echo("starting Prefect …", err=True)
+
+    from cli.interrupt import leave_at_once
+    from flows.calibrate import calibrate as flow
+    from tasks.runtime.server import require_server
+
+    require_server()
+    leave_at_once()
+    rows = flow(suite or known[0], list(wanted), lake, str(config) if config else None)
+    table = pl.DataFrame(rows)
+    show.rows(table, style, list(table.columns))

@@ -1,0 +1,75 @@
+"""`evalake check`: every table of a lake against its contract, and every snapshot against its recomputation."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+
+if TYPE_CHECKING:
+    from tasks.jobs.check import CheckedTable
+    from tasks.jobs.verify_snapshot import Proof
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
+    """Check every table against its contract, its log, its files and its keys, and compute every snapshot again.
+
+    Exits with 0 where all is proved, 1 where something is wrong, 3 where nothing is but a snapshot could not be
+    recomputed.
+    """
+    from cli import output as show
+    from core.errors import LakeError
+    from storage.lake import Lake
+    from tasks.jobs.check import check_lake, exit_code
+
+    checked = []
+    for table in check_lake(Lake(lake)):
+        checked.append(table)
+        if not json:
+            _print_table(table)
+    if not checked:  # the name of the lake may be misspelt, and what looked at nothing must not pass
+        raise LakeError(f"the lake {lake} has no tables: there is nothing to check")
+    proofs = [proof for table in checked for proof in table.proofs]
+    if json:
+        show.as_json(_as_object(lake, checked, proofs))
+    else:
+        _print_snapshots(proofs)
+    if code := exit_code(checked):
+        raise typer.Exit(code)
+
+
+def _print_table(table: "CheckedTable") -> None:
+    typer.echo(f"{table.contract.table}: {'ok' if not table.findings else f'{len(table.findings)} found'}")
+    for finding in table.findings:
+        typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
+
+
+def _print_snapshots(proofs: Sequence["Proof"]) -> None:
+    from tasks.jobs.verify_snapshot import count_outcomes, reasons
+
+    if proofs:
+        typer.echo(f"\n{count_outcomes(proofs)}")
+    for reason, names in reasons(proofs).items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        typer.echo(f"  not recomputed: {', '.join(names[:3])}{more}: {reason}")
+
+
+def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> dict[str, Any]:
+    tables = [
+        {
+            "table": table.contract.table,
+            "findings": [{"problem": finding.problem, "mend": finding.mend} for finding in table.findings],
+        }
+        for table in checked
+    ]
+    snapshots = [
+        {"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason} for proof in proofs
+    ]
+    healthy = not any(table.findings for table in checked)
+    return {"lake": lake, "healthy": healthy, "tables": tables, "snapshots": snapshots}

@@ -1,0 +1,117 @@
+"""`evalake compare`: two models of a run, two runs, prompt types or snapshots, paired by what hangs together."""
+
+import shlex
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+if TYPE_CHECKING:
+    from tasks.conclusions.compare import Comparison
+
+WIDTH = 80
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.")],
+    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
+    ] = None,
+    lake: LakeOption = LAKE,
+    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
+) -> None:
+    """Tell how A differs from B: A - B in every metric, its interval, p values, and answers that flipped."""
+    from cli import output as show
+    from storage.lake import Lake
+    from tasks.conclusions.compare import compare_sides
+
+    compared = compare_sides(Lake(lake), a, b, run_id=run, metric=metric, force=force)
+    for warning in compared.warnings:
+        typer.echo(f"compared by force: {warning}", err=True)
+    if style is Format.table:
+        _print(compared)
+        _print_next_step(compared, a, b, lake, run, metric)
+    else:
+        show.rows(compared.rows, style)
+
+
+def _print(compared: "Comparison") -> None:
+    """Print a table for each pair of models and judge."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from core.visible_text import visible
+
+    console = Console(width=WIDTH) if not Console().is_terminal else Console()
+    for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
+        judged = "" if judge is None else f"\njudge {judge}"
+        console.print(Text(visible(f"A {a}\nB {b}{judged}")))
+        console.print(_table(rows.to_dicts()))
+    typer.echo("A-B: difference and 95 % interval. p: adjusted by Holm for all rows.")
+    typer.echo("flips: units that A answers better : units that B does.")
+
+
+def _table(rows: list[dict[str, Any]]) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from core.visible_text import visible
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("metric", overflow="fold")
+    for name in ("A", "B", "A-B", "p", "units", "flips"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        sliced = "" if row["slice"] == "all" else f"\n {row['slice']} {row['slice_value']}"
+        flips = "–" if row["flips_to_a"] is None else f"{row['flips_to_a']}:{row['flips_to_b']}"
+        cells = [
+            _number(row["value_a"]),
+            _number(row["value_b"]),
+            _difference(row),
+            _p(row["p_holm"]),
+            str(row["units"]),
+        ]
+        table.add_row(Text(visible(row["metric"] + sliced)), *cells, flips)
+    return table
+
+
+def _difference(row: dict[str, Any]) -> str:
+    if row["ci_low"] is None or row["ci_high"] is None:
+        return _number(row["difference"], sign="+")
+    ends = (_number(row[name], sign="+") for name in ("ci_low", "ci_high"))
+    return f"{_number(row['difference'], sign='+')} [{' '.join(ends)}]"
+
+
+def _number(value: float | None, sign: str = "") -> str:
+    if value is None:
+        return "–"
+    return f"{value:{sign}.3f}" if abs(value) < 10 else f"{value:{sign}.4g}"
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _print_next_step(compared: "Comparison", a: str, b: str, lake: str, run: str | None, metric: str | None) -> None:
+    """Suggest the slices of a headline metric, or what else there is to compare."""
+    words = ["evalake" if shutil.which("evalake") else sys.argv[0]]
+    options = [*([] if lake == LAKE else ["--lake", lake]), *([] if run is None else ["--run", run])]
+    if metric is None:
+        sliced = compared.suite.headline[min(1, len(compared.suite.headline) - 1)]
+        typer.echo(f"in slices: {shlex.join([*words, 'compare', a, b, '--metric', sliced, *options])}")
+    else:
+        typer.echo(f"all metrics: {shlex.join([*words, 'compare', a, b, *options])}")

@@ -1,0 +1,37 @@
+"""The configuration of a command: read, and told of where it only lay in the working directory."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from core.configuration import Configuration
+
+
+def trust_folder() -> None:
+    """Take `evalake.toml` of the working directory as if the user had named it, here and in every process started."""
+    from core.configuration import CONFIGURATION_FILE, FILE_VARIABLE
+
+    if (here := Path(CONFIGURATION_FILE).absolute()).exists():
+        os.environ[FILE_VARIABLE] = str(here)
+
+
+def read(file: Path | None) -> "Configuration":
+    """Read the configuration, and say where it comes from and which servers it names if nobody named it."""
+    from core.configuration import TRUST_OPTION, read_configuration
+    from core.redaction import redact
+    from core.visible_text import visible
+
+    configuration = read_configuration(file)
+    if configuration.trusted:
+        return configuration
+    bases = {name: options.api_base for name, options in configuration.models.items() if options.api_base is not None}
+    line = f"settings are those of {configuration.distrusted_file} in this folder"
+    if bases:
+        line += f", which asks models here (your keys go to their providers only, unless you give {TRUST_OPTION}):"
+    typer.echo(line, err=True)
+    for name, base in bases.items():
+        typer.echo(visible(f"  {name}: {redact(base)}".replace("\n", "\\n")), err=True)
+    return configuration

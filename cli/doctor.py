@@ -1,0 +1,43 @@
+"""`evalake doctor`: whether the Prefect server, its workers and this machine can do what is scheduled."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    deploying: Annotated[
+        bool,
+        typer.Option("--deploying", help="Only the server, whose workers are to be started: silent ones are a hint."),
+    ] = False,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Say whether schedules fire, workers poll, versions fit, and lake, disk and keys are there."""
+    from cli import output as show
+    from cli.configuration import read
+    from core.visible_text import visible
+    from storage.lake import Lake
+    from tasks.jobs.doctor import Level, Place, examine
+
+    place = Place(Lake(lake), read(config), deploying)
+    checks = []
+    for check, found in examine(place):
+        checks.append({"check": check.name, "level": found.level, "message": found.message, "mend": found.mend})
+        if not json:
+            mend = f"; {found.mend}" if found.mend else ""
+            typer.echo(visible(f"{found.level:<8} {check.name:<15} {found.message}{mend}"))
+    healthy = all(each["level"] != Level.PROBLEM for each in checks)
+    if json:
+        show.as_json({"healthy": healthy, "checks": checks})
+    if not healthy:
+        raise typer.Exit(1)

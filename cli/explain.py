@@ -1,0 +1,102 @@
+"""`evalake explain`: split the difference of two snapshots exactly into what made it."""
+
+import shlex
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WIDTH = 80
+LISTED = ("part", "side", "dataset", "sample_id", "replicate", "prompt_hash")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("explain")(explain)
+
+
+def explain(
+    a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.")],
+    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help="List the result rows behind a part instead.", metavar="PART")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
+    ] = None,
+    lake: LakeOption = LAKE,
+    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+) -> None:
+    """Split A - B into samples, replies, judge, code and noise of repeats; the parts sum up to it."""
+    import polars as pl
+
+    from cli import output as show
+    from core.errors import UsageError
+    from storage.lake import Lake
+    from tasks.conclusions.explain import Part
+    from tasks.conclusions.explain import explain as split
+
+    if rows is not None and rows not in list(Part):
+        raise UsageError(f"a difference has no part {rows}, but {', '.join(Part)}")
+    explained = split(Lake(lake), a, b, run_id=run, metric=metric)
+    if rows is not None:
+        behind = explained.rows.filter(pl.col("part") == rows)
+        if style is Format.table:
+            behind = behind.with_columns(pl.col("prompt_hash").str.slice(0, 12))
+        show.listing(f"rows behind {rows}", behind, lake, style, LISTED)
+    elif style is Format.table:
+        _print(explained.parts)
+        options = [*([] if lake == LAKE else ["--lake", lake]), *([] if run is None else ["--run", run])]
+        _print_next_step(explained.parts, [a, b, *([] if metric is None else ["--metric", metric]), *options])
+    else:
+        show.rows(explained.parts, style)
+
+
+def _print(parts: "pl.DataFrame") -> None:
+    """Print each pair of models and judge: both values, the difference, and its parts with what they mean."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from core.visible_text import visible
+    from tasks.conclusions.explain import MEANINGS, Part
+
+    console = Console(width=WIDTH) if not Console().is_terminal else Console()
+
+    def say(text: str) -> None:
+        console.print(Text(visible(text)))
+
+    for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
+        first = own.row(0, named=True)
+        say("" if judge is None else f"judge {judge}")
+        say(f"A {a}: {first['metric']} {first['value_a']:.4g}")
+        say(f"B {b}: {first['metric']} {first['value_b']:.4g}")
+        say(f"A-B      {first['difference']:+.4f}")
+        for row in own.iter_rows(named=True):
+            say(f"  {row['part']:<8} {_contribution(row):<24} {MEANINGS[Part(row['part'])]}{_samples(row['samples'])}")
+
+
+def _contribution(row: dict[str, Any]) -> str:
+    value, low, high = row["contribution"], row["ci_low"], row["ci_high"]
+    return f"{value:+.4f}" + (f" [{low:+.3f} {high:+.3f}]" if low is not None and row["samples"] else "")
+
+
+def _samples(count: int) -> str:
+    return f": {count:,}" if count else ""
+
+
+def _print_next_step(parts: "pl.DataFrame", words: list[str]) -> None:
+    """Suggest to list the rows behind the largest part that has any."""
+    some = [row for row in parts.iter_rows(named=True) if row["samples"]]
+    if some:
+        largest = max(some, key=lambda row: abs(row["contribution"]))["part"]
+        command = ["evalake" if shutil.which("evalake") else sys.argv[0], "explain", *words, "--rows", largest]
+        typer.echo(f"rows: {shlex.join(command)}")

@@ -1,0 +1,125 @@
+"""`evalake gate`: hold a run against rules, on its own or beside a baseline, for build servers and people."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from reports.gate import Gate
+
+WIDTH = 80
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("gate")(gate)
+
+
+def gate(
+    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.")],
+    rule: Annotated[
+        list[str],
+        typer.Option(
+            "--rule",
+            help="METRIC >= NUMBER, METRIC <= NUMBER, no significant drop|rise in METRIC, or no drop|rise over NUMBER "
+            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Give it once for each rule.",
+            metavar="RULE",
+        ),
+    ],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="What changes are compared with, named as RUN.", metavar="REF")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    style: Annotated[Format, typer.Option("--format", help="How verdicts are printed.")] = Format.table,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
+) -> None:
+    """Hold a run against rules; each model, as each judge saw it, must pass each rule.
+
+    Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
+    """
+    from cli import output as show
+    from reports.gate import as_junit, as_markdown
+    from storage.lake import Lake
+    from tasks.conclusions.gate import hold_gate
+
+    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force)
+    for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
+        if path is not None:
+            _write(path, text)
+    if style is Format.table:
+        _print(held)
+        _print_next_step(held, lake)
+    else:
+        for warning in held.warnings:
+            typer.echo(warning, err=True)
+        show.rows(_rows(held), style)
+    if held.exit_code:
+        raise typer.Exit(held.exit_code)
+
+
+def _rows(held: "Gate") -> "pl.DataFrame":
+    import polars as pl
+
+    names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")
+    rows = [
+        {
+            **{"rule": check.rule, "model": check.model, "judge": check.judge},
+            **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
+            **{name: getattr(check, name) for name in names},
+            **{"units": check.units, "reason": check.reason},
+        }
+        for check in held.checks
+    ]
+    numbers = dict.fromkeys(names, pl.Float64()) | {"more_samples": pl.Int64(), "units": pl.Int64()}
+    texts = dict.fromkeys(("judge", "reason"), pl.String())
+    return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
+
+
+def _print(held: "Gate") -> None:
+    """Print the verdicts, rule by rule, and the summary last."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from core.visible_text import visible
+
+    console = Console(width=WIDTH) if not Console().is_terminal else Console()
+    rule = None
+    for check in held.checks:
+        if check.rule != rule:
+            console.print(Text(visible(check.rule)))
+            rule = check.rule
+        colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
+        line = Text.assemble((f"{check.decision.verdict:<10}", colour), visible(f"{check.subject}: {check.detail}"))
+        console.print(Padding(line, (0, 0, 0, 2)))
+    for warning in held.warnings:
+        console.print(Text(visible(f"note: {warning}")))
+    console.print(Text(visible(held.summary)))
+
+
+def _print_next_step(held: "Gate", lake: str) -> None:
+    """Suggest the comparison behind a rule about a change that was not passed."""
+    changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
+    if not changed or held.baseline is None:
+        return
+    words = ["evalake" if shutil.which("evalake") else sys.argv[0], "compare", held.run, held.baseline]
+    typer.echo(f"see: {shlex.join([*words, *([] if lake == LAKE else ['--lake', lake])])}")
+
+
+def _write(path: Path, text: str) -> None:
+    from core.errors import UsageError
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,71 @@
+"""`evalake import`: take recorded results into the lake."""
+
+from json import loads as decode
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+from core.visible_text import visible
+
+MOST_PLACES = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("import")(import_)
+
+
+def import_(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Recorded results (JSON Lines, or a folder of a round), or sources of samples.",
+            metavar="FILE",
+        ),
+    ],
+    suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Import recorded results: scored, audited and measured like a run, without any call."""
+    from cli.configuration import read
+    from cli.outcome import find_run, finish_import
+    from storage.lake import Lake
+    from suites.registry import suite as find_suite
+    from tasks.jobs.import_results import import_recorded
+    from tasks.jobs.import_samples import import_samples
+
+    where = Lake(lake)
+    found = find_suite(suite)
+    if found.imports == "samples":
+        run_id = import_samples(where, found, files)
+    else:
+        run_id = import_recorded(where, found, [Path(file) for file in files], read(None))
+    run = find_run(where, run_id)
+    assert run is not None
+    if not json:
+        _print_folders(run)
+    finish_import(run, lake, out, as_json=json)
+
+
+def _print_folders(run: dict[str, Any]) -> None:
+    """What was read of folders, and file by file what was left out, where there were any."""
+    import polars as pl
+
+    from cli import output as show
+
+    parameters = decode(run["parameters"] or "{}")
+    read: dict[str, int] = parameters.get("folders", {})
+    if not read:
+        return
+    show.table(pl.DataFrame({"folder": list(read), "files read": list(read.values())}))
+    for reason, places in parameters["left_out"].items():
+        typer.echo(f"\nleft out, {reason}: {len(places)}")
+        for place in places[:MOST_PLACES]:
+            typer.echo(f"  {visible(place)}")
+        if len(places) > MOST_PLACES:
+            typer.echo(f"  … and {len(places) - MOST_PLACES} more")
+    typer.echo("")

@@ -1,0 +1,99 @@
+"""`evalake label`: sheets for people to fill in, and their words back into the lake."""
+
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption, StyleOption
+
+if TYPE_CHECKING:
+    from suites.base import SheetFormat
+
+label = typer.Typer(help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(label, name="label")
+
+
+@label.command("export")
+def export(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    size: Annotated[int, typer.Option(min=1, help="How many results to draw.", metavar="N")] = 30,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.")] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Draw results to label, favouring those where judges disagree or are confident and wrong."""
+    from core.errors import LakeError
+    from storage.lake import Lake
+    from tasks.jobs.label import label_sheet
+
+    sheet = label_sheet(Lake(lake), run, size, _format(out))
+    if out is None:
+        sys.stdout.write(sheet)
+        return
+    try:
+        out.write_text(sheet, encoding="utf-8")
+    except OSError as error:
+        raise LakeError(f"cannot write {out}: {error.strerror}") from error
+    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite …`")
+
+
+@label.command("agreement")
+def agreement(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+) -> None:
+    """Show how far each judge of a run decided as people did, decision by decision."""
+    from cli import output as show
+    from storage.lake import Lake
+    from tasks.jobs.label import judges_and_people
+
+    table = judges_and_people(Lake(lake), run)
+    show.rows(table, style, list(table.columns))
+
+
+@label.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="The filled-in sheet, .csv or .jsonl.")],
+    suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
+    annotator: Annotated[
+        str | None, typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.")
+    ] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Take labels in; lines that nobody filled in are passed over, bad ones are named."""
+    from core.errors import SourceError
+    from core.files import LARGEST_SHEET, read_file
+    from storage.lake import Lake
+    from tasks.jobs.label import import_labels
+
+    try:
+        text = read_file(file, LARGEST_SHEET).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"cannot read {file}: it is not UTF-8") from error
+    done = import_labels(Lake(lake), suite, text, _format(file), annotator or getpass.getuser())
+    landed = done.landed
+    typer.echo(
+        f"{landed.inserted} answers landed, {landed.replaced} replaced, {landed.already_present} were there already; "
+        f"{done.empty} lines are empty, {len(done.refused)} refused"
+    )
+    for refusal in done.refused:
+        typer.echo(f"  {file}, {refusal.where}: {refusal.reason}", err=True)
+    if done.refused:
+        raise typer.Exit(1)
+
+
+def _format(file: Path | None) -> "SheetFormat":
+    from core.errors import UsageError
+
+    if file is None or file.suffix == ".csv":
+        return "csv"
+    if file.suffix == ".jsonl":
+        return "jsonl"
+    raise UsageError(f"a sheet is a .csv or a .jsonl file, not {file.name}")

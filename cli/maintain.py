@@ -1,0 +1,61 @@
+"""`evalake maintain`: look after a lake, or migrate an older one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("maintain")(maintain)
+
+
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Bring a lake of an older evalake to this one's schema, and do no more.")
+    ] = False,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Compact small files, write checkpoints, remove what no snapshot needs and what has expired; or migrate a lake."""
+    import polars as pl
+
+    from cli import output as show
+    from cli.configuration import read
+    from storage.lake import Lake
+    from tasks.jobs.maintain import maintain as maintain_lake
+
+    if migrate:
+        _migrate(lake, dry_run)
+        return
+    done = maintain_lake(Lake(lake), read(config).retention, dry_run)
+    if done.tables:
+        show.table(pl.DataFrame(done.tables))
+    else:
+        typer.echo(f"the lake {lake} has no tables")
+    for kind in done.expired:
+        removed = f"{kind.removed} {kind.kept} of more than {kind.older_than_days} days"
+        typer.echo(f"{removed} {'would be ' if dry_run else ''}removed: {kind.where}")
+
+
+def _migrate(lake: str, dry_run: bool) -> None:
+    import polars as pl
+
+    from cli import output as show
+    from storage.lake import Lake
+    from tasks.jobs.migrate import migrate
+
+    done = migrate(Lake(lake), dry_run)
+    if not done:
+        typer.echo(f"the lake {lake} is of this evalake's schema already")
+        return
+    rows = [
+        {"table": each.table, "schema": f"{each.from_version} to {each.to_version}", "changes": "; ".join(each.changes)}
+        for each in done
+    ]
+    show.table(pl.DataFrame(rows))
+    typer.echo("nothing was changed (--dry-run)" if dry_run else "migrated; `evalake check` looks at every table")

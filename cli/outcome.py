@@ -1,0 +1,113 @@
+"""What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import typer
+
+from cli import output as show
+from cli.options import LAKE
+from contracts.tables import RUNS
+from core.errors import EvalakeError
+from storage.lake import Lake
+from storage.ledger import priced
+from tasks.runtime.runs import counts_of
+
+
+def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_json: bool) -> None:
+    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete.
+
+    `again` is the command line that asks for what is missing.
+    """
+    run = find_run(Lake(lake_uri), run_id)
+    if run is None or run["ended_at"] is None:  # it failed before its row was written, or could not write its end
+        raise _failure_of(state)
+    _print(run, lake_uri, out, as_json=as_json)
+    if run["state"] != "completed":
+        typer.echo(f"evalake: run {run_id} is {run['state']}: {run['message']}", err=True)
+        typer.echo(f"evalake: to go on, paying only for what is missing: {again}", err=True)
+        raise typer.Exit(1)
+
+
+def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    """Print an import; exit with 1 where anything was refused."""
+    _print(run, lake_uri, out, as_json=as_json)
+    if run["rows_quarantined"]:
+        typer.echo(f"evalake: {run['rows_quarantined']} rows were refused: {run['message']}", err=True)
+        raise typer.Exit(1)
+
+
+def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
+    """The row of a run; None where there is none."""
+    found = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if found.is_empty():
+        return None
+    run = found.row(0, named=True)
+    return run if run["cost_usd"] is not None else run | priced(lake, run_id)
+
+
+def summary(run: dict[str, Any]) -> dict[str, Any]:
+    """What `--json` promises of a run or an import."""
+    return {
+        "run_id": run["run_id"],
+        "snapshot_id": run["snapshot_id"],
+        "state": run["state"],
+        "samples": run["samples"],
+        "calls": {"made": run["calls_made"], "from_ledger": run["calls_from_ledger"], "failed": run["calls_failed"]},
+        "rows": {
+            "landed": run["rows_landed"],
+            "already_present": run["rows_already_present"],
+            "quarantined": run["rows_quarantined"],
+        },
+        "cost_usd": run["cost_usd"],
+        "seconds": round((run["ended_at"] - run["started_at"]).total_seconds(), 3),
+    }
+
+
+def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(summary(run))
+        return
+    if run["snapshot_id"] is None:
+        typer.echo(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
+        return
+    from reports.console import Summary
+    from reports.page import write_page
+    from tasks.steps.report import build_report
+
+    report = build_report(Lake(lake_uri), run["run_id"])
+    show.console().print(Summary(report))
+    page = write_page(report, out / run["run_id"])
+    _print_next_steps(run, page, lake_uri)
+
+
+def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
+    from suites.registry import suite
+
+    queries = suite(run["suite"]).queries
+    typer.echo(f"\n{_outcome(run)}\nreport: {page}")
+    if queries:
+        typer.echo("try:")
+    for query in queries:
+        typer.echo(f'  {command("sql", lake=lake_uri)} "{query}"')
+
+
+def command(*words: str, lake: str) -> str:
+    """Return a command line that can be copied: as it was typed where it is not on the path, and with its lake."""
+    options = [] if lake == LAKE else ["--lake", lake]
+    return shlex.join(["evalake" if shutil.which("evalake") else sys.argv[0], *words, *options])
+
+
+def _outcome(run: dict[str, Any]) -> str:
+    return f"run {run['run_id']} {run['state']}: {counts_of(run)}"
+
+
+def _failure_of(state: Any) -> EvalakeError:
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, EvalakeError):
+        return error
+    return EvalakeError(f"the flow run ended {state.name} before the run began: {state.message}")

@@ -1,0 +1,277 @@
+"""How rows reach the terminal: a table for people, JSON and CSV for machines."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import accumulate, islice
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import typer
+
+from cli.options import Format
+from core.visible_text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, JustifyMethod
+    from rich.table import Table
+
+LEAST_LAST = 24  # characters of a listing's last column, before another column is left out for it
+LONGEST_CELL = 200  # characters of a cell that has to be on one line
+GAP = 2  # between columns
+NARROWEST = 60  # what lines are laid out for at least
+_FORMULA = r"^\s*[=+\-@\t\r＝＋－＠]"  # how a spreadsheet knows one
+PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
+WIDEST = 400  # of a table there, whose rows are best left on one line each
+MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
+MOST_CELLS = 30_000
+MOST_CHARACTERS = 300_000  # in all cells of text
+LONGEST_TEXT = 100_000  # of one cell
+
+
+def rows(
+    frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = None, *, spreadsheet_safe: bool = False
+) -> None:
+    """Print a frame: all columns for machines, `columns` (or all) as a table."""
+    if style is Format.table and columns:
+        frame = frame.select(columns)
+    stream([frame], style, spreadsheet_safe=spreadsheet_safe)
+
+
+def stream(frames: Iterable[pl.DataFrame], style: Format, *, spreadsheet_safe: bool = False) -> int:
+    """Print the rows of frames, the parts of a whole, of which one is in memory at a time; returns how many."""
+    count = 0
+    if style is Format.table:
+        shown: list[pl.DataFrame] = []
+        for frame in frames:
+            if count < MOST_ROWS:
+                shown.append(frame.head(MOST_ROWS - count))
+            count += frame.height
+        table(pl.concat(shown), count)
+        return count
+    for number, frame in enumerate(frames):
+        if style is Format.csv:
+            sys.stdout.write(as_csv(frame, spreadsheet_safe=spreadsheet_safe, header=number == 0))
+        else:
+            texts = [_json(row) for row in frame.iter_rows(named=True)]
+            sys.stdout.write(("[" if number == 0 else ", " if texts else "") + ", ".join(texts))
+        count += frame.height
+    if style is Format.json:
+        sys.stdout.write("]\n")
+    return count
+
+
+def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool = True) -> str:
+    """Return a frame as CSV; for a spreadsheet with `'` before every text that would be a formula there."""
+    flat = _flat(frame)
+    if spreadsheet_safe:
+        texts = pl.col(pl.String)
+        flat = flat.with_columns(pl.when(texts.str.contains(_FORMULA)).then("'" + texts).otherwise(texts))
+        flat = flat.rename({name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)})
+    return flat.write_csv(include_header=header)
+
+
+def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: Sequence[str]) -> None:
+    """Print all that a lake has of something: as a table, a line a row.
+
+    Args:
+        what: What it is, in words.
+        frame: The rows, with all columns for machines.
+        lake: The lake; that it has none of it is said beside the table, for its name may be misspelt.
+        style: How the rows are printed.
+        columns: The columns of the table. The last one takes what room is left. Where the others do not fit,
+            the later ones are left out, and named on standard error.
+    """
+    if style is not Format.table:
+        rows(frame, style)
+    elif not frame.is_empty():
+        lines(frame.head(MOST_ROWS).select(columns))
+        _say_more(frame.height - MOST_ROWS)
+    if frame.is_empty():
+        typer.echo(f"the lake {whole_path(lake)} has no {what}", err=True)
+
+
+def whole_path(lake: str) -> str:
+    """Return a lake's whole path, or its URI: which of several folders of one name was meant is seen from it."""
+    return lake if "://" in lake else str(Path(lake).absolute())
+
+
+def lines(frame: pl.DataFrame, least: int = LEAST_LAST) -> None:
+    """Print a table of one line a row.
+
+    Columns that do not fit are left out and named; for the last one `least` characters are kept free, and it is cut.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from reports.wording import one_line
+
+    texts = {name: [one_line(_cell(value, ", "), LONGEST_CELL) for value in frame[name]] for name in frame.columns}
+    sizes = {name: max(map(cell_len, (name, *texts[name]))) for name in frame.columns}
+    filled = [name for name in frame.columns if frame[name].null_count() < frame.height]
+    last = filled[-1:] if filled[-1:] == frame.columns[-1:] else []
+    names = [name for name in filled if name not in last]
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDEST)
+    ends = accumulate((sizes[name] + GAP for name in names), initial=sum(min(sizes[name], least) for name in last))
+    shown = [
+        name for name, end in zip(names, islice(ends, 1, None), strict=True) if end - GAP * (not last) <= console.width
+    ]
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
+    for name in (*shown, *last):
+        justify: JustifyMethod = "right" if frame.schema[name].is_numeric() else "left"
+        size = min(sizes[name], console.width - sum(sizes[other] + GAP for other in shown if name in last))
+        grid.add_column(Text(name), justify=justify, width=size, no_wrap=True, overflow="ellipsis")
+    for cells in zip(*(texts[name] for name in (*shown, *last)), strict=True):
+        grid.add_row(*map(Text, cells))
+    console.print(grid)
+    if missing := [name for name in names if name not in shown]:
+        typer.echo(fill(f"no room for {', '.join(missing)}; --format json has all", console.width), err=True)
+
+
+def line(text: str) -> None:
+    """Print text for people, in which nothing can steer the terminal."""
+    typer.echo(visible(text))
+
+
+def width() -> int:
+    """How many characters a line may have: the terminal's, or what fits nearly every terminal."""
+    from rich.console import Console
+
+    usual = Console()
+    return max(usual.width, NARROWEST) if usual.is_terminal else 80
+
+
+def as_json(value: Any) -> None:
+    """Print a value as JSON; NaN and infinities, which JSON does not have, as null."""
+    typer.echo(_json(value))
+
+
+def _json(value: Any) -> str:
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    return json.dumps(_plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
+
+
+def table(frame: pl.DataFrame, height: int | None = None) -> None:
+    """Print a frame as a table that a person can read: one column below the other where they do not fit side by side.
+
+    What is left out of a very long one is said on standard error; `height` is its whole number of rows.
+    """
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    shown = _that_a_person_reads(frame)
+    side_by_side = _side_by_side(shown)
+    console = Console()
+    needed = Measurement.get(console, console.options.update_width(sys.maxsize), side_by_side)
+    if not console.is_terminal:
+        console = Console(width=min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
+    console.print(side_by_side if needed.minimum <= console.width else _one_below_the_other(shown))
+    _say_more((frame.height if height is None else height) - shown.height)
+
+
+def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
+    """The first rows, as many as are laid out in seconds, whatever is in them; very long text is cut."""
+    frame = frame.head(min(MOST_ROWS, max(1, MOST_CELLS // max(1, frame.width))))
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    frame = frame.with_columns(_cut(name) for name in texts)
+    lengths = pl.sum_horizontal(pl.lit(0), *(pl.col(name).str.len_chars() for name in texts)).cum_sum()
+    return frame.filter((lengths <= MOST_CHARACTERS) | (pl.int_range(pl.len()) == 0))
+
+
+def _cut(name: str) -> pl.Expr:
+    text = pl.col(name)
+    more = text.str.len_chars().cast(pl.Int64) - LONGEST_TEXT
+    cut = pl.format("{}… ({} more characters)", text.str.head(LONGEST_TEXT), more)
+    return pl.when(more > 0).then(cut).otherwise(text).alias(name)
+
+
+def _say_more(more: int) -> None:
+    if more > 0:
+        typer.echo(f"… and {more:,} more rows: --format csv or json prints all of them", err=True)
+
+
+def console() -> "Console":
+    """A console for people: wide where the output is not a terminal."""
+    from rich.console import Console
+
+    usual = Console()
+    return usual if usual.is_terminal else Console(width=PLAIN_WIDTH)
+
+
+def _side_by_side(frame: pl.DataFrame) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, header_style="bold", pad_edge=False)
+    for name, kind in frame.schema.items():
+        shown.add_column(Text(visible(name)), justify="right" if kind.is_numeric() else "left", overflow="fold")
+    for row in frame.iter_rows():
+        shown.add_row(*map(Text, _cells(row)))
+    return shown
+
+
+def _one_below_the_other(frame: pl.DataFrame) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for number, row in enumerate(frame.iter_rows()):
+        if number:
+            shown.add_row()
+        for name, cell in zip(frame.columns, _cells(row), strict=True):
+            shown.add_row(Text(visible(name)), Text(cell))
+    return shown
+
+
+def _cells(row: Sequence[Any]) -> Iterable[str]:
+    return (visible(_cell(value)) for value in row)
+
+
+def _cell(value: Any, between: str = "\n") -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:.0f}"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, list | pl.Series):
+        return between.join(map(str, value))
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame as CSV can hold it: lists and structures as JSON, bytes as hexadecimal digits."""
+    texts = [
+        pl.Series(name, [None if value is None else _as_text(value) for value in frame[name].to_list()], pl.String)
+        for name, kind in frame.schema.items()
+        if kind.is_nested() or kind == pl.Binary
+    ]
+    return frame.with_columns(texts)
+
+
+def _as_text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else json.dumps(_plain(value), ensure_ascii=False)

@@ -1,0 +1,63 @@
+"""`evalake power`: how many samples and repeats show a difference, before they are paid for."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+if TYPE_CHECKING:
+    from tasks.conclusions.power import Plan
+
+WIDTH = 80
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("power")(power)
+
+
+def power(
+    suite: Annotated[str, typer.Argument(help="The suite.")],
+    detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")
+    ] = None,
+    chance: Annotated[
+        float, typer.Option("--power", help="The chance to find a difference of that size.", metavar="SHARE")
+    ] = 0.8,
+    sd: Annotated[
+        float | None,
+        typer.Option("--sd", help="Assume this standard deviation of a sample's difference.", metavar="NUMBER"),
+    ] = None,
+    lake: LakeOption = LAKE,
+    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+) -> None:
+    """Plan samples and repeats from the variance that the lake's newest run of two models shows."""
+    from cli import output as show
+    from storage.lake import Lake
+    from tasks.conclusions.power import plan
+
+    planned = plan(Lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
+    if style is Format.table:
+        _print(planned, detect, chance)
+    else:
+        for line in (f"assumed: {planned.assumed}", *planned.notes):
+            typer.echo(line, err=True)
+        show.rows(planned.rows, style)
+
+
+def _print(planned: "Plan", detect: float, chance: float) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from cli import output as show
+    from core.visible_text import visible
+
+    console = Console(width=WIDTH) if not Console().is_terminal else Console()
+    found = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
+    console.print(Text(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {found}"))
+    console.print(Text(visible(f"assumed: {planned.assumed}")))
+    show.table(planned.rows)
+    for note in planned.notes:
+        console.print(Text(visible(note)))

@@ -1,0 +1,23 @@
+"""`evalake prefect`: Prefect's own command, which then takes no settings from the folder that it is started in."""
+
+import os
+import sys
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command, which hands on all options, `--help` among them."""
+    words = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    app.command("prefect", context_settings=words, options_metavar="", add_help_option=False)(prefect)
+
+
+def prefect(context: typer.Context) -> None:
+    """Run Prefect's own command, such as `worker start`, without settings of this folder."""
+    from cli.environment import DEFAULTS
+
+    # The command itself says errors in one line; a worker and a server have nothing but their log.
+    level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
+    environment = {name: value for name, value in os.environ.items() if (name, value) != (level, DEFAULTS[level])}
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "prefect", *context.args], environment)

@@ -1,0 +1,131 @@
+"""`evalake run`: evaluate models on a suite."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption, names
+
+if TYPE_CHECKING:
+    from tasks.steps.preflight import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
+    models: Annotated[
+        str | None, typer.Option(help="Subject models, by comma; default: the suite's baselines.", metavar="NAMES")
+    ] = None,
+    judges: Annotated[
+        str | None, typer.Option(help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
+    ] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A source of samples; may be given several times.", metavar="SOURCE")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="N samples of each dataset, drawn evenly over labels and categories.", metavar="N"),
+    ] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="The first N samples of each dataset.", metavar="N")] = None,
+    sample: Annotated[
+        list[str] | None, typer.Option(help="A sample by its name; may be given several times.", metavar="ID")
+    ] = None,
+    only_failed: Annotated[
+        str | None,
+        typer.Option(help="The samples without an answer in a run; models and datasets as there.", metavar="RUN"),
+    ] = None,
+    replicates: Annotated[int, typer.Option(min=1, help="How often each request is asked.", metavar="N")] = 1,
+    prompt_types: Annotated[
+        str | None, typer.Option(help="The suite's prompt types, by comma.", metavar="NAMES")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nothing: say which calls would be made, and about what they cost.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Start no call that could make the run cost more.", metavar="USD")
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(help="Make no more calls than these.", metavar="N")] = None,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate models on a suite: only what the ledger does not know yet is asked."""
+    from cli.configuration import read
+    from cli.environment import names_a_server
+    from service.local.temporary import TemporaryServer
+
+    server = None if dry_run or names_a_server() else TemporaryServer()  # it starts while all else is looked at
+
+    from tasks.steps.preflight import Order, carried, check
+
+    read(config)
+    order = Order(
+        suite=suite,
+        lake=lake,
+        models=names("--models", models),
+        judges=names("--judges", judges),
+        datasets=dataset,
+        limit=limit,
+        replicates=replicates,
+        prompt_types=names("--prompt-types", prompt_types),
+        configuration_file=str(config) if config else None,
+        max_cost_usd=max_cost,
+        max_calls=max_calls,
+        first=first,
+        samples=sample,
+        only_failed=only_failed,
+    )
+    plan = check(order)
+    if not json:
+        _announce(plan)
+    if dry_run or not json:
+        _estimate(plan, whole=dry_run, as_json=json)
+    if dry_run:
+        return
+    if server and not json:
+        typer.echo("waiting for a Prefect server …", err=True)
+
+    from cli.interrupt import leave_at_once
+    from cli.outcome import finish
+    from flows.evaluate import evaluate, run_id_of
+    from tasks.runtime.server import require_server
+    from tasks.runtime.started_by import CALLER, COMMAND_LINE
+
+    require_server()
+    leave_at_once()
+    CALLER.set(COMMAND_LINE)
+    with server.in_use() if server else nullcontext(), carried(order, plan):
+        state = evaluate(**order.parameters, return_state=True)
+    finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, order.command, as_json=json)
+
+
+def _announce(plan: "Plan") -> None:
+    """Say what will be evaluated: the datasets with their counts by category, and what was left out of each."""
+    from core.visible_text import visible
+    from tasks.steps.announce import lines_of
+
+    for line in lines_of(plan):
+        typer.echo(visible(line), err=True)
+
+
+def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
+    """Say what the run would ask and pay; of a large run that is about to begin, by a part of its items."""
+    from tasks.runtime.context import RunContext
+    from tasks.steps.estimate import QUICK_ITEMS, estimate
+
+    context = RunContext("", plan.suite.name, plan.lake, plan.configuration)
+    found = estimate(context, plan, None if whole else QUICK_ITEMS)
+    if as_json:
+        from cli import output as show
+
+        show.as_json(found.as_dict())
+        return
+    for line in found.lines():
+        typer.echo(line, err=not whole)

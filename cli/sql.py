@@ -1,0 +1,104 @@
+"""`evalake sql`: ask the tables a question."""
+
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sql")(sql)
+
+
+def sql(
+    query: Annotated[
+        str, typer.Argument(help="A query over the tables and views; `evalake tables --describe` has them.")
+    ],
+    lake: LakeOption = LAKE,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at", help="Read a table as it was at a version; may be given several times.", metavar="TABLE=VERSION"
+        ),
+    ] = None,
+    style: Annotated[
+        str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
+    ] = "table",
+    spreadsheet_safe: Annotated[
+        bool, typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet would run.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write there instead; parquet needs it.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Ask the tables a question in SQL (DuckDB's)."""
+    from cli.output import whole_path
+    from core.errors import UsageError
+    from storage.lake import Lake
+    from storage.sql.query import open_query
+    from suites.registry import all_contracts
+
+    if style not in ("table", "json", "csv", "parquet"):
+        raise UsageError(f"--format is table, json, csv or parquet, not {style}")
+    if style == "parquet" and out is None:
+        raise UsageError("--format parquet needs --out FILE")
+    if spreadsheet_safe and style != "csv":
+        raise UsageError("--spreadsheet-safe goes with --format csv")
+    where = Lake(lake)
+    with open_query(where, all_contracts(), query, versions=_versions(at or [])) as result:
+        count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe)
+    if not count and not any(map(where.exists, all_contracts())):
+        typer.echo(f"the lake {whole_path(lake)} has no tables", err=True)
+    if out is not None:
+        typer.echo(f"{count} rows in {out}")
+
+
+def _write(frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool) -> int:
+    """Write the parts of a result, one after the other; returns the number of rows."""
+    from pyarrow import ArrowException
+
+    from cli.output import stream
+    from core.errors import LakeError
+
+    if out is None:
+        return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
+    try:
+        if style == "parquet":
+            return _write_parquet(frames, out)
+        with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
+            return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
+    except (OSError, ArrowException) as error:
+        raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _write_parquet(frames: "Iterator[pl.DataFrame]", out: Path) -> int:
+    from pyarrow.parquet import ParquetWriter
+
+    count, first = 0, next(frames).to_arrow()
+    with ParquetWriter(out, first.schema) as file:
+        for table in chain([first], (frame.to_arrow() for frame in frames)):
+            file.write_table(table)
+            count += table.num_rows
+    return count
+
+
+def _versions(pairs: list[str]) -> dict[str, int]:
+    from core.errors import UsageError
+
+    versions = {}
+    for pair in pairs:
+        table, _, version = pair.partition("=")
+        if not re.fullmatch("[0-9]{1,18}", version):  # what a Delta version can be
+            raise UsageError(f"--at takes TABLE=VERSION, such as samples=3, not {pair}")
+        versions[table] = int(version)
+    return versions

@@ -1,0 +1,1 @@
+"""What every Python process of the command does first."""

@@ -1,0 +1,50 @@
+"""`evalake tables`: list the tables, or describe their columns."""
+
+from typing import Annotated
+
+import typer
+
+from cli.options import LAKE, Format, LakeOption, StyleOption
+
+COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tables")(tables)
+
+
+def tables(
+    table: Annotated[str | None, typer.Argument(help="Describe only this table or view.", metavar="TABLE")] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+) -> None:
+    """List the tables, most recently changed first; or describe their columns."""
+    from cli import output as show
+    from storage.inventory import inventory
+    from storage.lake import Lake
+    from suites.registry import all_contracts
+
+    if describe or table is not None:
+        _describe(table, lake, style)
+    else:
+        show.listing("tables", inventory(Lake(lake), all_contracts()), lake, style, COLUMNS)
+
+
+def _describe(table: str | None, lake: str, style: Format) -> None:
+    from cli import output as show
+    from storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
+    from suites.registry import all_contracts
+
+    entries = catalogue(all_contracts(), table)
+    if style is Format.json:
+        show.as_json([entry.as_dict() for entry in entries])
+    elif style is Format.csv:
+        show.rows(column_frame(entries), style)
+    else:
+        for entry in entries:
+            typer.echo(f"\n{entry.kind} {entry.name}: {entry.description}")
+            for rule in entry.rules:
+                typer.echo(f"  {rule}")
+            show.rows(column_frame([entry]), style, COLUMN_FIELDS)

@@ -1,0 +1,1 @@
+"""What contracts compile to: Arrow schemas, CHECK constraints, Great Expectations, ODCS, SQL, words."""

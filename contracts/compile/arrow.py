@@ -1,0 +1,179 @@
+"""A contract's schema, for Arrow and for Polars, and frames that have exactly that schema."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+import polars as pl
+import pyarrow as pa
+
+from contracts.contract import Column, Contract
+from core.errors import SchemaMismatchError
+
+_ARROW: Mapping[type, pa.DataType] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    datetime: pa.timestamp("us", tz="UTC"),
+}
+_POLARS: Mapping[type, pl.DataType] = {
+    str: pl.String(),
+    int: pl.Int64(),
+    float: pl.Float64(),
+    bool: pl.Boolean(),
+    datetime: pl.Datetime("us", "UTC"),
+}
+_WORDS: Mapping[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    datetime: "a time with its zone",
+    list: "a list",
+}
+
+
+def arrow_schema(contract: Contract) -> pa.Schema:
+    """The Arrow schema of the table: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
+    return pa.schema(
+        [
+            pa.field(column.name, _arrow_type(column), column.nullable, {"comment": column.description})
+            for column in contract.columns
+        ]
+    )
+
+
+def polars_schema(contract: Contract) -> pl.Schema:
+    """The Polars schema of the table's rows, in the order of the row model."""
+    return pl.Schema({column.name: _polars_type(column) for column in contract.columns})
+
+
+def conform(rows: Sequence[Mapping[str, Any]] | pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """A frame with exactly the contract's columns, in their order and types.
+
+    Every row must have every column, a null written out where the value is unknown: nothing is filled in. Only
+    lossless changes of type are made (whole numbers to floats, zones to UTC, categories to text). Whether nulls and
+    values are *allowed* is for the audit to say.
+
+    Raises SchemaMismatchError, naming table and column, for a missing or unknown column or a value of another type.
+    """
+    if isinstance(rows, pl.DataFrame):
+        _require_names(contract, rows.columns, "the frame")
+        return pl.DataFrame([_cast(rows.get_column(column.name), column, contract) for column in contract.columns])
+    names = contract.column.keys()
+    for number, row in enumerate(rows):
+        if row.keys() != names:
+            _require_names(contract, row, f"row {number}")
+    return pl.DataFrame([_series([row[name] for row in rows], contract.column[name], contract) for name in names])
+
+
+def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
+    """Raise SchemaMismatchError unless the frame has exactly the contract's columns, in their order and types."""
+    _require_names(contract, frame.columns, "the frame")
+    require_schema(frame, contract)
+    if frame.columns != list(contract.column):
+        raise SchemaMismatchError(f"table {contract.table}: the frame's columns are in another order")
+
+
+def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
+    """Raise SchemaMismatchError unless every column of the contract is in the frame with its type."""
+    for name, wanted in polars_schema(contract).items():
+        found = frame.schema.get(name)
+        if found is None:
+            raise SchemaMismatchError(f"table {contract.table}: the frame has no column {name}")
+        if found != wanted:
+            raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {found}")
+
+
+def _element(column: Column) -> type:
+    """The type of a list column's elements, or of the column itself."""
+    (declared,) = get_args(column.type) if column.base is list else (column.base,)
+    return declared  # type: ignore[no-any-return]
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    inner = _ARROW[_element(column)]
+    return pa.list_(pa.field("element", inner)) if column.base is list else inner
+
+
+def _polars_type(column: Column) -> pl.DataType:
+    inner = _POLARS[_element(column)]
+    return pl.List(inner) if column.base is list else inner
+
+
+def _require_names(contract: Contract, found: Sequence[str] | Mapping[str, Any], where: str) -> None:
+    missing = [name for name in contract.column if name not in found]
+    unknown = [name for name in found if name not in contract.column]
+    if missing:
+        raise SchemaMismatchError(f"table {contract.table}: {where} has no column {missing[0]}")
+    if unknown:
+        # The name may come from a file or an API: it is quoted, and cut, so that the message stays one short line.
+        raise SchemaMismatchError(f"table {contract.table}: {where} has an unknown column {ascii(unknown[0])[:80]}")
+
+
+def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
+    # Looking at the set of types costs little, and catches what Arrow lets pass: true as 1, 2.0 as 2, text as a list.
+    _require_types(values, column.base, column, contract)
+    if column.base is list:
+        elements = [element for value in values if value is not None for element in value]
+        _require_types(elements, _element(column), column, contract)
+        if None in elements:
+            raise _mismatch(contract, column, "a list with a null in it")
+    if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
+        raise _mismatch(contract, column, "a time without a zone")
+    try:  # by way of Arrow, which builds lists several times faster than Polars does
+        return pl.Series(column.name, pa.array(values, _arrow_type(column)), _polars_type(column))
+    except UnicodeEncodeError as error:
+        raise _mismatch(contract, column, "text that is not valid Unicode") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _mismatch(contract, column, "a value that does not fit") from error
+
+
+def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
+    for found in set(map(type, values)) - {expected, type(None)}:
+        # A boolean is an int to Python, and a whole number is a number.
+        fits = found is not bool and issubclass(found, (int, float) if expected is float else expected)
+        if not fits:
+            raise _mismatch(contract, column, f"a value of type {found.__name__}")
+
+
+def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:
+    wanted = _polars_type(column)
+    if not _lossless(series.dtype, wanted):
+        raise _mismatch(contract, column, f"values of type {series.dtype}")
+    try:
+        cast = series.cast(wanted, strict=True)
+    except pl.exceptions.PolarsError as error:
+        raise _mismatch(contract, column, "a value that does not fit") from error
+    if series.dtype.is_integer() and not series.eq_missing(cast.cast(series.dtype, strict=False)).all():
+        raise _mismatch(contract, column, "a whole number that a float cannot hold")
+    if column.base is list and cast.drop_nulls().list.eval(pl.element().is_null()).list.any().any():
+        raise _mismatch(contract, column, "a list with a null in it")
+    return cast
+
+
+def _lossless(found: pl.DataType, wanted: pl.DataType) -> bool:
+    if found in (wanted, pl.Null()):
+        return True
+    if isinstance(wanted, pl.List):
+        return isinstance(found, pl.List) and _lossless(_inner(found), _inner(wanted))
+    if isinstance(wanted, pl.Datetime):
+        return isinstance(found, pl.Datetime) and found.time_zone is not None and found.time_unit != "ns"
+    if isinstance(wanted, pl.String):
+        return isinstance(found, pl.Categorical | pl.Enum)
+    return (isinstance(wanted, pl.Int64 | pl.Float64) and found.is_integer()) or (
+        isinstance(wanted, pl.Float64) and found.is_float()
+    )
+
+
+def _inner(data_type: pl.List) -> pl.DataType:
+    inner = data_type.inner
+    return inner if isinstance(inner, pl.DataType) else inner()
+
+
+def _mismatch(contract: Contract, column: Column, found: str) -> SchemaMismatchError:
+    expected = _WORDS[column.base]
+    if column.base is list:
+        expected = f"{expected}, each element {_WORDS[_element(column)]}"
+    return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {found}")

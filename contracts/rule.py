@@ -1,0 +1,139 @@
+"""Rules as data: what may be demanded of one row, and of a whole table."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from core.errors import ContractError
+
+
+class Severity(StrEnum):
+    """What a broken rule does: `warning` is counted, `error` quarantines the row, `critical` stops the publication."""
+
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class Dimension(StrEnum):
+    """The side of data quality that a rule looks after (the dimensions of the Open Data Contract Standard)."""
+
+    ACCURACY = "accuracy"
+    COMPLETENESS = "completeness"
+    CONFORMITY = "conformity"
+    CONSISTENCY = "consistency"
+    COVERAGE = "coverage"
+    UNIQUENESS = "uniqueness"
+
+
+class Kind(StrEnum):
+    """What a row rule says of its column, with the parameters it takes."""
+
+    PRESENT = "present"  # not null
+    FINITE = "finite"  # neither NaN nor infinite
+    NOT_BLANK = "not_blank"  # a string with something other than white space in it
+    ONE_OF = "one_of"  # values: the strings that are allowed
+    BETWEEN = "between"  # minimum, maximum: inclusive bounds, either may be None
+    MATCHES = "matches"  # pattern: of characters, classes, groups, alternatives and repetition, for the whole string
+    NOT_ABOVE = "not_above"  # other: a column that this one never exceeds
+    PRESENT_WHEN = "present_when"  # other, values: not null where the other column holds one of the values
+    ABSENT_WHEN = "absent_when"  # other, values: null where the other column holds one of the values
+    EMPTY = "empty"  # a list with nothing in it
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One demand on every row of a table.
+
+    A null passes every kind but `present` and `present_when`; NaN breaks `finite`, `between` and `not_above`. Raises
+    ContractError where the parameters are not those of the kind, or a pattern is no regular expression.
+    """
+
+    id: str
+    column: str
+    kind: Kind
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity = Severity.ERROR
+    dimension: Dimension = Dimension.CONFORMITY
+
+    def __post_init__(self) -> None:
+        _require_parameters(self)
+        if self.kind is Kind.MATCHES:
+            _require_expression(self.parameters["pattern"])
+
+
+class TableKind(StrEnum):
+    """What a table rule says of all rows together, with the parameters it takes."""
+
+    UNIQUE = "unique"  # columns: no two rows agree in all of them
+    ROW_COUNT = "row_count"  # minimum, maximum: inclusive bounds, either may be None
+    SHARE_BY_GROUP = "share_by_group"  # column, values, group, maximum: in no group is the share of these values higher
+
+
+@dataclass(frozen=True, slots=True)
+class TableRule:
+    """One demand on a batch or a table version as a whole."""
+
+    id: str
+    kind: TableKind
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity = Severity.CRITICAL
+    dimension: Dimension = Dimension.COVERAGE
+
+    def __post_init__(self) -> None:
+        _require_parameters(self)
+
+
+_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {
+    Kind.PRESENT: frozenset(),
+    Kind.FINITE: frozenset(),
+    Kind.NOT_BLANK: frozenset(),
+    Kind.ONE_OF: frozenset({"values"}),
+    Kind.BETWEEN: frozenset({"minimum", "maximum"}),
+    Kind.MATCHES: frozenset({"pattern"}),
+    Kind.NOT_ABOVE: frozenset({"other"}),
+    Kind.PRESENT_WHEN: frozenset({"other", "values"}),
+    Kind.ABSENT_WHEN: frozenset({"other", "values"}),
+    Kind.EMPTY: frozenset(),
+    TableKind.UNIQUE: frozenset({"columns"}),
+    TableKind.ROW_COUNT: frozenset({"minimum", "maximum"}),
+    TableKind.SHARE_BY_GROUP: frozenset({"column", "values", "group", "maximum"}),
+}
+
+
+def _require_parameters(rule: Rule | TableRule) -> None:
+    needed = _PARAMETERS[rule.kind]
+    if set(rule.parameters) != needed:
+        names = ", ".join(sorted(needed)) or "none"
+        raise ContractError(f"the rule {rule.id} of kind {rule.kind} takes exactly these parameters: {names}")
+    if not rule.parameters.get("values", True):
+        raise ContractError(f"the rule {rule.id} names no values")
+    if needed == {"minimum", "maximum"} and all(bound is None for bound in rule.parameters.values()):
+        raise ContractError(f"the rule {rule.id} has no bound: give minimum, maximum or both")
+
+
+def _require_expression(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ContractError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+HASH = r"[0-9a-f]{64}"
+
+
+def hash_rule(column: str) -> Rule:
+    """The column holds a SHA-256 in hexadecimal."""
+    return Rule(f"{column}_is_sha256", column, Kind.MATCHES, {"pattern": HASH})
+
+
+def not_negative(column: str, severity: Severity = Severity.ERROR) -> Rule:
+    """The column is never below zero."""
+    return Rule(f"{column}_not_negative", column, Kind.BETWEEN, {"minimum": 0, "maximum": None}, severity)
+
+
+def not_blank(column: str) -> Rule:
+    """The column says something."""
+    return Rule(f"{column}_not_blank", column, Kind.NOT_BLANK, dimension=Dimension.COMPLETENESS)

@@ -1,0 +1,60 @@
+"""The table `calls`: the ledger of answered calls."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from contracts.changes import Added
+from contracts.contract import Contract, Row
+from contracts.rule import Kind, Rule, Severity, hash_rule, not_negative
+
+
+class CallRow(Row):
+    """One answered call to a model."""
+
+    prompt_hash: str = Field(description="SHA-256 over the canonical JSON of the whole request.")
+    replicate: int = Field(description="Which repeat of the same request this is, from 0.")
+    model: str = Field(description="The model that was asked, as LiteLLM names it.")
+    request: str = Field(description="The canonical JSON of the request; its SHA-256 is the prompt hash.")
+    response: str | None = Field(description="The text of the reply; null where the model sent none.")
+    finish_reason: str | None = Field(description="Why the model stopped, in its provider's words.")
+    model_reported: str | None = Field(description="The model that the provider says answered.")
+    input_tokens: int | None = Field(description="Tokens of the prompt, cached ones included.")
+    cached_input_tokens: int | None = Field(description="Tokens of the prompt that the provider had cached.")
+    output_tokens: int | None = Field(description="Tokens of the reply, reasoning included.")
+    reasoning_tokens: int | None = Field(description="Tokens of the reply spent on reasoning.")
+    cost_usd: float | None = Field(description="What the call cost in US dollars; null where the price is unknown.")
+    latency_ms: float | None = Field(description="Milliseconds from the last byte sent to the last byte of the reply.")
+    attempts: int = Field(description="How many attempts it took.")
+    error_kind: str | None = Field(description="For recorded results: what went wrong where no reply came.")
+    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
+    run_id: str = Field(description="The run that asked.")
+    answered_at: datetime = Field(description="When the reply came.")
+    ledger_version: int = Field(description="The version of the ledger whose commit brought the row; the lowest wins.")
+    queue_ms: float | None = Field(description="Milliseconds waited for our own limits, over all attempts.")
+    waited_ms: float | None = Field(description="Milliseconds paused between attempts.")
+    connect_ms: float | None = Field(description="Milliseconds until there was a connection; 0 where one was open.")
+    first_byte_ms: float | None = Field(description="Milliseconds from the last byte sent to the reply's first.")
+    concurrency: int | None = Field(description="Calls of the provider on their way when this began, with it.")
+    failed_cost_usd: float | None = Field(description="What attempts that failed before it cost, where they told.")
+
+
+CALLS = Contract(
+    "calls",
+    CallRow,
+    ("prompt_hash", "replicate"),
+    "The ledger: every answered model or judge call. Append-only; the first committed reply of a key is the reply.",
+    (
+        hash_rule("prompt_hash"),
+        not_negative("replicate"),
+        not_negative("input_tokens"),
+        not_negative("output_tokens"),
+        not_negative("cost_usd"),
+        not_negative("latency_ms"),
+        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
+        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
+    ),
+    append_only=True,
+    changes=(Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),),
+)

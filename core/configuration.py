@@ -1,0 +1,242 @@
+"""What `evalake.toml` may say of models, providers, suites and the service; of keys, only where they are.
+
+A file that the user names is trusted. One that merely lies in the working directory came with whatever lies there: it
+may not set what is marked ONLY_TRUSTED, and `providers.trust` says what else it may not.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    IPvAnyNetwork,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from core.errors import ConfigurationError
+from core.files import MEGABYTE, FileRefusedError, read_file
+from core.urls import has_password
+
+CONFIGURATION_FILE = "evalake.toml"
+LARGEST_FILE = MEGABYTE
+FILE_VARIABLE = "EVALAKE_CONFIG"  # names the file that is read where no other is named
+HOME_VARIABLE = "EVALAKE_HOME"  # a worker's folder, whose owner chose it: what lies there is trusted
+TRUST_OPTION = "--trust-folder"
+
+ONLY_TRUSTED: dict[str, Any] = {"only_trusted": True}
+"""The `json_schema_extra` of a setting that a file of the working directory may not set."""
+
+Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no number
+Number = Annotated[float, Field(strict=True)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Price(_Section):
+    """US dollars per million tokens."""
+
+    input: Annotated[Number, Field(ge=0)]
+    output: Annotated[Number, Field(ge=0)]
+    cached_input: Annotated[Number, Field(ge=0)] | None = None  # None: as other input
+
+
+class Limits(_Section):
+    """How fast and how patiently a provider is called, and with whose key."""
+
+    concurrency: Count = 16
+    requests_per_minute: Annotated[Number, Field(gt=0)] | None = None
+    timeout_seconds: Annotated[Number, Field(gt=0)] = 60.0
+    attempts: Count = 5
+    breaker_failures: Count = 20  # failures in a row that open the circuit
+    breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
+    # The Prefect Secret block that holds the key, in place of an environment variable
+    api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
+
+
+class ModelOptions(_Section):
+    """How one model is reached and what it is asked with; or, with `model`, a variant of a model under a name."""
+
+    model: str | None = None  # the real one: where it is and what it costs stands there
+    revision: str | None = None  # part of the prompt hash, for what changed behind one name; never sent
+    api_base: str | None = None
+    api_key_env: str | None = None  # the environment variable that holds the key, where LiteLLM's usual one does not
+    parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
+    price: Price | None = None  # in place of LiteLLM's price table
+
+    @field_validator("api_base")
+    @classmethod
+    def _without_password(cls, url: str | None) -> str | None:
+        if url is not None and has_password(url):
+            raise ValueError("an address with a password is shown to people: name a variable in api_key_env instead")
+        return url
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.model is not None and (self.api_base or self.api_key_env or self.price):
+            raise ValueError(f"api_base, api_key_env and price are those of the real model: set them for {self.model}")
+        return self
+
+
+class Service(_Section):
+    """Whom the scoring service trusts, and how patient it is."""
+
+    # Addresses and networks of those that say who asks
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)
+    user_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] = "X-Forwarded-User"  # the one that they say it in
+    # Names that the service is addressed by, beside the loopback names and the address it listens on
+    allowed_hosts: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9.:-]+$")], ...] = Field(
+        default=(), json_schema_extra=ONLY_TRUSTED
+    )
+    request_seconds: Annotated[Number, Field(gt=0)] = 10.0  # for a request's headers to arrive, then for its body
+    connections: Annotated[Count, Field(le=100_000)] = 500  # open at once
+    lost_after_seconds: Annotated[Number, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
+    follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # how often sources are looked at for new sessions
+    drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # how long running scorings may go on at the service's end
+    scorings_at_once: Annotated[Count, Field(le=64)] = 2  # by the service itself; workers have limits of their own
+
+
+class Alarms(_Section):
+    """When people are told, beside what always tells them."""
+
+    cost_usd_a_day: Annotated[Number, Field(gt=0)] | None = None  # what the runs of a day may cost; None: never told
+
+
+class Retention(_Section):
+    """For how many days `evalake maintain` keeps what nothing needs any more; None: for ever."""
+
+    # Files of versions that no snapshot pins; what is under way may need younger ones
+    old_versions_days: Annotated[Count, Field(ge=7)] = 7
+    # What is deleted outside of the lake is not for a working directory to say
+    reports_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
+    results_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)  # of Prefect's tasks
+    flow_runs_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)  # with logs and artifacts
+
+
+class Configuration(_Section):
+    """The whole file. Every part may be left out."""
+
+    models: dict[str, ModelOptions] = Field(default_factory=dict)
+    providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
+    suites: dict[str, dict[str, Any]] = Field(default_factory=dict)  # each suite checks its own
+    service: Service = Field(default_factory=Service)
+    alarms: Alarms = Field(default_factory=Alarms)
+    retention: Retention = Field(default_factory=Retention)
+    suite_paths: tuple[Path, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)  # folders of suites: code
+    batch_size: Annotated[Count, Field(le=10_000)] = 250
+    max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
+    max_calls: Count | None = None  # how many calls one run may make
+
+    _distrusted: Path | None = PrivateAttr(default=None)
+
+    @property
+    def distrusted_file(self) -> Path | None:
+        """The file of the working directory that it was read from, where the user did not name that; else None."""
+        return self._distrusted
+
+    @property
+    def trusted(self) -> bool:
+        """Whether it is the user's own, so that it may send keys and run code."""
+        return self._distrusted is None
+
+    def model(self, name: str) -> ModelOptions:
+        """The options of a model; the defaults where the file does not name it."""
+        return self.models.get(name, ModelOptions())
+
+    def real_model(self, name: str) -> str:
+        """Tell which model is asked under a name: itself where the file gives the name to no other."""
+        return self.model(name).model or name
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """List what a model is asked with: what is configured for the real one, under what its variant says."""
+        return {**self.model(self.real_model(name)).parameters, **self.model(name).parameters}
+
+    def revision(self, name: str) -> str | None:
+        """Tell which revision of a model is asked: its variant's, or else the real one's."""
+        return self.model(name).revision or self.model(self.real_model(name)).revision
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name, options in self.models.items():
+            if options.model is not None and self.model(options.model).model is not None:
+                raise ValueError(f"models.{name}: {options.model} is a name itself; give the real model")
+        return self
+
+    def limits(self, provider: str) -> Limits:
+        """The limits of a provider; the defaults where the file does not name it."""
+        return self.providers.get(provider, Limits())
+
+
+def read_configuration(path: Path | None = None) -> Configuration:
+    """Read `path`, or the first that is there: EVALAKE_CONFIG, `evalake.toml` of the working directory, the user's own.
+
+    Raises ConfigurationError, naming the file and the entry that cannot be.
+    """
+    file, trusted = (path, True) if path is not None else _usual_file()
+    if file is None:
+        return Configuration()
+    configuration = _parsed(file)
+    if trusted:
+        return configuration
+    configuration._distrusted = file
+    if entry := next(_only_trusted(configuration), None):
+        raise ConfigurationError(
+            f"{entry} may not be set by {file} of the working directory, but by a file that you name: if you trust "
+            f"this one, give {TRUST_OPTION} or --config {file}"
+        )
+    return configuration
+
+
+def users_file() -> Path:
+    """Where the user's own configuration is, whether or not it is there."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    home = Path(folder) if Path(folder).is_absolute() else Path("~/.config").expanduser()
+    return home / "evalake" / CONFIGURATION_FILE
+
+
+def _usual_file() -> tuple[Path | None, bool]:
+    """The file that is read where none is named, and whether it is trusted."""
+    if named := os.environ.get(FILE_VARIABLE):
+        return Path(named), True
+    here = Path(CONFIGURATION_FILE)
+    if here.exists():
+        home = os.environ.get(HOME_VARIABLE)
+        return here, here.resolve() == users_file().resolve() or (
+            bool(home) and Path(str(home)).resolve() == Path.cwd()
+        )
+    return (own, True) if (own := users_file()).exists() else (None, True)
+
+
+def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
+    """The entries that are set and that only a trusted file may set."""
+    for name in section.model_fields_set:
+        field, value = type(section).model_fields[name], getattr(section, name)
+        if field.json_schema_extra == ONLY_TRUSTED:
+            yield f"{place}{name}"
+        for key, part in value.items() if isinstance(value, Mapping) else ((None, value),):
+            if isinstance(part, BaseModel):
+                yield from _only_trusted(part, f"{place}{name}.{key}." if key else f"{place}{name}.")
+
+
+def _parsed(file: Path) -> Configuration:
+    try:
+        return Configuration.model_validate(tomllib.loads(read_file(file, LARGEST_FILE).decode("utf-8")))
+    except FileRefusedError as error:
+        raise ConfigurationError(f"cannot read the configuration file {file}: {error.reason}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ascii(".".join(map(str, first["loc"])))[1:-1] or "the file"
+        what = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigurationError(f"in the configuration file {file}, {where}: {what}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested or long beyond reason
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigurationError(f"the configuration file {file} is not valid TOML: {reason}") from error

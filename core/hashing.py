@@ -1,0 +1,29 @@
+"""Content hashes: SHA-256 over canonical JSON, the one way evalake gives things an identity."""
+
+import hashlib
+import json
+from typing import Any
+
+from core.errors import EvalakeError
+
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class NotCanonicalError(EvalakeError):
+    """A value has no canonical JSON form (NaN, infinity, a lone surrogate, or a type JSON does not have)."""
+
+
+def canonical_json(value: Any) -> bytes:
+    """The one byte string that stands for `value`: JSON with sorted keys, no spaces, UTF-8, no NaN.
+
+    The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
+    """
+    try:
+        return _ENCODER.encode(value).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotCanonicalError(f"a value cannot be hashed because it has no canonical JSON form: {error}") from error
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 of the canonical JSON of `value`, as 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()

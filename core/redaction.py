@@ -1,0 +1,125 @@
+"""Keeps keys out of messages, replies and logs: known keys by value, in messages everything else by shape."""
+
+import logging
+import os
+import re
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
+
+REDACTED = "[redacted]"
+
+_KEY_VARIABLE = re.compile(
+    r"(?:API_?KEY|(?:ACCESS|ACCOUNT|STORAGE)_KEY(?:_ID)?|SECRET(?:_KEY)?|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?"
+    r"|AUTH_STRING|CONNECTION_STRING)$",
+    re.IGNORECASE,
+)
+_API_KEY_VARIABLE = re.compile(r"API_?KEY$", re.IGNORECASE)  # what providers are sent, and so can send back
+_SHORTEST_KEY = 8  # a shorter value would redact innocent words
+
+# Each shape keeps what its groups matched (the words before the key) and drops the rest. All run in linear time.
+_SHAPES = tuple(
+    re.compile(shape, re.IGNORECASE)
+    for shape in (
+        r"(\b(?:bearer|basic)\s{1,4})[\w.~+/=-]{6,}",
+        r"((?:x-api-key|api[-_ ]key|apikey|authorization|x-goog-api-key|access[-_]token)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
+        r"(?!bearer\b|basic\b)[^\s\"',;&}]{4,}",
+        r"([?&](?:key|token|sig|signature)=)[^\s&\"']{4,}",
+        r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)[^-]{16,16384}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?",
+        r"((?:account_?key|auth_?string|shared_?access_?key|storage_?key|client_?secret|private_?key_?id|pass(?:word|wd)"
+        r"|passphrase)[\"']?\s{0,4}(?:[:=]|%3[AD])\s{0,4}[\"']?)(?!\[redacted)[^\s\"',;&}]{3,}",
+        # Whatever stands before the last `@` of a URL's authority: a password may hold others
+        r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\"'<>]{0,256}:[^\s/?#@\"'<>]{1,256}"
+        r"(?:@[^\s/?#@\"'<>]{1,256}){0,8}@(?=[\w.\[-])",
+        r"()\b(?:sk|pk|rk|gsk|xai|hf|pplx|nvapi|r8|csk|fw)[-_][A-Za-z0-9*_-]{8,}",
+        r"()\b(?:AKIA|ASIA)[A-Z0-9]{12,}",
+        r"()\bAIza[\w-]{20,}",
+        r"()\bgh[pousr]_[A-Za-z0-9]{16,}",
+        r"()\beyJ[\w-]{8,2000}\.[\w-]{8,4000}\.[\w-]*",
+    )
+)
+
+
+_named_variables: set[str] = set()
+_secrets: set[str] = set()
+
+
+def treat_as_key(variable: str) -> None:
+    """Redact the value of this environment variable, whatever its name looks like."""
+    _named_variables.add(variable)
+
+
+def treat_as_secret(value: str) -> None:
+    """Redact this value, which came from elsewhere than the environment."""
+    _secrets.add(value)
+
+
+def redact(text: str) -> str:
+    """`text` without keys: neither values of known keys and key variables nor anything shaped like a key."""
+    text = _without(text, _KEY_VARIABLE)
+    for shape in _SHAPES:
+        text = shape.sub(rf"\1{REDACTED}", text)
+    return text
+
+
+class KnownKeys:
+    """The keys that providers are called with, as the environment held them when this was made.
+
+    For replies, where what only looks like a key is an answer. Made once for many of them: looking through the
+    environment takes longer than all else that is done to a reply.
+    """
+
+    def __init__(self) -> None:
+        self._values = _values(_API_KEY_VARIABLE)
+
+    def redact(self, text: str) -> str:
+        """`text` without these keys."""
+        for value in self._values:
+            text = text.replace(value, REDACTED)
+        return text
+
+
+def _without(text: str, variables: re.Pattern[str]) -> str:
+    """`text` without secrets and the values of such variables."""
+    for value in _values(variables):
+        text = text.replace(value, REDACTED)
+    return text
+
+
+def _values(variables: re.Pattern[str]) -> list[str]:
+    """Secrets and the values of such variables, the longest first, so that none leaves a part of another."""
+    names = (name for name in os.environ if name in _named_variables or _is_named_so(name, variables))
+    values = {value.strip() for value in _secrets.union(os.environ.get(name, "") for name in names)}
+    long = {value for value in values if len(value) >= _SHORTEST_KEY}
+    as_in_urls = {encode(value) for value in long for encode in (quote, _quote_all, quote_plus)}
+    return sorted(long | as_in_urls, key=len, reverse=True)
+
+
+def _quote_all(value: str) -> str:
+    return quote(value, safe="")
+
+
+@lru_cache(maxsize=1024)  # every log record asks about the same names
+def _is_named_so(name: str, variables: re.Pattern[str]) -> bool:
+    return variables.search(name) is not None
+
+
+def redact_record(record: logging.LogRecord) -> None:
+    """Redact the whole text of a log record in place, its arguments and its traceback included."""
+    try:
+        said = record.getMessage()
+    except Exception as error:  # noqa: BLE001 - as in logging itself, a wrong line fails nobody who logs
+        line = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+        said = f"{line} (not written out: {type(error).__name__})"
+    record.msg, record.args = redact(said), None
+    if record.exc_info and record.exc_info[0] is not None:
+        # Only as text: a formatter that formats the exception anew would bring back what is taken out here.
+        record.exc_text, record.exc_info = redact(logging.Formatter().formatException(record.exc_info)), None
+
+
+class RedactionFilter(logging.Filter):
+    """Redacts the whole text of each record; drops none."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always True; the record is changed in place."""
+        redact_record(record)
+        return True

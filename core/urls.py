@@ -1,0 +1,38 @@
+"""Passwords in URLs: they are refused wherever the URL would be kept, which a flow's parameters always are."""
+
+import re
+
+from core.errors import UsageError
+
+
+def _any_case(words: str) -> str:
+    """A pattern of these words in any case; JSON schemas have no other way to say so."""
+    return re.sub(r"[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
+
+
+_SECRETS = "|".join(
+    map(_any_case, ("passwd", "password", "pwd", "secret", "token", "sig", "signature", "access_?key", "account_?key"))
+)
+
+NO_PASSWORD = rf"^(?![\s\S]*://[^/?#\s]*:\S*@)(?![\s\S]*[?&][A-Za-z_-]*(?:{_SECRETS}|{_any_case('api_?key')})=)"
+"""What text matches that holds no URL with a password, in the words of Python and of JSON schemas."""
+
+_ALLOWED = re.compile(NO_PASSWORD)
+
+
+def has_password(text: str) -> bool:
+    """Whether there is a URL with a password, a token or a signature in it."""
+    return _ALLOWED.match(text) is None
+
+
+def require_no_password(what: str, url: str, instead: str) -> None:
+    """Raise UsageError, which does not show the URL, where it holds a password.
+
+    Args:
+        what: What the URL was given as.
+        url: What was given.
+        instead: What to do.
+    """
+    if has_password(url):
+        scheme = url.partition("://")[0][:20]
+        raise UsageError(f"{what} ({scheme}://…) holds a password, which would be kept in the clear: {instead}")

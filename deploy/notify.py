@@ -1,0 +1,75 @@
+"""The automations of automations.yaml on the Prefect server, each of them sent to every receiver that is named.
+
+Repeating it changes nothing: an automation of the same name is brought up to date in its place. Where no receiver is
+named, nothing is created, and what is there is left as it is.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import yaml
+from prefect.blocks.notifications import CustomWebhookNotificationBlock, SendgridEmail, SlackWebhook
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.events.actions import SendNotification
+from prefect.events.schemas.automations import AutomationCore
+
+FILE = Path(__file__).with_name("automations.yaml")
+PREFIX = "evalake: "
+
+
+def notify(client: SyncPrefectClient) -> list[str]:
+    """Create the blocks of the receivers and the automations; returns the receivers' names.
+
+    Exits with one line where a receiver is named in a way that cannot be.
+    """
+    named = {name: (os.environ.get(variable), make) for name, (variable, make) in RECEIVERS.items()}
+    receivers = {name: make(value) for name, (value, make) in named.items() if value}
+    if not receivers:
+        return []
+    blocks = [UUID(str(block.save(f"evalake-{name}", overwrite=True, _sync=True))) for name, block in receivers.items()]
+    there = {each.name: each for each in client.read_automations()}
+    for declared in yaml.safe_load(FILE.read_text(encoding="utf-8"))["automations"]:
+        wanted = _automation(declared, blocks)
+        if (known := there.get(wanted.name)) is None:
+            client.create_automation(wanted)
+        else:
+            client.update_automation(known.id, wanted)
+    return list(receivers)
+
+
+def _automation(declared: Mapping[str, Any], blocks: list[UUID]) -> AutomationCore:
+    name = PREFIX + declared["name"]
+    actions = [SendNotification(block_document_id=block, subject=name, body=declared["body"]) for block in blocks]
+    trigger = {"type": "event", "posture": "Reactive", "threshold": 1, "within": 0, **declared["trigger"]}
+    return AutomationCore(name=name, description=declared["description"], trigger=trigger, actions=actions)
+
+
+def _webhook(url: str) -> CustomWebhookNotificationBlock:
+    """A webhook that is sent {"subject", "body"} as JSON; its address, which may hold a token, is kept as a secret."""
+    content = {"subject": "{{subject}}", "body": "{{body}}"}
+    return CustomWebhookNotificationBlock(name="evalake", url="{{url}}", secrets={"url": url}, json_data=content)
+
+
+def _slack(url: str) -> SlackWebhook:
+    return SlackWebhook(url=url)
+
+
+def _mail(addresses: str) -> SendgridEmail:
+    """Mail by SendGrid: the sender and then the receivers, divided by commas; the key is in EVALAKE_NOTIFY_MAIL_KEY."""
+    sender, *receivers = [address.strip() for address in addresses.split(",")]
+    key = os.environ.get("EVALAKE_NOTIFY_MAIL_KEY", "")
+    if not receivers or not key:
+        raise SystemExit(
+            "deploy: EVALAKE_NOTIFY_MAIL is SENDER,RECEIVER[,RECEIVER], and EVALAKE_NOTIFY_MAIL_KEY has to be set"
+        )
+    return SendgridEmail(api_key=key, sender_email=sender, to_emails=receivers)
+
+
+RECEIVERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "webhook": ("EVALAKE_NOTIFY_WEBHOOK", _webhook),
+    "slack": ("EVALAKE_NOTIFY_SLACK", _slack),
+    "mail": ("EVALAKE_NOTIFY_MAIL", _mail),
+}

@@ -1,0 +1,126 @@
+"""A lake as Python sees it: runs are made and found in it, and its tables are frames."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from contracts.tables import RUNS
+from core.default_lake import lake_uri
+from core.errors import UsageError
+from evalake.run import Run, order_run
+from storage import lake as tables
+from storage.sql.query import query
+from suites.registry import all_contracts
+from tasks.conclusions.compare import compare_sides
+from tasks.runtime.runs import with_lost
+
+
+def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mapping[str, str] | None = None) -> "Lake":
+    """Open a lake; one that is not there yet is made by its first run.
+
+    Args:
+        uri: A folder, or a URI that Delta supports; without it EVALAKE_LAKE, or ./lake.
+        storage_options: Those of the object store; credentials usually come from the environment.
+    """
+    where = lake_uri(None) if uri is None else os.fspath(uri)
+    return Lake(tables.Lake(where, dict(storage_options or {})))
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A lake of runs. What is read is as it is at that moment."""
+
+    tables: tables.Lake
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self.tables.uri
+
+    def run(
+        self,
+        suite: str,
+        *,
+        models: Sequence[str] | None = None,
+        judges: Sequence[str] | None = None,
+        datasets: Sequence[str] | None = None,
+        limit: int | None = None,
+        first: int | None = None,
+        samples: Sequence[str] | None = None,
+        only_failed: str | None = None,
+        replicates: int = 1,
+        prompt_types: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
+        config: str | Path | None = None,
+    ) -> Run:
+        """Evaluate models on a suite: only what the ledger does not know yet is asked.
+
+        The options are those of `evalake run`, and what they leave open is the suite's default. A run that could not
+        ask everything is returned, too: its `state` is incomplete, and its `message` says why.
+
+        Raises:
+            EvalakeError: What is asked for cannot be, or the run failed.
+        """
+        run_id = order_run(
+            suite=suite,
+            lake=self.uri,
+            models=models,
+            judges=judges,
+            datasets=datasets,
+            limit=limit,
+            first=first,
+            samples=samples,
+            only_failed=only_failed,
+            replicates=replicates,
+            prompt_types=prompt_types,
+            max_cost_usd=max_cost_usd,
+            max_calls=max_calls,
+            configuration_file=None if config is None else str(config),
+        )
+        return self.find(run_id)
+
+    def runs(self, suite: str | None = None) -> pl.DataFrame:
+        """Return the runs, newest first; those of one suite where it is named."""
+        rows = with_lost(self.tables.frame(RUNS))
+        if suite is not None:
+            rows = rows.filter(suite=suite)
+        return rows.sort("started_at", descending=True).collect()
+
+    def find(self, run_id: str | None = None, *, suite: str | None = None) -> Run:
+        """Return a run: the one of this id, or the newest (of a suite). Raises UsageError where there is none."""
+        rows = self.runs(suite)
+        if run_id is not None:
+            rows = rows.filter(run_id=run_id)
+        if rows.is_empty():
+            what = run_id or (f"of {suite}" if suite else "yet")
+            raise UsageError(f"the lake {self.uri} has no run {what}: `runs()` has those there are")
+        return Run(self.tables, rows.row(0, named=True))
+
+    def compare(
+        self, a: str, b: str, *, metric: str | None = None, run: str | None = None, force: bool = False
+    ) -> pl.DataFrame:
+        """Return how A differs from B in every metric, paired by unit, as `evalake compare` does.
+
+        Args:
+            a: A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.
+            b: What A is compared with, named alike.
+            metric: Only this metric, in all of its slices.
+            run: The run that models are of; without it the newest.
+            force: Compare what is refused.
+        """
+        return compare_sides(self.tables, a, b, run_id=run, metric=metric, force=force).rows
+
+    def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
+        """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""
+        return query(self.tables, all_contracts(), query_text, versions=dict(at or {}))
+
+    def _repr_html_(self) -> str:
+        """Show the runs in a notebook."""
+        from evalake.display import titled
+
+        columns = ("run_id", "suite", "state", "started_at", "samples", "models", "cost_usd", "message")
+        return titled(f"Lake {self.uri}", self.runs().select(columns))

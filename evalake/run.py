@@ -1,0 +1,118 @@
+"""One run as Python sees it: its samples, replies, results and metrics as frames."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from core.errors import EvalakeError
+from reports.values import headline_first
+from storage.lake import Lake
+from storage.ledger import replies
+from storage.snapshots import find_snapshot, read_metrics
+from suites.base import Suite
+from suites.registry import suite as find_suite
+from tasks.steps.measure import run_results
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a suite. Every method reads the lake as it is at that moment."""
+
+    lake: Lake = field(repr=False)
+    row: Mapping[str, Any] = field(repr=False)
+    """Its row of the table `runs`, as it was when the run was found."""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+        return str(self.row["run_id"])
+
+    @property
+    def suite(self) -> str:
+        """The suite that ran."""
+        return str(self.row["suite"])
+
+    @property
+    def state(self) -> str:
+        """How it stood: running, completed, incomplete, failed or lost."""
+        return str(self.row["state"])
+
+    @property
+    def message(self) -> str | None:
+        """What a person should know about how it ended."""
+        return None if self.row["message"] is None else str(self.row["message"])
+
+    def samples(self) -> pl.DataFrame:
+        """Return its samples, in the order of their datasets."""
+        items = self._items().select("sample_hash", "dataset_version").unique()
+        rows = self.lake.frame(SAMPLES).join(items, on=["sample_hash", "dataset_version"], how="semi")
+        return rows.sort("dataset", "position").collect()
+
+    def replies(self) -> pl.DataFrame:
+        """Return the replies to its first calls and its judges' first calls, one row a call, with their requests."""
+        items = self._items().select("prompt_hash", "judge_hash", "replicate")
+        first = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
+        asked = pl.concat(first).drop_nulls().unique()
+        rows = self.lake.frame(CALLS).join(asked, on=["prompt_hash", "replicate"], how="semi")
+        return replies(rows).sort("model", "prompt_hash", "replicate").collect()
+
+    def results(self) -> pl.DataFrame:
+        """Return its result rows: one for each sample, model and judge."""
+        rows = run_results(self.lake, self._suite(), self.run_id, {})
+        return rows.sort("model", "dataset", "sample_id", "replicate").collect()
+
+    def metrics(self) -> pl.DataFrame:
+        """Return the values of its newest snapshot, every metric in every slice, headline metrics first."""
+        snapshot = find_snapshot(self.lake, run_id=self.run_id)
+        values = read_metrics(self.lake, snapshot["snapshot_id"])
+        return headline_first(values, find_suite(self.suite).headline)
+
+    def headline(self) -> pl.DataFrame:
+        """Return the headline metrics over all samples, with their intervals."""
+        values = self.metrics().filter(slice="all")
+        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).headline))
+        return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
+
+    def _items(self) -> pl.LazyFrame:
+        return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)
+
+    def _suite(self) -> Suite:
+        """Return the suite with the scorer by which the run was measured last."""
+        suite = find_suite(self.suite)
+        if self.row["snapshot_id"] is None:
+            return suite
+        return replace(suite, scorer_version=find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
+
+    def _repr_html_(self) -> str:
+        """Show the run and its headline metrics in a notebook."""
+        from evalake.display import titled
+
+        title = f"{self.suite} run {self.run_id}: {self.state}"
+        note = f"{title}, {self.message}" if self.message else title
+        if self.row["snapshot_id"] is None:
+            return titled(note, None)
+        return titled(note, self.headline())
+
+
+def order_run(**options: Any) -> str:
+    """Make a run, and return its id: also of one that could not ask everything. Raises EvalakeError where it failed."""
+    from cli import environment
+
+    environment.prepare()  # before Prefect is imported
+    from flows.evaluate import IncompleteRunError, evaluate, run_id_of
+    from tasks.steps.preflight import Order, carried, check
+
+    order = Order(**options)
+    with carried(order, check(order)):
+        state = evaluate(**order.parameters, return_state=True)
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, IncompleteRunError):
+        return run_id_of(str(state.state_details.flow_run_id))
+    if isinstance(result, EvalakeError):
+        raise result
+    if isinstance(result, BaseException) or not state.is_completed():
+        raise EvalakeError(f"the run ended {state.name}: {state.message}")
+    return run_id_of(str(state.state_details.flow_run_id))

@@ -1,0 +1,58 @@
+"""Backup: the lake copied to another place, and the copy checked."""
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from core.default_lake import lake_uri
+from core.errors import EvalakeError
+from flows.form import LakeUri
+from storage.backup import back_up
+from storage.lake import Lake
+from suites.registry import all_contracts
+from tasks.jobs.check import check_lake
+from tasks.jobs.verify_snapshot import count_outcomes
+from tasks.runtime.logs import redact_logs
+
+ARTIFACT = "backup"
+VARIABLE = "EVALAKE_BACKUP"
+
+
+class BackupError(EvalakeError):
+    """The copy of a lake is not in order, so it is no backup."""
+
+
+@flow(name="backup", persist_result=False)
+def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
+    """Copy what the backup does not have yet, check the whole copy, and leave a table of both.
+
+    Raises LakeError where the lake cannot be copied, BackupError where the copy is not in order. Where no place is
+    named, nothing is copied, and the run completes as NotConfigured.
+
+    Args:
+        to: The folder or URI of the copy; none means EVALAKE_BACKUP of the worker.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+    """
+    redact_logs()
+    where = Lake(lake_uri(lake))
+    target = to or os.environ.get(VARIABLE)
+    if not target:
+        return Completed(
+            name="NotConfigured", message=f"no backup was made: set {VARIABLE} of the worker to a folder or URI"
+        )
+    copy = Lake(target)
+    done = back_up(where, copy, all_contracts())
+    described = f"Backup of {where.uri} in {copy.uri}"
+    create_table_artifact([asdict(table) for table in done], key=ARTIFACT, description=described)
+    checked = list(check_lake(copy))
+    if findings := [finding for table in checked for finding in table.findings]:
+        first = findings[0]
+        raise BackupError(f"{described} has {len(findings)} findings; the first: {first.table} {first.problem}")
+    copied = sum(table.bytes_copied for table in done) / 1e6
+    outcomes = count_outcomes([proof for table in checked for proof in table.proofs])
+    return Completed(message=f"{described}: {len(done)} tables, {copied:.1f} MB new, all in order; {outcomes}")

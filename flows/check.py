@@ -1,0 +1,67 @@
+"""Check: every table of a lake against its contract, its log and its files, and every snapshot computed again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from contracts.tables import SNAPSHOTS
+from core.default_lake import lake_uri
+from core.errors import EvalakeError, LakeError
+from flows.form import LakeUri
+from storage.lake import Lake
+from tasks.jobs.check import check_lake
+from tasks.jobs.verify_snapshot import reasons
+from tasks.runtime.logs import redact_logs
+
+ARTIFACT = "check"
+
+
+class CheckError(EvalakeError):
+    """Something is wrong with the lake; the artifact of the flow run says what, and how to mend it."""
+
+
+@flow(name="check", persist_result=False)
+def check(lake: LakeUri = None) -> State[Any]:
+    """Check every table that exists, and leave a table of what is wrong and of snapshots that were not recomputed.
+
+    Where nothing is wrong but a snapshot could not be recomputed, the run completes with a warning that says why.
+    Raises CheckError where something is wrong, and LakeError where there is no table at all.
+
+    Args:
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+    """
+    redact_logs()
+    where = Lake(lake_uri(lake))
+    checked = list(check_lake(where))
+    if not checked:
+        raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")
+    findings = [finding for table in checked for finding in table.findings]
+    unproved = reasons([proof for table in checked for proof in table.proofs])
+    summary = f"{len(checked)} tables of {where.uri}: {f'{len(findings)} findings' if findings else 'all in order'}"
+    if warning := _warning(unproved):
+        summary = f"{summary}; {warning}"
+        get_run_logger().warning(warning)
+    rows = [asdict(finding) for finding in findings] + [_row(reason, names) for reason, names in unproved.items()]
+    create_table_artifact(rows, key=ARTIFACT, description=summary)
+    if findings:
+        raise CheckError(
+            f"{summary}; the first: {findings[0].table} {findings[0].problem}; to mend: {findings[0].mend}"
+        )
+    return Completed(message=summary)
+
+
+def _warning(unproved: Mapping[str, Sequence[str]]) -> str:
+    """Say how many snapshots could not be recomputed, and why; nothing where there is none."""
+    count = sum(map(len, unproved.values()))
+    whys = "; ".join(f"{len(names)}: {reason}" for reason, names in unproved.items())
+    return f"warning: {count} snapshots could not be recomputed ({whys})" if count else ""
+
+
+def _row(reason: str, names: Sequence[str]) -> dict[str, str]:
+    problem = f"warning: {len(names)} snapshots could not be recomputed: {reason}"
+    return {"table": SNAPSHOTS.table, "problem": problem, "mend": f"verify them with that evalake: {', '.join(names)}"}

@@ -1,0 +1,84 @@
+"""The form of a run in the Prefect UI: what is known is offered as choices, and words stand where types would.
+
+Prefect draws a form from the JSON schemas of a flow's parameters: a list whose items are an enumeration as a choice of
+several, and alternatives as tabs with their titles. It tells them apart by their type, so at most one may be a list of
+texts; the last one takes any list as JSON, which is also how others than people name what the form does not know.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from core.configuration import read_configuration
+from core.errors import ConfigurationError
+from core.urls import NO_PASSWORD
+from suites.base import Suite
+from suites.registry import suite, suite_names
+
+# A run with a URL that holds a password is refused by the server, which would keep it otherwise
+_TEXT = {"type": "string", "pattern": NO_PASSWORD}
+
+
+def _listed(value: Any) -> Any:
+    """Names that were written into a field, by comma or line, as a list."""
+    return [name.strip() for name in value.replace("\n", ",").split(",") if name.strip()] if _is_text(value) else value
+
+
+def _lines(value: Any) -> Any:
+    """Sources that were written into a field, one a line, as a list."""
+    return [line.strip() for line in value.splitlines() if line.strip()] if _is_text(value) else value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _names(known: Iterable[str], written: str) -> WithJsonSchema:
+    """The schema of some names: chosen among the known ones, written, or listed as JSON."""
+    choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(set(known))}}
+    anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
+    return WithJsonSchema({"anyOf": [choices, {**_TEXT, "title": written}, anything]})
+
+
+def _either(default: str, other: str, schema: dict[str, Any]) -> WithJsonSchema:
+    """The schema of what may be left as it is: the words for that, or something else."""
+    return WithJsonSchema({"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]})
+
+
+def _suites() -> list[Suite]:
+    return [suite(name) for name in suite_names()]
+
+
+def _configured() -> set[str]:
+    """The models that the configuration names, where it can be read: what is wrong with it is said by a run."""
+    try:
+        return set(read_configuration().models)
+    except ConfigurationError:
+        return set()
+
+
+_SUBJECTS = {model for each in _suites() if each.calls_subject for model in each.baseline_models} | _configured()
+_JUDGES = {judge for each in _suites() for judge in each.baseline_judges} | _configured()
+_SOURCES = {source for each in _suites() for source in each.starter}
+_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types}
+
+SuiteName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(suite_names())})]
+Models = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_SUBJECTS, "write, by comma")]
+Judges = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_JUDGES, "write, by comma")]
+Sources = Annotated[Sequence[str] | None, BeforeValidator(_lines), _names(_SOURCES, "write, one a line")]
+PromptTypes = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_PROMPT_TYPES, "write, by comma")]
+Suites = Annotated[
+    Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(suite_names())}})
+]
+SampleNames = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+RunName = Annotated[str | None, WithJsonSchema({"type": "string"})]  # "" is none, for a plain field has no other
+Day = Annotated[date | None, _either("as scheduled", "this one", {"type": "string", "format": "date"})]
+Limit = Annotated[int | None, Field(ge=1), _either("all", "so many", {"type": "integer", "minimum": 1})]
+CostCeiling = Annotated[
+    float | None, Field(gt=0), _either("as configured", "US dollars", {"type": "number", "exclusiveMinimum": 0})
+]
+CallCeiling = Annotated[int | None, Field(ge=1), _either("as configured", "so many", {"type": "integer", "minimum": 1})]
+LakeUri = Annotated[str | None, _either("the worker's own", "another", _TEXT)]
+ConfigurationFile = Annotated[str | None, _either("evalake.toml", "another file", {"type": "string"})]

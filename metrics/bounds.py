@@ -1,0 +1,76 @@
+"""Bounds of a metric whatever missing rows would have been: they may lie in its denominator or not, best or worst."""
+
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+import polars as pl
+
+from metrics.columns import Columns
+from metrics.composite import Composite, MacroAverage
+from metrics.compute import Inputs, Slicing
+from metrics.definition import Metric
+from metrics.estimators import Estimator, Mean, Rate
+from metrics.units import Units, View
+
+Bounds = tuple[float, float]
+
+
+def bounds(frame: pl.DataFrame, metric: Metric, missing: int) -> Bounds | None:
+    """Compute the lowest and the highest value that a metric can have once `missing` more rows are known.
+
+    Args:
+        frame: The rows that are known, of one model and judge.
+        metric: The metric, over all samples.
+        missing: How many rows are not.
+
+    Returns:
+        For rates of rows and bounded means what extreme rows would make of them, for composites what extremes of their
+        parts would; the quantity's whole range where one row may weigh any amount; None where it has no range.
+    """
+    inputs = Inputs.read(frame.lazy(), [metric], (), None)
+    columns = Columns(inputs.frame)
+    own = np.arange(inputs.frame.height, dtype=np.int64)
+    slicing = Slicing.of(inputs.frame, columns, "all", ())
+    view = View(columns, Units.of(slicing.group, 1, own), inputs.columns[0])
+    return _bounds(metric.estimator, view, missing)
+
+
+def _bounds(estimator: Estimator, view: View, missing: int) -> Bounds | None:
+    if isinstance(estimator, Composite):
+        parts = {name: _bounds(part, view.part(name), missing) for name, part in estimator.parts.items()}
+        return _of_composite(estimator, {name: part for name, part in parts.items() if part is not None}, len(parts))
+    low, high = _range(estimator)
+    if not np.isfinite(high - low):
+        return None
+    of_rows = isinstance(estimator, Mean) or (
+        isinstance(estimator, Rate) and all(view.columns.is_condition(view.named(role)) for role in ("successes", "of"))
+    )
+    if not of_rows:
+        return low, high
+    numerator, denominator = ("successes", "of") if isinstance(estimator, Rate) else ("numerator", "denominator")
+    total, rows = float(view.totals(numerator)[0]), float(view.totals(denominator)[0])
+    if rows + missing == 0:
+        return None
+    ends = (total + missing * end for end in (low, high))
+    lowest, highest = (end / (rows + missing) for end in ends)
+    return lowest, highest
+
+
+def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int) -> Bounds | None:
+    """The extremes of a function that rises or falls with each part lie where each part is at an end."""
+    if len(parts) < needed:
+        return estimator.low, estimator.high
+    corners = np.array(list(product(*parts.values())))
+    with np.errstate(all="ignore"):
+        values = np.asarray(estimator.function(dict(zip(parts, corners.T, strict=True))))
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return None
+    return float(max(known.min(), estimator.low)), float(min(known.max(), estimator.high))
+
+
+def _range(estimator: Estimator) -> Bounds:
+    if isinstance(estimator, Rate | MacroAverage):
+        return 0.0, 1.0
+    return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))

@@ -1,0 +1,313 @@
+"""Compare two sides, pair by pair of units: differences of any metric, their intervals, p values, and flips.
+
+A unit is a cluster, as everywhere: repeats of a sample add rows to it, and no evidence. The interval is MOVER's, from
+those of the two sides and the correlation of what each unit adds to them (Zou 2007; for proportions Newcombe 1998,
+method 10), so it stays in the range of a difference. The p value is that of exchanging the two sides' rows, unit by
+unit, as chance alone would: exact McNemar where each unit has one binary answer.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from core.errors import MetricError
+from metrics.columns import Columns, added_up
+from metrics.compute import Inputs, Slicing
+from metrics.definition import Metric
+from metrics.estimators import Estimate, Rate
+from metrics.intervals import Array, Integers, difference
+from metrics.units import Units, View
+
+DRAWS = 5_000
+"""Random exchanges behind a p value, besides the one observed."""
+
+EXACT_UNITS = 12
+"""Up to so many units that differ, every exchange is made instead."""
+
+AT_ONCE = 4_000_000
+"""Exchanges times units in memory at a time."""
+
+SEED = 20_240_601
+
+TIE = 1e-9
+"""Differences closer than this share of the values are equal but for rounding."""
+
+COMPARED: Mapping[str, pl.DataType] = {
+    "judge": pl.String(),
+    "metric": pl.String(),
+    "slice": pl.String(),
+    "slice_value": pl.String(),
+    "value_a": pl.Float64(),
+    "value_b": pl.Float64(),
+    "difference": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "p": pl.Float64(),
+    "units": pl.Int64(),
+    "flips_to_a": pl.Int64(),
+    "flips_to_b": pl.Int64(),
+}
+
+
+def compare(
+    a: pl.DataFrame, b: pl.DataFrame, metrics: Sequence[Metric], *, cluster: str, pair: str, draws: int = DRAWS
+) -> pl.DataFrame:
+    """Compare every metric of two sides, in every slice, judge by judge, on the samples that both have.
+
+    Args:
+        a: One row per answer, as `measure` takes them, with the columns `judge`, `cluster` and `pair`.
+        b: The other side's.
+        metrics: What to compare.
+        cluster: Column of what rows hang together by: the unit.
+        pair: Column of the sample; rows of samples that the other side does not have under the judge are left out.
+        draws: Random exchanges behind a p value where there are too many to make them all.
+
+    Returns:
+        The columns `COMPARED`, metrics and slices as declared. `difference` is a - b. Without uncertainty (counts,
+        totals) there is neither interval nor p value; `flips_to_a` counts, for shares of conditions, the units that a
+        answers better, and is null for all else.
+
+    Raises:
+        MetricError: Names the metric that cannot be computed, and why.
+    """
+    key = [pl.col("judge"), pl.col(pair)]
+    sides = (
+        a.join(b.select(key).unique(), on=["judge", pair], how="semi", nulls_equal=True).with_columns(side=pl.lit(0)),
+        b.join(a.select(key).unique(), on=["judge", pair], how="semi", nulls_equal=True).with_columns(side=pl.lit(1)),
+    )
+    inputs = Inputs.read(pl.concat(sides, how="diagonal").lazy(), metrics, ("judge", "side"), cluster)
+    if inputs.frame.is_empty():
+        return pl.DataFrame(schema=COMPARED)
+    columns = Columns(inputs.frame)
+    names = dict.fromkeys(name for metric in metrics for name in metric.slices)
+    slices = {name: Paired.of(inputs, columns, name) for name in names}
+    rows = [
+        {**row, "metric": metric.name, "slice": name}
+        for number, metric in enumerate(metrics)
+        for name in metric.slices
+        for row in _compared(metric, slices[name], columns, inputs.columns[number], draws)
+    ]
+    return pl.DataFrame(rows, schema=COMPARED)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values by Holm's step-down: the k-th smallest of m times m - k + 1, made non-decreasing, at most 1."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
+    return [float(value) for value in adjusted]
+
+
+def with_holm(compared: pl.DataFrame) -> pl.DataFrame:
+    """Add `p_holm` beside `p`: adjusted over all rows of the frame that have a p value."""
+    tested = compared["p"].is_not_null()
+    adjusted = iter(holm(compared["p"].drop_nulls().to_list()))
+    values = [next(adjusted) if known else None for known in tested]
+    return compared.insert_column(compared.get_column_index("p") + 1, pl.Series("p_holm", values, pl.Float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One judge and value of a slice: the two groups, their units, and where these are among the pair's clusters."""
+
+    judge: str | None
+    slice_value: str
+    groups: tuple[int, int]
+    units: tuple[Integers, Integers]
+    places: tuple[Integers, Integers]
+    clusters: Integers
+
+    @property
+    def size(self) -> int:
+        """How many clusters there are on either side."""
+        return len(self.clusters)
+
+    def of_side(self, side: int, by_unit: Array) -> Array:
+        """Lay what units have out by the pair's clusters; 0 where a side has none."""
+        placed = np.zeros(self.size)
+        placed[self.places[side]] = by_unit[self.units[side]]
+        return placed
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """The units of a slice, and its pairs of groups."""
+
+    units: Units
+    pairs: Sequence[Pair]
+
+    @classmethod
+    def of(cls, inputs: Inputs, columns: Columns, name: str) -> "Paired":
+        """Find the units of a slice, and pair the groups of its two sides."""
+        slicing = Slicing.of(inputs.frame, columns, name, ("judge", "side"))
+        cluster = columns.ranks(inputs.cluster)
+        units = Units.of(slicing.group, slicing.keys.height, cluster)
+        of_unit = np.zeros(int(units.of_row.max(initial=-1)) + 1, dtype=np.int64)
+        of_unit[units.of_row] = cluster
+        group_of: dict[tuple[str | None, str], dict[int, int]] = {}
+        for number, (judge, side, value) in enumerate(slicing.keys.iter_rows()):
+            group_of.setdefault((judge, value), {})[side] = number
+        in_order = sorted(group_of.items(), key=lambda item: (item[0][0] or "", item[0][1]))
+        both = [(*key, sides[0], sides[1]) for key, sides in in_order if len(sides) == 2]
+        return cls(units, [cls._pair(units, of_unit, *each) for each in both])
+
+    @staticmethod
+    def _pair(units: Units, of_unit: Integers, judge: str | None, value: str, a: int, b: int) -> Pair:
+        first, second = (np.flatnonzero(units.group_of == group) for group in (a, b))
+        clusters = np.union1d(of_unit[first], of_unit[second])
+        places = np.searchsorted(clusters, of_unit[first]), np.searchsorted(clusters, of_unit[second])
+        return Pair(judge, value, (a, b), (first, second), places, clusters)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Sums of one side's inputs when, in each draw, the sides' rows of some units are exchanged (a `Draw`)."""
+
+    view: View
+    pair: Pair
+    side: int
+    active: Integers
+    exchanged: Array
+    """[draws, active]: 1 where a unit's rows change sides, else 0."""
+
+    def sums(self, role: str) -> Array:
+        """Add up an input in each draw, [draws]."""
+        return self._drawn(self.view.sums(role))
+
+    def apart(self, role: str, label: Integers) -> Array:
+        """Add up an input in each draw for every label of rows above 0, [draws, labels]."""
+        values, units = self.view.values(role), len(self.view.units.group_of)
+        size = int(self.view.units.of_row.max(initial=-1)) + 1
+        of_row = self.view.units.of_row
+        labels = range(1, int(label.max(initial=0)) + 1)
+        by_label = (added_up(of_row, np.where(label == each, values, 0.0), size)[:units] for each in labels)
+        drawn = [self._drawn(by_unit) for by_unit in by_label]
+        return np.stack(drawn, axis=-1) if drawn else np.zeros((len(self.exchanged), 0))
+
+    def part(self, name: str) -> "Exchange":
+        """Narrow the draw to the inputs of one part of a composite."""
+        return replace(self, view=self.view.part(name))
+
+    def _drawn(self, by_unit: Array) -> Array:
+        own, other = self.pair.of_side(self.side, by_unit), self.pair.of_side(1 - self.side, by_unit)
+        return np.asarray(own.sum() + self.exchanged @ (other - own)[self.active])
+
+
+def _compared(
+    metric: Metric, paired: Paired, columns: Columns, column_of: Mapping[str, str], draws: int
+) -> Iterator[dict[str, str | float | None]]:
+    """Compare one metric in one slice, a row each pair."""
+    view = View(columns, paired.units, column_of)
+    try:
+        estimate = metric.estimator.estimate(view)
+    except MetricError as error:
+        raise MetricError(f"Metric {metric.name}: {error}.") from error
+    for pair in paired.pairs:
+        a, b = pair.groups
+        low, high = _interval(estimate, pair)
+        binary = isinstance(metric.estimator, Rate) and all(
+            columns.is_condition(view.named(role)) for role in ("successes", "of")
+        )
+        gains, losses, single = _flips(view, pair) if binary else (None, None, False)
+        p = None
+        if len(estimate.influence) and not np.isnan(estimate.value[[a, b]]).any():
+            p = mcnemar(gains or 0, losses or 0) if single else _exchange_p(metric, view, pair, draws)
+        yield {
+            "judge": pair.judge,
+            "slice_value": pair.slice_value,
+            "value_a": _known(estimate.value[a]),
+            "value_b": _known(estimate.value[b]),
+            "difference": _known(estimate.value[a] - estimate.value[b]),
+            "ci_low": low,
+            "ci_high": high,
+            "p": p,
+            "units": int(min(estimate.units[a], estimate.units[b])),
+            "flips_to_a": gains,
+            "flips_to_b": losses,
+        }
+
+
+def _interval(estimate: Estimate, pair: Pair) -> tuple[float | None, float | None]:
+    """The interval of a difference; two unseen units, one for either side, keep it from width zero."""
+    if not len(estimate.influence):
+        return None, None
+    first, second = (pair.of_side(side, estimate.influence) for side in (0, 1))
+    both = np.concatenate((first, second))
+    unseen = 2 * (both.max(initial=0.0) - both.min(initial=0.0)) ** 2
+    scale = np.sqrt((first**2).sum() * (second**2).sum())
+    correlated = np.clip((first @ second - unseen / 2) / scale, -1.0, 1.0) if scale > 0 else 0.0
+    a, b = (
+        tuple(np.asarray(ends[group]) for ends in (estimate.value, estimate.ci_low, estimate.ci_high))
+        for group in pair.groups
+    )
+    low, high = difference((a[0], a[1], a[2]), (b[0], b[1], b[2]), np.asarray(correlated))
+    return _known(float(low)), _known(float(high))
+
+
+def _flips(view: View, pair: Pair) -> tuple[int, int, bool]:
+    """How many units a answers better, how many b, and whether each unit has one answer, however often repeated."""
+    k_a, k_b = (pair.of_side(side, view.sums("successes")) for side in (0, 1))
+    n_a, n_b = (pair.of_side(side, view.sums("of")) for side in (0, 1))
+    shared = (n_a > 0) & (n_b > 0)
+    better = np.where(shared, k_a * n_b - k_b * n_a, 0.0)
+    rows = np.concatenate((n_a, n_b))
+    rows = rows[rows > 0]
+    alike = bool(len(rows)) and bool((rows == rows[0]).all()) and bool((shared == (n_a + n_b > 0)).all())
+    decided = bool((((k_a == 0) | (k_a == n_a)) & ((k_b == 0) | (k_b == n_b))).all())
+    return int((better > 0).sum()), int((better < 0).sum()), alike and decided
+
+
+def mcnemar(gains: int, losses: int) -> float:
+    """Compute the exact two-sided p of so many flips either way, each of which is as likely as the other."""
+    from scipy.stats import binom
+
+    return min(1.0, 2 * float(binom.cdf(min(gains, losses), gains + losses, 0.5)))
+
+
+def _exchange_p(metric: Metric, view: View, pair: Pair, draws: int) -> float | None:
+    """The two-sided p under exchanges of units; None where the metric is no function of sums."""
+    active = _active(metric, view, pair)
+    extreme = count = 0
+    observed = np.nan
+    for exchanged in _exchanges(len(active), draws):
+        a, b = (metric.estimator.drawn(Exchange(view, pair, side, active, exchanged)) for side in (0, 1))
+        apart = np.abs(a - b)
+        if count == 0:
+            observed = apart[0] - TIE * max(abs(a[0]), abs(b[0]))
+            if np.isnan(observed):
+                return None
+        extreme += int((~(apart < observed)).sum())  # an undefined difference counts as one as extreme
+        count += len(apart)
+    return extreme / count
+
+
+def _active(metric: Metric, view: View, pair: Pair) -> Integers:
+    """The units whose exchange changes anything; with labels, which sums do not tell apart, all."""
+    if metric.estimator.labels:
+        return np.arange(pair.size)
+    differs: NDArray[np.bool_] = np.zeros(pair.size, dtype=np.bool_)
+    for role in view.column_of:
+        sums = view.sums(role)
+        differs |= pair.of_side(0, sums) != pair.of_side(1, sums)
+    return np.flatnonzero(differs)
+
+
+def _exchanges(units: int, draws: int) -> Iterator[Array]:
+    """All exchanges of few units, or random ones; nothing exchanged comes first."""
+    if units <= EXACT_UNITS:
+        numbers = np.arange(2**units)[:, None]
+        yield ((numbers >> np.arange(units)) & 1).astype(np.float64)
+        return
+    random = np.random.default_rng(SEED)
+    yield np.zeros((1, units))
+    step = max(1, AT_ONCE // units)
+    for first in range(0, draws, step):
+        yield random.integers(0, 2, (min(step, draws - first), units)).astype(np.float64)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,66 @@
+"""Statistics that are functions of sums and no ratio of them, such as correlations: the jackknife over units."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from typing_extensions import override
+
+from metrics.estimators import Draw, Estimate, Estimator
+from metrics.intervals import Array, correlation
+from metrics.units import View
+
+Sums = Mapping[str, Array]
+"""The sums by name, all of one shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jackknife(Estimator):
+    """A statistic between -1 and 1 of sums over rows, with the interval of the jackknife on Fisher's scale.
+
+    Attributes:
+        function: From the sums to the statistic, element by element; NaN where it is undefined.
+        sums: What each row contributes to each sum; a null contributes nothing.
+        n: What each row contributes to the denominator, which is kept where the statistic is undefined for want of
+            variation.
+    """
+
+    counted: ClassVar[frozenset[str]] = frozenset({"n"})
+    labels: ClassVar[frozenset[str]] = frozenset()
+    function: Callable[[Sums], Array]
+    sums: Mapping[str, pl.Expr]
+    n: pl.Expr
+
+    @override
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        return {f"sum {name}": expression for name, expression in self.sums.items()} | {"n": self.n}
+
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return self._evaluate({name: draw.sums(f"sum {name}") for name in self.sums})
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        totals = {name: view.totals(f"sum {name}") for name in self.sums}
+        value = self._evaluate(totals)
+        group_of = view.units.group_of
+        counts = view.sums("n") != 0
+        units = view.units.total(counts.astype(np.float64))
+        without = self._evaluate({name: total[group_of] - view.sums(f"sum {name}") for name, total in totals.items()})
+        apart = np.where(counts & ~np.isnan(without), without - value[group_of], 0.0)
+        with np.errstate(all="ignore"):
+            mean = view.units.total(apart) / units
+            influence = np.where(counts, mean[group_of] - apart, 0.0) * np.sqrt((units - 1) / units)[group_of]
+        influence = np.where(np.isfinite(influence), influence, 0.0)
+        se = np.where(np.isnan(value) | (units < 3), np.nan, np.sqrt(view.units.total(influence**2)))
+        low, high = correlation(value, se, units)
+        n = view.totals("n")
+        n_eff = np.where(n > 0, units, np.nan)
+        return Estimate(value, n, units, n_eff, se, low, high, units, influence)
+
+    def _evaluate(self, sums: Sums) -> Array:
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.function(sums), dtype=np.float64)
+        return np.where(np.isfinite(result), result, np.nan)

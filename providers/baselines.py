@@ -1,0 +1,34 @@
+"""Baselines: rule-based models that run in this process, called like any other and reported beside LLMs."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from providers.request import Failure, Reply, Request
+
+PROVIDER = "baseline"
+
+Messages = Sequence[Mapping[str, str]]
+Baseline = Callable[[Messages], str]
+"""The messages of a request -> the text of the reply."""
+
+
+class BaselineRefusedError(Exception):
+    """The messages hold nothing that the baseline could judge."""
+
+
+async def answer(baseline: Baseline, request: Request) -> Reply | Failure:
+    """Answer a request by a baseline: without tokens, cost 0, and without a latency, which would measure this machine.
+
+    Args:
+        baseline: The function that answers.
+        request: What it is asked.
+
+    Returns:
+        The reply, or a failure of the kind bad_request where the baseline refuses the messages.
+    """
+    await asyncio.sleep(0)  # lets other calls on the same loop go on between two baselines
+    try:
+        text = baseline(request.messages)
+    except BaselineRefusedError as error:
+        return Failure("bad_request", str(error), 1)
+    return Reply(text, finish_reason="stop", model_reported=request.model, cost_usd=0.0, attempts=1)

@@ -1,1 +1,0 @@
-"""Embedded rule-based models that answer in the process, without a network."""

@@ -1,0 +1,53 @@
+"""The environment variables in which providers' keys are looked for, so that a missing one is said without LiteLLM."""
+
+import os
+import re
+from collections.abc import Mapping
+
+# As LiteLLM reads them, the first that is set; a test compares. Providers that are not here are asked of LiteLLM.
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    "cerebras": ("CEREBRAS_API_KEY",),
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+    "deepinfra": ("DEEPINFRA_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "nvidia_nim": ("NVIDIA_NIM_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+    "together_ai": ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "xai": ("XAI_API_KEY",),
+}
+# Providers that ask for none, or find theirs elsewhere
+KEYLESS = frozenset({"hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"})
+
+# Names that LiteLLM knows without their provider
+_BARE = (
+    (re.compile(r"(?:gpt-|chatgpt-|o\d)[\w.-]*"), "openai"),
+    (re.compile(r"claude-[\w.-]*"), "anthropic"),
+)
+
+
+def known_provider(model: str) -> str | None:
+    """The provider before the slash, where it is in the table; None where LiteLLM has to be asked."""
+    provider, slash, name = model.partition("/")
+    return provider if slash and name and (provider in KEY_VARIABLES or provider in KEYLESS) else None
+
+
+def likely_provider(model: str) -> str | None:
+    """The provider of a name that stands alone, as its beginning tells; LiteLLM has the last word."""
+    return next((provider for pattern, provider in _BARE if pattern.fullmatch(model)), None)
+
+
+def key_of(provider: str) -> str | None:
+    """The provider's key; None where no variable holds one."""
+    values = (os.environ.get(name, "").strip() for name in KEY_VARIABLES.get(provider, ()))
+    return next(filter(None, values), None)
+
+
+def missing_variables(provider: str) -> tuple[str, ...]:
+    """The variables of which one must be set and none is; empty where there is a key, or none is needed."""
+    return () if key_of(provider) else KEY_VARIABLES.get(provider, ())

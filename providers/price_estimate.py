@@ -1,0 +1,54 @@
+"""What a call may cost before it is made: tokens counted by LiteLLM's tokenisers, and how long replies get."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from core.configuration import Price
+from providers.cost import BASELINE_PREFIX, Tokens, cost_usd
+from providers.litellm_setup import load
+from providers.request import Request
+
+ASSUMED_OUTPUT_TOKENS = 1000  # of a reply of a model that has not replied yet, where its requests set no limit
+_OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
+_TOKENS_OF_A_MESSAGE = 4  # that its role and its ends take
+
+
+def is_priced(model: str, price: Price | None) -> bool:
+    """Whether it is known what a call of the model costs."""
+    return cost_usd(model, Tokens(input=1, output=1), price) is not None
+
+
+def input_tokens(request: Request) -> int:
+    """How many tokens its messages are, about: providers count a little differently."""
+    if request.model.startswith(BASELINE_PREFIX):
+        return 0
+    texts = [str(message.get("content") or "") for message in request.messages]
+    return sum(_text_tokens(request.model, text) + _TOKENS_OF_A_MESSAGE for text in texts)
+
+
+def output_limit(parameters: Mapping[str, Any]) -> int | None:
+    """How long a reply the parameters of a request allow; None where they do not say."""
+    limits = [value for name in _OUTPUT_LIMITS if isinstance(value := parameters.get(name), int) and value > 0]
+    return min(limits) if limits else None
+
+
+def most_usd(
+    request: Request, longest_known: int | None, price: Price | None, provider_counts: float = 1.0
+) -> float | None:
+    """What one attempt at the request costs at most, as far as that can be known; None where the price is not.
+
+    The reply is taken to be as long as the request allows, or else twice as long as the longest that is known of the
+    model. `provider_counts` is how many tokens its provider counts, at most, for one that is counted here.
+    """
+    if request.model.startswith(BASELINE_PREFIX):
+        return 0.0
+    known = ASSUMED_OUTPUT_TOKENS if longest_known is None else 2 * longest_known
+    output = output_limit(request.parameters) or known
+    return cost_usd(request.model, Tokens(input=ceil(input_tokens(request) * provider_counts), output=output), price)
+
+
+@lru_cache(maxsize=64)  # long prompts that many requests share are counted once
+def _text_tokens(model: str, text: str) -> int:
+    return int(load().token_counter(model=model, text=text))

@@ -1,0 +1,130 @@
+"""Carries requests over one pool of HTTP connections, and measures what the provider's part of the time was."""
+
+import os
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from providers.failures import AttemptFailed
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGEST_REPLY = 32 * 2**20  # bytes, unpacked; more than any model writes
+_READ_AT_ONCE = 2**18
+
+
+@dataclass(slots=True)
+class Timing:
+    """When what happened to one request, in seconds of the process's clock; 0 where it has not happened."""
+
+    started: float = 0.0
+    connected: float = 0.0
+    sent: float = 0.0
+    first_byte: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def connect_ms(self) -> float | None:
+        """Milliseconds until there was a connection."""
+        return (self.connected - self.started) * 1000 if self.connected else None
+
+    @property
+    def first_byte_ms(self) -> float | None:
+        """Milliseconds from the last byte sent to the first byte of the answer."""
+        return max(self.first_byte - self.sent, 0.0) * 1000 if self.sent and self.first_byte else None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Milliseconds from the last byte sent to the last byte of the answer."""
+        return max(self.ended - self.sent, 0.0) * 1000 if self.sent and self.ended else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered, unpacked."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """One pool of connections to all providers. Made and used on one event loop."""
+
+    def __init__(self) -> None:
+        import aiohttp
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(_on_connected)
+        trace.on_connection_reuseconn.append(_on_connected)
+        trace.on_request_headers_sent.append(_on_sent)
+        trace.on_request_chunk_sent.append(_on_sent)
+        # How many calls are on their way is for the limits of each provider to say.
+        connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), ttl_dns_cache=300)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            trace_configs=[trace],
+            timeout=aiohttp.ClientTimeout(total=None),  # the caller's
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._proxies: dict[str, str | None] = {}
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, timing: Timing) -> Answer:
+        """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
+
+        A redirect is an answer: followed, it would take the key to wherever it points. Raises AttemptFailed for an
+        answer larger than any reply, and what aiohttp raises where the network fails.
+        """
+        timing.started = time.perf_counter()
+        async with self._session.post(
+            url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url), trace_request_ctx=timing
+        ) as response:
+            timing.first_byte = time.perf_counter()
+            answered = await _read(response)
+            timing.ended = time.perf_counter()
+            return Answer(response.status, response.headers, answered)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    def _proxy(self, url: str) -> str | None:
+        """The proxy that the environment names for this address (HTTPS_PROXY, NO_PROXY)."""
+        place = urlsplit(url)
+        origin = f"{place.scheme}://{place.netloc}"
+        if origin not in self._proxies:
+            host = place.hostname or ""
+            self._proxies[origin] = None if proxy_bypass(host) else getproxies().get(place.scheme)
+        return self._proxies[origin]
+
+
+async def _read(response: "aiohttp.ClientResponse") -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_chunked(_READ_AT_ONCE):
+        size += len(part)
+        if size > LARGEST_REPLY:
+            raise AttemptFailed("malformed_response", f"the reply is larger than {LARGEST_REPLY:,} bytes")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _tls() -> ssl.SSLContext:
+    """The machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
+    import certifi
+
+    own = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=None if own else certifi.where())
+
+
+async def _on_connected(_: Any, context: Any, parameters: Any) -> None:
+    context.trace_request_ctx.connected = time.perf_counter()
+
+
+async def _on_sent(_: Any, context: Any, parameters: Any) -> None:
+    context.trace_request_ctx.sent = time.perf_counter()

@@ -1,0 +1,126 @@
+"""What a configuration that merely lay in the working directory may not do with the keys of whoever runs it.
+
+It may name servers, and models there, but no key of the environment goes to another host than the provider's own.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from core.configuration import TRUST_OPTION, Configuration, ModelOptions
+from core.errors import ProviderError
+from providers.key_names import KEY_VARIABLES, KEYLESS
+
+# Azure's hosts are their customers', so none of them is the provider's own.
+OWN_HOSTS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "cerebras": "https://api.cerebras.ai",
+    "cohere": "https://api.cohere.com",
+    "deepinfra": "https://api.deepinfra.com",
+    "deepseek": "https://api.deepseek.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+    "groq": "https://api.groq.com",
+    "mistral": "https://api.mistral.ai",
+    "nvidia_nim": "https://integrate.api.nvidia.com",
+    "openai": "https://api.openai.com",
+    "openrouter": "https://openrouter.ai",
+    "together_ai": "https://api.together.xyz",
+    "xai": "https://api.x.ai",
+}
+
+# Every other parameter may be one by which LiteLLM is told where to send something, or which file to read.
+HARMLESS_PARAMETERS = frozenset(
+    {
+        "extra_body",
+        "extra_headers",
+        "frequency_penalty",
+        "logit_bias",
+        "max_completion_tokens",
+        "max_tokens",
+        "n",
+        "presence_penalty",
+        "reasoning_effort",
+        "response_format",
+        "seed",
+        "stop",
+        "temperature",
+        "thinking",
+        "top_k",
+        "top_p",
+        "user",
+        "verbosity",
+    }
+)
+_CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|HEADERS")
+_ONLY_KEYS = (KEY_VARIABLES.keys() | KEYLESS) - {"azure"}  # providers that are sent nothing but a key
+
+
+def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
+    """Say whether the model is asked at another host than the provider's own, or the one the environment names."""
+    if options.api_base is None:
+        return False
+    own = [OWN_HOSTS.get(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in ("API_BASE", "BASE_URL"))]
+    return _place(options.api_base) not in {_place(base) for base in own if base}
+
+
+def require_harmless_parameters(model: str, configuration: Configuration) -> None:
+    """Raise ProviderError where a file that the user did not name sets a parameter that may send keys elsewhere."""
+    unknown = sorted(configuration.model(model).parameters.keys() - HARMLESS_PARAMETERS)
+    if unknown and not configuration.trusted:
+        raise _distrusted(model, configuration, f"sets the parameter {unknown[0]}")
+
+
+def require_trust(model: str, provider: str, configuration: Configuration) -> None:
+    """Raise ProviderError where the model would be sent what only a configuration that the user named may send."""
+    if configuration.trusted:
+        return
+    options = configuration.model(model)
+    require_harmless_parameters(model, configuration)
+    if sends_elsewhere(provider, options):
+        if credential := _credential(provider, configuration, options):
+            host = urlsplit(options.api_base or "").hostname or "another host"
+            raise _distrusted(model, configuration, f"sends it to {host[:100]}, and {credential} would go there")
+    elif options.api_key_env is not None and not options.api_key_env.upper().startswith(_prefix(provider)):
+        raise _distrusted(model, configuration, f"sends {options.api_key_env} to {provider} as its key")
+
+
+def _credential(provider: str, configuration: Configuration, options: ModelOptions) -> str | None:
+    """What names a credential that could go with a call; None where there is none."""
+    if options.api_key_env is not None:
+        return options.api_key_env
+    if secret := configuration.limits(provider).api_key_secret:
+        return f"the secret {secret}"
+    if provider not in _ONLY_KEYS:
+        return f"what LiteLLM finds for {provider}"
+    names = sorted(name for name in os.environ if os.environ[name].strip())
+    beginning = _prefix(provider)
+    return next(
+        (
+            name
+            for name in names
+            if name in KEY_VARIABLES.get(provider, ()) or (name.startswith(beginning) and _CREDENTIAL.search(name))
+        ),
+        None,
+    )
+
+
+def _prefix(provider: str) -> str:
+    """How the names of the provider's variables begin, such as TOGETHER of together_ai."""
+    return provider.upper().split("_")[0]
+
+
+def _place(base: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(base)
+        return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return base, None, None
+
+
+def _distrusted(model: str, configuration: Configuration, what: str) -> ProviderError:
+    file = configuration.distrusted_file
+    return ProviderError(
+        f"model {model}: {file} of the working directory {what}; if you trust this folder, give {TRUST_OPTION} or "
+        f"--config {file}"
+    )

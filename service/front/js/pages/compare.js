@@ -1,0 +1,182 @@
+/** Two sides beside each other: how they differ in every metric, and the samples, with the words that differ. */
+
+import {shortJudge, verdict} from "/js/answers.js";
+import {get, queryText} from "/js/api.js";
+import {freshId, h, show} from "/js/dom.js";
+import {count, counted, interval, name, number, probability, visible, words} from "/js/format.js";
+import {announce, heading, message, problem, showPage} from "/js/page.js";
+import {itemPath, runPath} from "/js/runs_address.js";
+import {table} from "/js/table.js";
+import {wordDiff} from "/js/word_diff.js";
+
+const ASKED = ["run", "a", "b", "metric", "kind", "after"];
+const KINDS = [["", "Only where they differ"], ["to_a", "Only A is right"], ["to_b", "Only B is right"], ["all", "All"]];
+const SIGNIFICANT = 0.05;
+
+export function comparePage({query, signal}) {
+  const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
+  const [form, figures, pairs] = [h("div"), h("div"), h("section", {class: "panel", "aria-label": "Samples"})];
+  showPage(heading("Compare"), form, figures, pairs);
+  const sides = () => ({run: wanted.run, a: wanted.a, b: wanted.b});
+
+  function change(changes) {
+    const isOther = ["run", "a", "b"].some((key) => key in changes);
+    Object.assign(wanted, {after: null}, changes);
+    history.replaceState(null, "", location.pathname + queryText(wanted));
+    if (isOther) offer();
+    if (isOther || "metric" in changes) compare();
+    if (isOther || "kind" in changes || "after" in changes) samples(true);
+  }
+
+  async function offer() {
+    try {
+      const {runs} = await get("/runs", {page_size: 200}, signal);
+      show(form, sideForm(runs.filter((run) => run.snapshot_id), wanted, change));
+    } catch (error) {
+      if (error.name !== "AbortError" && error.status !== 401) show(form, problem(error, "The runs cannot be shown", offer));
+    }
+  }
+
+  async function compare() {
+    if (!wanted.a || !wanted.b) {
+      show(figures, h("p", {class: "empty"}, "Choose what is compared."));
+      return;
+    }
+    try {
+      const answer = await get("/compare", {...sides(), metric: wanted.metric}, signal);
+      show(figures, statistics(answer, wanted, change));
+    } catch (error) {
+      if (error.name !== "AbortError") show(figures, problem(error, "These cannot be compared", compare));
+    }
+  }
+
+  async function samples(tell = false) {
+    if (!wanted.a || !wanted.b) return show(pairs);
+    try {
+      const answer = await get("/compare/items", {...sides(), kind: wanted.kind, after: wanted.after}, signal);
+      show(pairs, h("h2", {}, "Samples"), flips(answer, wanted, change), pairList(answer, wanted, signal), pager(answer, wanted, change));
+      if (tell) announce(counted(answer.total, "sample"));
+    } catch (error) {
+      if (error.name !== "AbortError") show(pairs);
+    }
+  }
+
+  offer();
+  compare();
+  samples();
+}
+
+function sideForm(runs, wanted, change) {
+  const chosen = runs.find((run) => run.run_id === wanted.run);
+  const models = chosen?.models ?? [];
+  const text = (key, label) => field(label, h("input", {name: key, list: "sides", value: wanted[key], maxlength: 700, placeholder: "model, run or RUN:MODEL", onchange: ({target}) => change({[key]: target.value.trim() || null})}), "search");
+  return h("form", {class: "filters", "aria-label": "What is compared", onsubmit: (event) => event.preventDefault()},
+    field("Run", h("select", {name: "run", onchange: ({target}) => {
+      const [a, b] = runs.find((run) => run.run_id === target.value)?.models ?? [];
+      change({run: target.value || null, a: a ?? null, b: b ?? null, metric: null});
+    }}, [["", "Newest"], ...runs.map((run) => [run.run_id, `${name(run.run_id)} (${words(run.suite)})`])].map(([value, label]) => h("option", {value, selected: value === (wanted.run ?? "")}, label))), "search"),
+    text("a", "A"), text("b", "B"),
+    h("datalist", {id: "sides"}, [...models, ...runs.map((run) => run.run_id)].map((each) => h("option", {value: each}))),
+    h("div", {class: "actions"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B")));
+}
+
+function field(label, control, kind = null) {
+  control.id = freshId("field");
+  return h("div", {class: kind}, h("label", {for: control.id}, label), control);
+}
+
+/** The rows of `evalake compare`: headline metrics at once, the others when asked for. */
+function statistics({rows, headline, warnings}, wanted, change) {
+  const isHeadline = (row) => headline.includes(row.metric);
+  const [first, rest] = wanted.metric ? [rows, []] : [rows.filter(isHeadline), rows.filter((row) => !isHeadline(row))];
+  return h("section", {class: "panel"}, h("h2", {}, "Difference, A − B"), warnings.length > 0 && message("warning", null, ...warnings),
+    h("p", {class: "note"}, "Paired by sample, with 95 % intervals; p is corrected by Holm for all rows."),
+    wanted.metric && h("p", {}, h("button", {type: "button", onclick: () => change({metric: null})}, "All metrics")),
+    first.length ? statisticsTable(first, "Differences in headline metrics", change) : h("p", {class: "empty"}, "No headline metric compares."),
+    rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, "Differences in other metrics", change)));
+}
+
+function statisticsTable(rows, caption, change) {
+  const several = new Set(rows.map((row) => `${row.a}|${row.b}`)).size > 1;
+  const judged = rows.some((row) => row.judge !== null);
+  const columns = ["Metric", several && "A and B", judged && "Judge", "A", "B", "Difference", "p", "Only one right"].filter(Boolean);
+  return table({caption, headings: columns, texts: true, kinds: columns.map((each) => (["A", "B", "Difference", "p"].includes(each) ? "figure" : null)), rows: rows.map((row) => [
+    h("button", {type: "button", class: "bare as-link", onclick: () => change({metric: row.metric})}, words(row.metric), row.slice === "all" ? "" : `: ${name(row.slice_value)}`),
+    several && `${name(row.a)} and ${name(row.b)}`, judged && (row.judge ? shortJudge(row.judge) : "–"),
+    number(row.value_a), number(row.value_b), difference(row), chance(row),
+    row.flips_to_a === null ? "–" : `A ${count(row.flips_to_a)}, B ${count(row.flips_to_b)}`,
+  ].filter((each) => each !== false))});
+}
+
+function difference({difference: value, ci_low: low, ci_high: high}) {
+  const sign = value > 0 ? "+" : "";
+  return [h("strong", {}, sign, number(value)), h("span", {class: "sub"}, interval(low, high))];
+}
+
+function chance({p, p_holm: corrected}) {
+  if (p === null) return "–";
+  return [corrected !== null && corrected < SIGNIFICANT ? h("strong", {}, probability(corrected)) : probability(corrected ?? p), h("span", {class: "sub"}, `alone ${probability(p)}`)];
+}
+
+function flips({answered, to_a: toA, to_b: toB, total}, wanted, change) {
+  return h("div", {}, h("p", {class: "note"}, `${counted(answered, "pair")} of answers; only A is right in ${count(toA)}, only B in ${count(toB)}. ${count(total)} shown.`),
+    h("div", {class: "actions"}, KINDS.map(([value, label]) =>
+      h("button", {type: "button", class: value === (wanted.kind ?? "") ? "primary" : null, "aria-pressed": String(value === (wanted.kind ?? "")), onclick: () => change({kind: value || null})}, label))));
+}
+
+function pairList(answer, wanted, signal) {
+  if (!answer.pairs.length) return h("p", {class: "empty"}, "None.");
+  const columnHead = (text) => h("th", {scope: "col", role: "columnheader"}, text);
+  return h("table", {class: "listing items", role: "table"}, h("caption", {class: "hidden"}, "Samples with the answers of A and B"),
+    h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), columnHead("Input"), columnHead("A"), columnHead("B"), columnHead("Words"))),
+    h("tbody", {role: "rowgroup"}, answer.pairs.flatMap((pair) => pairRows(pair, answer, signal))));
+}
+
+function pairRows(pair, answer, signal) {
+  const place = h("td", {role: "cell", colspan: 5});
+  const row = h("tr", {role: "row", hidden: true}, place);
+  const open = h("button", {type: "button", "aria-expanded": "false", onclick: async () => {
+    row.hidden = !row.hidden;
+    open.setAttribute("aria-expanded", String(!row.hidden));
+    if (row.hidden || place.childElementCount) return;
+    try {
+      show(place, await replies(pair, answer, signal));
+    } catch (error) {
+      if (error.name !== "AbortError") show(place, problem(error, "The replies cannot be shown", null));
+    }
+  }}, "Compare");
+  const truth = [pair.label, pair.category].filter(Boolean).map((each) => name(each, 60)).join(" · ");
+  const cell = (each, run, label) => h("td", {role: "cell", "data-label": label}, h("a", {class: "plain", href: itemPath(run, pair.item_id)}, verdict(each)), each.judge && h("span", {class: "sub"}, shortJudge(each.judge)));
+  return [h("tr", {role: "row"},
+    h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(answer.run_a, pair.item_id)}, name(pair.sample_id, 80)), h("span", {class: "sub"}, truth)),
+    h("td", {role: "cell", class: "excerpt"}, h("code", {}, name(pair.input, 140))),
+    cell(pair.a, answer.run_a, "A"), cell(pair.b, answer.run_b, "B"), h("td", {role: "cell"}, open)), row];
+}
+
+/** The replies of both sides, and which words only one of them has. */
+async function replies(pair, {run_a: runA, run_b: runB}, signal) {
+  const read = (run) => get(`${runPath(run)}/items/${encodeURIComponent(pair.item_id)}`, {}, signal);
+  const [itemA, itemB] = await Promise.all([read(runA), runB === runA ? read(runA) : read(runB)]);
+  const [a, b] = [replyOf(itemA, pair.a), replyOf(itemB, pair.b)];
+  const parts = a !== null && b !== null ? wordDiff(visible(a, 20000), visible(b, 20000)) : null;
+  const side = (label, model, text, own) => h("div", {class: "side"}, h("p", {class: "who"}, h("strong", {}, `${label}: ${name(model)}`)),
+    text === null ? h("p", {class: "empty"}, "No text came back.") : h("pre", {class: "verbatim", tabindex: 0, role: "region", "aria-label": `Reply of ${label}`},
+      own ? own.map(([part, isOwn]) => (isOwn ? h("mark", {}, part) : part)) : visible(text, 20000)));
+  return h("div", {class: "sides"}, side("A", pair.a.model, a, parts?.[0]), side("B", pair.b.model, b, parts?.[1]));
+}
+
+/** What an answer said: its subject's reply, or its judge's where there is no other. */
+function replyOf(item, wanted) {
+  const answer = item.answers.find((each) => ["model", "judge", "prompt_type", "replicate"].every((key) => each[key] === wanted[key]));
+  const calls = (answer?.calls ?? []).map((id) => item.calls.find((call) => call.call_id === id));
+  const told = calls.find((call) => call.by === "subject" && call.said) ?? calls.find((call) => call.said);
+  return told?.said ?? null;
+}
+
+function pager({pairs, total, next}, wanted, change) {
+  const first = Number(wanted.after ?? 0);
+  return h("nav", {class: "pager", "aria-label": "Pages of the samples"},
+    first > 0 && h("button", {type: "button", onclick: () => change({after: null})}, "First page"),
+    pairs.length > 0 && h("span", {class: "note"}, `${count(first + 1)}–${count(first + pairs.length)} of ${count(total)}`),
+    next !== null && h("button", {type: "button", onclick: () => change({after: next})}, "Next page"));
+}

@@ -1,0 +1,238 @@
+/** One item: its input, its truth, and for each model the whole conversation with what was read out of it. */
+
+import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
+import {get} from "/js/api.js";
+import {h, show} from "/js/dom.js";
+import {count, dollars, name, number, seconds, time, visible, words} from "/js/format.js";
+import {heading, message, problem, showPage} from "/js/page.js";
+import {itemPath, itemsPath, runPath, wantedOf} from "/js/runs_address.js";
+import {facts, table} from "/js/table.js";
+import {jsonOrText, prose, verbatim} from "/js/text.js";
+import {isTyping} from "/js/pages/items.js";
+
+const OPEN = 1500; // characters of a message that are shown without being asked for
+const LONG = 120; // characters of a value that is a text of its own
+const MOST_LINES = 3000; // of code that are numbered
+
+export function itemPage({parts: [runId, itemId], query, signal, go}) {
+  const wanted = wantedOf(query);
+  const body = h("div");
+  const place = h("nav", {class: "pager steps", "aria-label": "Neighbouring items"});
+  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › ", h("a", {href: itemsPath(runId, wanted)}, "Items"));
+  const title = heading("Item");
+  showPage(trail, place, title, body);
+
+  async function load() {
+    try {
+      const item = await get(`${runPath(runId)}/items/${encodeURIComponent(itemId)}`, wanted, signal);
+      title.textContent = name(item.sample_id, 200);
+      document.title = `${name(item.sample_id, 80)} · evalake`;
+      show(place, steps(item, runId, wanted));
+      show(body, whole(item));
+      addEventListener("keydown", (event) => step(event, item), {signal});
+    } catch (error) {
+      if (error.name !== "AbortError") show(body, problem(error, "The item cannot be shown", load));
+    }
+  }
+
+  function step(event, item) {
+    if (isTyping(event) || event.shiftKey) return;
+    const onScroll = event.target.closest?.("[role=region], [role=tablist], summary");
+    const to = {j: item.next, k: item.previous, ArrowRight: onScroll ? null : item.next, ArrowLeft: onScroll ? null : item.previous}[event.key];
+    if (to) go(itemPath(runId, to, wanted));
+    if (event.key === "u") go(itemsPath(runId, wanted));
+  }
+
+  load();
+}
+
+function steps(item, runId, wanted) {
+  const link = (to, text, key) => (to ? h("a", {class: "button", href: itemPath(runId, to, wanted), rel: key === "j" ? "next" : "prev", "aria-keyshortcuts": key}, text)
+    : h("span", {class: "button off", "aria-disabled": "true"}, text));
+  const where = item.number === null ? `none of the ${count(item.total)} that the filters keep` : `${count(item.number)} of ${count(item.total)}`;
+  return [link(item.previous, "‹ Previous", "k"), h("span", {class: "note"}, where), link(item.next, "Next ›", "j"),
+    h("span", {class: "note keys"}, h("kbd", {}, "k"), " previous, ", h("kbd", {}, "j"), " next, ", h("kbd", {}, "u"), " up to the list")];
+}
+
+function whole(item) {
+  const calls = new Map(item.calls.map((call) => [call.call_id, call]));
+  const groups = [...Map.groupBy(item.answers, (answer) => JSON.stringify([answer.model, answer.prompt_type, answer.replicate])).values()];
+  return [
+    h("div", {class: "columns"}, h("div", {}, input(item)), h("div", {}, truth(item), overview(groups))),
+    groups.length === 0 && message("info", null, "Nobody has answered this item in this run."),
+    groups.map((answers, i) => ofModel(answers, calls, `answer-${i}`)),
+  ];
+}
+
+function input(item) {
+  const isReadable = item.input_text !== item.input;
+  return h("section", {class: "panel"}, h("h2", {}, "Input"),
+    item.input_text ? shownText(item) : h("p", {class: "empty"}, "Only the results were recorded, not the input."),
+    isReadable && h("details", {}, h("summary", {}, `As it is kept, ${count(item.input.length)} characters`), jsonOrText(item.input, "Input as it is kept")));
+}
+
+function shownText(item) {
+  return item.input_is_code ? code(item.input_text, claimedLines(item)) : verbatim(item.input_text, "Input");
+}
+
+/** Code with numbers of its lines; `marked` are the lines that the truth or an answer names. */
+function code(text, marked) {
+  const lines = visible(text, 400000).split("\n");
+  if (lines.length > MOST_LINES) return verbatim(text, "Input");
+  return h("div", {class: "verbatim code", tabindex: 0, role: "region", "aria-label": "Input"}, h("ol", {}, lines.map((line, i) =>
+    h("li", {class: marked.has(i + 1) ? "marked" : null}, line || " "))));
+}
+
+function claimedLines(item) {
+  try {
+    return new Set(JSON.parse(item.target ?? "{}").vulnerable_lines ?? []);
+  } catch {
+    return new Set();
+  }
+}
+
+function truth(item) {
+  return h("section", {class: "panel"}, h("h2", {}, "Ground truth"),
+    facts([["Right answer", item.label && words(item.label)], ["Category", item.category && name(item.category)], ["Severity", item.severity && name(item.severity)],
+      ["Difficulty", item.difficulty && name(item.difficulty)], ["Dataset", name(item.dataset)], ["Hangs together with", item.cluster && name(item.cluster)], ["Why", item.note && visible(item.note)]]),
+    item.target && target(item.target));
+}
+
+function target(text) {
+  let decoded;
+  try {
+    decoded = JSON.parse(text);
+  } catch {
+    return verbatim(text, "Ground truth");
+  }
+  if (decoded === null || typeof decoded !== "object") return verbatim(text, "Ground truth");
+  const told = Object.entries(decoded).filter(([, value]) => value !== null && !(Array.isArray(value) && !value.length));
+  return h("details", {}, h("summary", {}, "All of it"), facts(told.map(([key, value]) => [words(key), plain(value)])));
+}
+
+function overview(groups) {
+  if (!groups.length) return null;
+  return h("section", {class: "panel"}, h("h2", {}, "Answers"), h("ul", {class: "overview"}, groups.map((answers, i) =>
+    h("li", {}, h("a", {href: `#answer-${i}`}, shortModel(answers[0].model)), variant(answers[0]) && h("span", {class: "sub"}, variant(answers[0])),
+      h("span", {class: "chips"}, answers.map((answer) => h("span", {class: "chip"}, verdict(answer),
+        answers.length > 1 && answer.judge && h("span", {class: "sub"}, shortJudge(answer.judge)))))))));
+}
+
+/** One model's answer: its conversation once, and beside each other what its judges said of it. */
+function ofModel(answers, calls, id) {
+  const first = answers[0];
+  const own = (answer) => answer.calls.map((each) => calls.get(each)).filter(Boolean);
+  const asked = own(answers.find((answer) => own(answer).some((call) => call.by === "subject")) ?? first).filter((call) => call.by === "subject");
+  const judged = answers.filter((answer) => answer.judge);
+  return h("section", {class: "panel answer", id}, h("h2", {}, name(first.model), " ", judged.length ? null : verdict(first)),
+    h("p", {class: "note"}, [variant(first), judged.length ? `judged by ${judged.map((answer) => shortJudge(answer.judge)).join(", ")}` : ""].filter(Boolean).join(" · ")),
+    judged.length ? null : told(first),
+    asked.map((call) => callView(call, 3)),
+    !asked.length && !judged.length && h("p", {class: "empty"}, first.error ? `No reply: ${words(first.error)}.` : "Not answered yet."),
+    judged.length > 0 && h("div", {class: "judges"}, judged.map((answer) => judgement(answer, own(answer).filter((call) => call.by === "judge")))));
+}
+
+function judgement(answer, calls) {
+  return h("section", {class: "judgement"}, h("h3", {}, answer.judge.startsWith("panel:") ? "Panel" : name(answer.judge), " ", verdict(answer)),
+    answer.judge.startsWith("panel:") && h("p", {class: "note"}, name(answer.judge, 300)),
+    told(answer), findings(answer), calls.map((call) => callView(call, 4, answer.values.some(({value}) => value !== null))));
+}
+
+/** What was read out of an answer, in the suite's words. */
+function told(answer) {
+  const values = answer.values.filter(({value}) => value !== null && value !== undefined);
+  const [long, short] = [values.filter(isLong), values.filter((each) => !isLong(each))];
+  return [
+    answer.flags.length > 0 && h("ul", {class: "tags", "aria-label": "Marked as"}, answer.flags.map((flag) => h("li", {}, words(flag)))),
+    answer.error && h("p", {class: "state bad"}, visible(words(answer.error), 500)),
+    short.length > 0 && facts(short.map(({label, value}) => [label, plain(value)])),
+    long.map(({label, value}) => h("details", {open: value.length < OPEN}, h("summary", {}, label), prose(value, 4))),
+  ];
+}
+
+function isLong({value}) {
+  return typeof value === "string" && value.length > LONG;
+}
+
+function findings({details}) {
+  if (!details.length) return null;
+  const columns = details[0].filter(({name: key}) => details.some((row) => row.some((each) => each.name === key && each.value !== null)));
+  return table({
+    caption: "In detail", headings: columns.map(({label}) => label), texts: true, kinds: columns.map(() => null),
+    rows: details.map((row) => columns.map(({name: key}) => finding(row.find((each) => each.name === key)))),
+  });
+}
+
+function finding({name: key, value}) {
+  if (key === "classification") return h("span", {class: "class-name"}, words(String(value).toLowerCase()));
+  return plain(value);
+}
+
+function plain(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return number(value);
+  if (Array.isArray(value)) return value.length ? value.map((each) => (typeof each === "object" ? JSON.stringify(each) : visible(each, 300))).join(", ") : "none";
+  return typeof value === "object" ? visible(JSON.stringify(value), 2000) : visible(value, 4000);
+}
+
+/** A call: what was asked, turn by turn, what came back, and what it took. */
+function callView(call, level, folded = false) {
+  return h("div", {class: "call"},
+    h("ol", {class: "turns"},
+      call.messages.length ? call.messages.map((each) => turn(each.role, each.content, level)) : h("li", {class: "turn"}, h("p", {class: "note"}, "The request was recorded elsewhere: its text is not here.")),
+      reply(call, level, folded)),
+    cost(call), others(call));
+}
+
+function turn(role, content, level) {
+  const open = content.length <= OPEN && role !== "system";
+  return h("li", {class: `turn ${role === "assistant" ? "tool" : ""}`}, h("p", {class: "who"}, h("strong", {}, words(role)), ` · asked with, ${count(content.length)} characters`),
+    onDemand(open, "Read it", () => (role === "assistant" ? body(content, level) : verbatim(content, `${role} message`))));
+}
+
+function reply(call, level, folded) {
+  return h("li", {class: call.error ? "turn error" : "turn said"},
+    h("p", {class: "who"}, h("strong", {}, `${call.by === "judge" ? "judge" : "model"}: ${name(call.model)}`), call.finish_reason && ` · ended with ${name(call.finish_reason)}`),
+    call.thinking && onDemand(false, `Thinking, ${count(call.thinking.length)} characters`, () => prose(call.thinking, level)),
+    call.error_kind && h("p", {class: "state bad"}, words(call.error_kind)), call.error && verbatim(call.error, "Error"),
+    call.text === null && !call.error && h("p", {class: "empty"}, "No text came back."),
+    call.said && onDemand(!folded, `Its words, ${count(call.said.length)} characters`, () => body(call.said, level)));
+}
+
+function body(text, level) {
+  return /^\s*(```|[[{])/.test(text) ? jsonOrText(text, "Reply") : prose(text, level);
+}
+
+function cost(call) {
+  const parts = [
+    call.input_tokens !== null && `${count(call.input_tokens)} tokens in${call.cached_input_tokens ? ` (${count(call.cached_input_tokens)} cached)` : ""}`,
+    call.output_tokens !== null && `${count(call.output_tokens)} out${call.reasoning_tokens ? ` (${count(call.reasoning_tokens)} reasoning)` : ""}`,
+    call.cost_usd !== null && dollars(call.cost_usd), call.latency_ms !== null && seconds(call.latency_ms / 1000),
+    call.attempts > 1 && `${count(call.attempts)} attempts`, call.from_ledger && "from the ledger",
+  ].filter(Boolean);
+  const more = [
+    ["Answered", time(call.answered_at_us)], ["First byte after", call.first_byte_ms !== null ? seconds(call.first_byte_ms / 1000) : null],
+    ["Waited for limits", call.queue_ms !== null ? seconds(call.queue_ms / 1000) : null], ["Between attempts", call.waited_ms ? seconds(call.waited_ms / 1000) : null],
+    ["Connected in", call.connect_ms !== null ? seconds(call.connect_ms / 1000) : null], ["Calls at once", call.concurrency !== null ? count(call.concurrency) : null],
+    ["Failed attempts cost", call.failed_cost_usd !== null ? dollars(call.failed_cost_usd) : null], ["Attempts", count(call.attempts)],
+    ["Answered as", call.model_reported && name(call.model_reported)], ["Asked by run", h("a", {href: runPath(call.run_id)}, name(call.run_id))],
+    ["Parameters", Object.keys(call.parameters).length ? h("code", {}, visible(JSON.stringify(call.parameters), 1000)) : null], ["Prompt hash", h("code", {}, call.prompt_hash)],
+  ];
+  return h("details", {class: "took"}, h("summary", {}, parts.join(" · ") || "What it took"), facts(more));
+}
+
+function others(call) {
+  if (!call.others.length) return null;
+  return h("details", {}, h("summary", {}, `${count(call.others.length)} other ${call.others.length === 1 ? "answer" : "answers"} to the same prompt`),
+    call.others.map((each) => h("div", {class: "turn"},
+      h("p", {class: "who"}, `repeat ${count(each.replicate)} · ${time(each.answered_at_us)} · run `, h("a", {href: runPath(each.run_id)}, name(each.run_id)), !each.is_the_reply && " · came too late to be the reply"),
+      each.text === null ? h("p", {class: "empty"}, "No text.") : body(each.text, 4))));
+}
+
+/** Something long that is built when the reader opens it, or at once. */
+function onDemand(open, title, build) {
+  if (open) return build();
+  const details = h("details", {ontoggle: () => details.open && details.childElementCount === 1 && details.append(build())}, h("summary", {}, title));
+  return details;
+}

@@ -1,0 +1,142 @@
+/** One run: its headline with intervals, warnings, what was given up on, where its figures come from. */
+
+import {shortJudge, shortModel} from "/js/answers.js";
+import {get} from "/js/api.js";
+import {h, show} from "/js/dom.js";
+import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
+import {heading, message, problem, showPage} from "/js/page.js";
+import {comparePath, itemsPath, runPath} from "/js/runs_address.js";
+import {facts, table} from "/js/table.js";
+import {verbatim} from "/js/text.js";
+import {flowRunLink} from "/js/pages/technical_view.js";
+
+const LOOK_AGAIN = 5000; // milliseconds between two looks at a run that is under way
+const WAITED_LONG = 1000; // milliseconds of waiting that are worth telling
+
+export function runPage({parts: [runId], signal}) {
+  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", name(runId));
+  const body = h("div");
+  showPage(trail, heading(`Run ${name(runId, 60)}`), body);
+
+  async function load() {
+    try {
+      const [detail, service] = await Promise.all([get(runPath(runId), {}, signal), get("/status", {}, signal)]);
+      show(body, whole(detail, service, signal));
+      if (detail.run.state === "running") setTimeout(() => !signal.aborted && load(), LOOK_AGAIN);
+    } catch (error) {
+      if (error.name !== "AbortError") show(body, problem(error, "The run cannot be shown", load));
+    }
+  }
+
+  load();
+}
+
+function whole(detail, service, signal) {
+  const {run} = detail;
+  return [
+    h("p", {class: "note"}, `${name(detail.suite_title)} · ${words(run.state)} · began ${time(run.started_at_us)}, took ${duration(run.started_at_us, run.ended_at_us)}`),
+    h("p", {class: "actions"}, h("a", {class: "button primary", href: itemsPath(run.run_id)}, `Read its ${counted(detail.items, "item")}`),
+      detail.choices.model.length > 0 && h("a", {class: "button", href: itemsPath(run.run_id, {correct: "false"})}, "Only wrong answers"),
+      run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
+      run.snapshot_id && run.models.length > 1 && h("a", {class: "button", href: comparePath(run.run_id, run.models[0], run.models[1])}, "Compare models"),
+      run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ")),
+    run.state === "running" && progress(detail),
+    run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
+    detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
+    tiles(detail),
+    headline(detail),
+    allValues(run.run_id, signal),
+    chances(detail),
+    givenUp(detail),
+    provenance(detail, service),
+  ];
+}
+
+function progress({run, answers, answered}) {
+  const share = run.items ? answered / Math.max(answers, run.items) : null;
+  return h("p", {class: "progress"}, h("progress", {max: 1, value: share, "aria-label": "Answers so far"}),
+    `${count(answered)} of ${count(Math.max(answers, run.items))} answers`);
+}
+
+function tiles({run, items, waiting}) {
+  const waited = waiting.reduce((sum, each) => sum + (each.waited_ms ?? 0) + (each.queue_ms ?? 0), 0);
+  const retried = waiting.reduce((sum, each) => sum + each.retried, 0);
+  const shown = [
+    ["Items", count(items)], ["Models", count(run.models.length)], run.judges.length > 0 && ["Judges", count(run.judges.length)],
+    ["Cost", dollars(run.cost_usd)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
+    ["Calls given up on", count(run.calls_failed)], run.rows_quarantined > 0 && ["Rows refused", count(run.rows_quarantined)],
+    retried > 0 && ["Answered after retries", count(retried)], waited > WAITED_LONG && ["Waited for limits, all calls", seconds(waited / 1000)],
+  ].filter(Boolean);
+  return h("ul", {class: "tiles", "aria-label": "In figures"}, shown.map(([what, value]) =>
+    h("li", {}, h("span", {class: "value"}, value), h("span", {class: "what"}, what))));
+}
+
+function headline({run, values}) {
+  if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
+  const metrics = [...new Set(values.map((each) => each.metric))];
+  const rows = [...Map.groupBy(values, (each) => JSON.stringify([each.model, each.judge]))].map(([key, group]) => [JSON.parse(key), group]);
+  rows.sort(([, a], [, b]) => firstValue(b, metrics[0]) - firstValue(a, metrics[0]));
+  const judged = rows.some(([[, judge]]) => judge);
+  const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: "false"});
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, "With 95 % intervals; a model's name leads to its wrong answers."),
+    table({
+      caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", ...metrics.map(words)].filter(Boolean), texts: true,
+      kinds: [null, judged && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
+      rows: rows.map(([[model, judge], group]) => [h("a", {href: items(model, judge)}, name(model)), judged && (judge ? shortJudge(judge) : "–"),
+        ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
+    }));
+}
+
+function firstValue(group, metric) {
+  return group.find((each) => each.metric === metric)?.value ?? -Infinity;
+}
+
+function valueCell(value) {
+  if (!value) return "–";
+  return [number(value.value), h("span", {class: "sub"}, `${interval(value.ci_low, value.ci_high)}, n = ${count(value.n)}${value.reliable ? "" : " (few)"}`)];
+}
+
+/** Every figure of the run, read when the reader asks for it. */
+function allValues(runId, signal) {
+  const place = h("div");
+  const details = h("details", {class: "panel", ontoggle: async () => {
+    if (!details.open || place.childElementCount) return;
+    try {
+      const values = await get(`${runPath(runId)}/values`, {}, signal);
+      show(place, values.length ? table({caption: "All figures over all samples", headings: ["Metric", "Model", "Judge", "Value"], texts: true, kinds: [null, "line", "line", "figure"],
+        rows: values.map((each) => [words(each.metric), name(each.model), each.judge ? shortJudge(each.judge) : "–", valueCell(each)])}) : h("p", {class: "empty"}, "None."));
+    } catch (error) {
+      if (error.name !== "AbortError") show(place, problem(error, "The figures cannot be shown", null));
+    }
+  }}, h("summary", {}, "All figures"), place);
+  return details;
+}
+
+/** Links to the items of each kind: what was marked, what each category holds. */
+function chances({run, choices}) {
+  const groups = [["flag", "Marked as"], ["error", "Without an answer"], ["category", "Category"]].filter(([key]) => choices[key].length);
+  if (!groups.length) return null;
+  return h("section", {class: "panel"}, h("h2", {}, "Read by kind"), groups.map(([key, title]) => h("div", {}, h("h3", {}, title),
+    h("ul", {class: "tags"}, choices[key].map(({value, count: n}) =>
+      h("li", {}, h("a", {href: itemsPath(run.run_id, {[key]: value})}, key === "flag" ? words(value) : name(value, 80)), ` ${count(n)}`))))));
+}
+
+function givenUp({given_up: kinds}) {
+  if (!kinds.length) return null;
+  return h("section", {class: "panel"}, h("h2", {}, "Calls that were given up on"), table({
+    caption: "Calls given up on, by model and reason", headings: ["Model", "Reason", "Calls", "One of the messages"], texts: true, kinds: [null, "line", null, "long"],
+    rows: kinds.map((each) => [name(each.model), words(each.kind), count(each.count), visible(each.message, 500)]),
+  }));
+}
+
+function provenance({run, provenance: from, parameters, dataset_versions: versions}, service) {
+  return h("section", {class: "panel"}, h("h2", {}, "Where it comes from"), facts([
+    ["Origin", run.origin === "import" ? "recorded results were imported" : "models were called"],
+    ["Models", run.models.map(shortModel).join(", ") || null], ["Judges", run.judges.map(shortJudge).join(", ") || null],
+    ["Datasets", Object.entries(versions).map(([dataset, version]) => `${name(dataset)} (${shortHash(version)})`).join(", ") || null],
+    ["Snapshot", from.snapshot_id ? h("code", {}, from.snapshot_id) : null],
+    ["Scorer", from.scorer_version ? `version ${name(from.scorer_version)}` : null], ["evalake", from.code_version ? name(from.code_version) : null],
+    ["Flow run", flowRunLink(service, run.flow_run_id, "in Prefect")],
+  ]),
+  h("details", {}, h("summary", {}, "Parameters and table versions"), verbatim(JSON.stringify({parameters, ...from}, null, 2), "Parameters and table versions")));
+}

@@ -1,0 +1,158 @@
+/** Runs of every suite, and how its metrics moved from snapshot to snapshot. */
+
+import {get, queryText} from "/js/api.js";
+import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
+import {freshId, h, show} from "/js/dom.js";
+import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
+import {announce, heading, problem, showPage} from "/js/page.js";
+import {pager} from "/js/pager.js";
+import {runPath} from "/js/runs_address.js";
+import {table} from "/js/table.js";
+import {flowRunLink} from "/js/pages/technical_view.js";
+
+const ASKED = ["suite", "metric", "slice", "model", "page"];
+
+export function runsPage({query, signal}) {
+  const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
+  const choices = h("form", {class: "filters", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
+  const plot = h("div");
+  const listing = h("div");
+  showPage(heading("Runs and metrics"), choices, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), listing), plot);
+  let reading = 0;
+
+  function change(changes) {
+    Object.assign(wanted, changes);
+    history.replaceState(null, "", location.pathname + queryText(wanted));
+    if ("page" in changes) runs(true);
+    if (!("page" in changes) || "suite" in changes) metrics();
+  }
+
+  async function metrics() {
+    reading += 1;
+    const mine = reading;
+    try {
+      const answer = await get("/metrics", {suite: wanted.suite, metric: wanted.metric, slice: wanted.slice}, signal);
+      if (mine !== reading) return;
+      const suite = answer.suites.find((each) => each.name === wanted.suite);
+      offer(answer, suite);
+      show(plot, h("div", {class: "figures"}, histories(answer, suite, wanted.model)));
+    } catch (error) {
+      if (error.name !== "AbortError") show(plot, problem(error, "The metrics cannot be shown", metrics));
+    }
+  }
+
+  function offer({suites, points}, suite) {
+    const focused = choices.contains(document.activeElement) ? document.activeElement.name : null;
+    const models = [...new Set(points.map((point) => point.model))].sort();
+    if (wanted.model && !models.includes(wanted.model)) models.push(wanted.model);
+    show(choices,
+      choice("suite", "Suite", [["", "All suites"], ...suites.map((each) => [each.name, name(each.title)])],
+        (value) => change({suite: value, metric: null, slice: null, model: null, page: null})),
+      suite && choice("metric", "Metric", [["", "Headline metrics"], ...suite.metrics.map((each) => [each, each])], (value) => change({metric: value})),
+      suite && choice("slice", "Slice", suite.slices.map((each) => [each === "all" ? "" : each, words(each)]), (value) => change({slice: value})),
+      choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value})));
+    if (focused) choices.elements[focused]?.focus();
+  }
+
+  function choice(key, label, options, onchange) {
+    const id = freshId("choice");
+    const select = h("select", {id, name: key, onchange: () => onchange(select.value || null)},
+      options.map(([value, text]) => h("option", {value, selected: value === (wanted[key] ?? "")}, text)));
+    return h("div", {}, h("label", {for: id}, label), select);
+  }
+
+  async function runs(tell = false) {
+    try {
+      const [answer, service] = await Promise.all([get("/runs", {suite: wanted.suite, page: wanted.page}, signal), get("/status", {}, signal)]);
+      const focused = listing.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
+      show(listing, answer.runs.length
+        ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
+        : h("p", {class: "empty"}, "No run yet. “evalake run SUITE” makes one."));
+      if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
+      if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
+    } catch (error) {
+      if (error.name !== "AbortError") show(listing, problem(error, "The runs cannot be shown", runs));
+    }
+  }
+
+  metrics();
+  runs();
+}
+
+/** One figure for each suite and metric among the points. */
+function histories({suites, points}, suite, model) {
+  const shown = model ? points.filter((point) => point.model === model) : points;
+  const groups = Map.groupBy(shown, (point) => JSON.stringify([point.suite, point.metric]));
+  if (!groups.size) return emptyFigure(suite ? name(suite.title) : "Metrics", "No snapshot holds such a value yet.");
+  return [...groups].map(([key, group]) => {
+    const [of, metric] = JSON.parse(key);
+    const title = suites.find((each) => each.name === of)?.title ?? of;
+    return historyFigure(`${name(title)}: ${words(metric)}`, group);
+  });
+}
+
+function historyFigure(title, points) {
+  const known = points.filter((point) => Number.isFinite(point.value));
+  if (!known.length) return emptyFigure(title, "Undefined in every snapshot.");
+  const several = new Set(points.map((point) => point.datasets)).size > 1;
+  const seriesName = (point) => lineName(point) + (several ? ` · ${name(point.datasets ?? "unknown datasets")}` : "");
+  const snapshots = [...new Set(known.map((point) => point.snapshot_id))];
+  const created = new Map(known.map((point) => [point.snapshot_id, point.created_at_us]));
+  const named = [...Map.groupBy(known, sameMeaning).values()].map((group) => [seriesName(group[0]), group])
+    .sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
+  const all = named.map(([title, group]) => ({
+    name: title,
+    points: group.map((point) => ({
+      x: snapshots.indexOf(point.snapshot_id), y: point.value, low: point.ci_low, high: point.ci_high,
+      label: `${title}, ${time(point.created_at_us)}: ${number(point.value)}, n = ${count(point.n)}`,
+    })),
+  }));
+  const series = all.slice(0, COLOURS);
+  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins runs over the same datasets; n tells how large they were."];
+  if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} lines; choose a model or read the table for the others.`);
+  const undefinedCount = points.length - known.length;
+  if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
+  const box = figure({
+    title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model and its datasets.`,
+    draw: (width) => lines(series, width, {xLabel: (at) => time(created.get(snapshots[at]))}),
+    numbers: {headings: ["Model", "Snapshot of", "Value", "95 % interval", "n"], rows: points.toReversed().map((point) =>
+      [seriesName(point), time(point.created_at_us), number(point.value), interval(point.ci_low, point.ci_high), `${count(point.n)}${point.reliable ? "" : " (few)"}`])},
+  });
+  box.querySelector(".plot").after(legend(series));
+  return box;
+}
+
+/** What the points of one line have in common; a run whose datasets are not known is joined with no other. */
+function sameMeaning({model, judge, slice, slice_value: part, datasets, run_id: run}) {
+  return JSON.stringify([model, judge, slice, part, datasets ?? run]);
+}
+
+function lineName(point) {
+  const judge = point.judge ? ` · judged by ${name(point.judge)}` : "";
+  const slice = point.slice === "all" ? "" : ` · ${name(point.slice_value)}`;
+  return `${name(point.model)}${judge}${slice}`;
+}
+
+function runTable(runs, service) {
+  return table({
+    caption: "Runs, newest first",
+    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", "Flow run"],
+    texts: true,
+    rows: runs.map((run) => [
+      h("a", {href: runPath(run.run_id)}, name(run.run_id)), words(run.suite),
+      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
+      [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
+      [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
+      [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
+      [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
+      dollars(run.cost_usd), flowRunLink(service, run.flow_run_id, "in Prefect") ?? "–",
+    ]),
+    kinds: [null, "line", "state-cell", "line", "long", null, "calls", null, null],
+  });
+}
+
+function names(list) {
+  if (!list?.length) return "–";
+  const few = list.slice(0, 3).map((each) => name(each, 60)).join(", ");
+  return list.length > 3 ? `${few} and ${count(list.length - 3)} more` : few;
+}

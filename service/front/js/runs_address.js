@@ -1,0 +1,28 @@
+/** Addresses of runs and items, on the pages and of the API. */
+
+import {queryText} from "/js/api.js";
+
+/** What the address may say of which items are wanted: as the API takes it. */
+export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "sort", "order"];
+
+/** The filters of an address: names to texts, or to lists where a name is repeated. */
+export function wantedOf(query) {
+  return Object.fromEntries(FILTERS.map((name) => [name, query.getAll(name).filter(Boolean)])
+    .filter(([, values]) => values.length).map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+}
+
+export function runPath(runId) {
+  return `/runs/${encodeURIComponent(runId)}`;
+}
+
+export function itemsPath(runId, wanted = {}) {
+  return `${runPath(runId)}/items${queryText(wanted)}`;
+}
+
+export function itemPath(runId, itemId, wanted = {}) {
+  return `${runPath(runId)}/items/${encodeURIComponent(itemId)}${queryText(wanted)}`;
+}
+
+export function comparePath(run, a, b) {
+  return `/compare${queryText({run, a, b})}`;
+}

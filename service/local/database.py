@@ -1,0 +1,104 @@
+"""The database of a local Prefect server: where there is none yet, a copy of a template that is already migrated.
+
+Migrating a new database takes a Prefect server ten seconds or more. The template, with all tables and block types and
+no runs, is made once for each version of Prefect, by `make setup` or the first server, and kept in the user's cache.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, suppress
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+CACHE = "XDG_CACHE_HOME"
+PRIVATE = 0o600
+
+
+def template() -> Path:
+    """Return where the template of the installed version of Prefect is kept."""
+    folder = Path(os.environ.get(CACHE) or Path.home() / ".cache")
+    return folder / "evalake" / f"prefect-{version('prefect')}.db"
+
+
+def is_migrated(database: Path) -> bool:
+    """Make the database from the template where it is missing; say whether it needs neither migrations nor blocks.
+
+    False also where nobody can tell, because no template could be made: Prefect finds out for itself then.
+    """
+    if not template().is_file():
+        # In a process of its own: Prefect knows one database for the life of a process.
+        made = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "service.local.database"], stdin=subprocess.DEVNULL
+        )
+        if made.returncode:
+            return False
+    if not database.exists():
+        _copy(template(), database)
+    expected, there = _schema_of(template()), _schema_of(database)
+    return expected is not None and there is not None and there[0] == expected[0] and there[1] >= expected[1]
+
+
+def make_template() -> None:
+    """Make the template where it is missing. A reader never sees half of one."""
+    target = template()
+    if target.is_file():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with TemporaryDirectory(dir=target.parent) as folder:
+        made = Path(folder) / "prefect.db"
+        _migrate(made)
+        with closing(sqlite3.connect(made)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        made.chmod(PRIVATE)
+        made.replace(target)
+
+
+def _migrate(database: Path) -> None:
+    from prefect.server.database import provide_database_interface
+    from prefect.server.models.block_registration import run_block_auto_registration
+    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
+
+    async def migrate() -> None:
+        interface = provide_database_interface()
+        await interface.create_db()
+        async with await interface.session() as session:
+            await run_block_auto_registration(session=session)
+        await (await interface.engine()).dispose()
+
+    with temporary_settings({PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{database}"}):
+        asyncio.run(migrate())
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a whole database into place at once.
+
+    One that somebody else has put there meanwhile stays; on a file system without links, Prefect makes its own.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent) as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(source, copy)
+        copy.chmod(PRIVATE)
+        with suppress(OSError):
+            os.link(copy, target)
+
+
+def _schema_of(database: Path) -> tuple[str, int] | None:
+    """The schema's revision and how many block types are known; None for what is no database of Prefect's."""
+    try:
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
+            revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            blocks = connection.execute("SELECT count(*) FROM block_type").fetchone()
+    except sqlite3.Error:
+        return None
+    return (revision[0], blocks[0]) if revision else None
+
+
+if __name__ == "__main__":
+    make_template()

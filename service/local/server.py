@@ -1,0 +1,70 @@
+"""The Prefect server of one command, as a process: it ends when the command has ended, however that ended.
+
+The command holds the other end of this process's standard input. It has bound the socket, too, so that requests made
+before the server is ready wait for it instead of failing.
+"""
+
+import atexit
+import gc
+import os
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from service.local.database import is_migrated
+
+if TYPE_CHECKING:
+    import uvicorn
+
+GRACE_SECONDS = 5
+# What `create_app` knows Prefect's own temporary servers by: no pages, and none of the services that start, look for or
+# tidy away runs over hours. What records runs, task runs, events and logs stays.
+TEMPORARY = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+
+
+def main(descriptor: int) -> None:
+    """Serve on the socket with this number, until standard input ends."""
+    os.environ.update(TEMPORARY)
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type] # cli/environment.py says why
+
+    import uvicorn
+    from prefect.settings import (
+        PREFECT_API_BLOCKS_REGISTER_ON_START,
+        PREFECT_API_DATABASE_MIGRATE_ON_START,
+        get_current_settings,
+        temporary_settings,
+    )
+
+    settings = get_current_settings()
+    database, connection = settings.home / "prefect.db", settings.server.database.connection_url
+    is_usual = connection is not None and connection.get_secret_value() == f"sqlite+aiosqlite:///{database}"
+    try:
+        ready = is_usual and is_migrated(database)
+    except OSError:  # of which the command itself tells, for it looks at the folder, too
+        sys.exit(1)
+    changed = {PREFECT_API_DATABASE_MIGRATE_ON_START: False, PREFECT_API_BLOCKS_REGISTER_ON_START: False}
+    with temporary_settings(changed if ready else {}), socket.socket(fileno=descriptor) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                "prefect.server.api.server:create_app",
+                factory=True,
+                log_level="error",
+                lifespan="on",
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
+        server.run(sockets=[listener])
+
+
+def _end_with_input(server: "uvicorn.Server") -> None:
+    while os.read(0, 1):
+        pass
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else who reads the command's messages would wait
+    server.should_exit = True
+    atexit.register(gc.freeze)  # the interpreter need not look for garbage before it ends
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

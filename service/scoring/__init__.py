@@ -1,0 +1,1 @@
+"""The scoring API of session_review, and its events."""

@@ -1,0 +1,86 @@
+"""The desk: everything that a request may need, in one place for the life of the service."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from core.errors import EvalakeError
+from service.scoring.monitor import ScoringMonitor
+from service.scoring.prefect_gateway import PrefectGateway
+from service.scoring.ratings import Ratings
+from service.scoring.scorings import Scorings, State
+from service.scoring.sessions import Known, Sessions
+from service.scoring.settings import ScoringSettings
+from service.scoring.views import Detail, conversation, entry, score
+from suites.session_review.scoring import ACTIVE
+
+
+@dataclass(frozen=True)
+class AppState:
+    """What the service consists of."""
+
+    settings: ScoringSettings
+    sessions: Sessions
+    gate: PrefectGateway
+    scorings: Scorings
+    ratings: Ratings
+    watch: ScoringMonitor
+
+    @classmethod
+    def open(cls, settings: ScoringSettings) -> "AppState":
+        """Everything as the settings say."""
+        sessions = Sessions(settings.lake, settings.sources)
+        gate = PrefectGateway(settings.lake.uri, settings.configuration_file)
+        scorings = Scorings(settings, sessions, gate)
+        watch = ScoringMonitor(scorings, gate, settings.configuration.service.lost_after_seconds)
+        return cls(settings, sessions, gate, scorings, Ratings(settings.lake), watch)
+
+    def is_scoring(self) -> bool:
+        """Whether a scoring is under way; False where the table cannot be read."""
+        try:
+            return any(row["status"] == ACTIVE[1] for row in self.scorings.state().by_id.values())
+        except EvalakeError:
+            return False
+
+    def score(self, row: dict[str, Any], state: State | None = None) -> dict[str, Any]:
+        """A scoring as the API gives it."""
+        tools = (state or self.scorings.state()).tools.get(row["score_id"], {})
+        score_id = row["score_id"]
+        return score(row, tools, self.watch.phase(score_id), self.gate.flow_run_of(row))
+
+    def entry(self, known: Known, newest: dict[str, Any] | None) -> dict[str, Any]:
+        """A session as the list shows it."""
+        return entry(known, newest, None if newest is None else self.watch.phase(newest["score_id"]))
+
+    def detail(self, known: Known) -> Detail:
+        """A session whole."""
+        state = self.scorings.state()
+        newest = state.newest(known.session_id)
+        return Detail(
+            **{
+                **self.entry(known, newest),
+                "score": None if newest is None else self.score(newest, state),
+                **conversation(self.sessions.session(known)),
+                "human_ratings": self.ratings.of(known.session_id, state),
+            }
+        )
+
+
+def app_state_of(connection: HTTPConnection) -> AppState:
+    """The desk of the service that a request came to."""
+    found: AppState = connection.app.state.desk
+    return found
+
+
+AppStateHere = Annotated[AppState, Depends(app_state_of)]
+
+
+def user_of(connection: HTTPConnection) -> str:
+    """Who is asking, as the gate has found out."""
+    user: str = connection.state.user
+    return user
+
+
+User = Annotated[str, Depends(user_of)]

@@ -1,0 +1,63 @@
+"""Routes that only read: sessions, and what the service is."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from service.scoring.addresses import SESSION
+from service.scoring.app_state import AppStateHere, User
+from service.scoring.listing import SessionPage, WantedQuery, matching
+from service.scoring.routes import SessionId, errors
+from service.scoring.sources import SourceView
+from service.scoring.views import Detail
+from suites.session_review.prompts import criteria_hash
+from tasks.runtime.context import CODE_VERSION
+
+router = APIRouter(prefix="/api/v1", tags=["reading"])
+
+
+class StatusView(BaseModel):
+    """What this service is, and who is asking it."""
+
+    version: str
+    user: str
+    judge: str
+    criteria_hash: str
+    prefect_url: str | None
+    draining: bool
+    sources: list[SourceView]
+
+
+@router.get("/status", response_model=StatusView, responses=errors(401, 500))
+def read_status(desk: AppStateHere, user: User) -> dict[str, Any]:
+    """Version, judge, current criteria, where Prefect's pages are, and who is asking."""
+    return {
+        "version": CODE_VERSION,
+        "user": user,
+        "judge": desk.settings.judge,
+        "criteria_hash": criteria_hash(),
+        "prefect_url": desk.gate.pages,
+        "draining": desk.scorings.draining,
+        "sources": desk.sessions.sources,
+    }
+
+
+@router.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
+def read_sessions(desk: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
+    """The sessions, filtered, sorted, and a page at a time."""
+    found = matching(desk.sessions.all().values(), desk.scorings.state(), wanted)
+    start = (wanted.page - 1) * wanted.page_size
+    return {
+        "sessions": [desk.entry(known, newest) for known, newest in found[start : start + wanted.page_size]],
+        "page": wanted.page,
+        "page_size": wanted.page_size,
+        "total": len(found),
+        "pages": -(-len(found) // wanted.page_size),
+    }
+
+
+@router.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
+def read_session(session_id: SessionId, desk: AppStateHere, user: User) -> Detail:
+    """A session whole: alert, conversation, final analysis, newest score and people's ratings."""
+    return desk.detail(desk.sessions.find(session_id))

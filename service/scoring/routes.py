@@ -1,0 +1,221 @@
+"""Routes below /api/v1/scoring: ask for scores, read them, rate them, count them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Response
+from pydantic import BaseModel, Field, StrictBool, model_validator
+
+from core.errors import EvalakeError
+from service.errors import ApiError, NotFoundError
+from service.scoring.addresses import SESSION
+from service.scoring.app_state import AppStateHere, User
+from service.scoring.scorings import Decision
+from service.scoring.sessions import Known
+from service.scoring.statistics import Statistics, statistics
+from service.scoring.views import EXAMPLE_NEW, EXAMPLE_SCORE, Error, Rating, Score
+from service.scoring.views import Body as Strict
+from suites.session_review.prompts import criteria_hash
+
+router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"])
+
+SessionId = Annotated[str, Path(description="The session, as the system that made it calls it", max_length=1000)]
+
+_REASONS = {
+    400: ("The session is not over.", "the session 'x' is not over: only sessions that are can be scored"),
+    401: ("Not allowed.", "not allowed: come by way of a trusted proxy, or with the token"),
+    404: ("Unknown session, or never scored.", "there is no session 'x'"),
+    409: ("A scoring is under way.", "a scoring is in_progress already: wait for its end before asking for another"),
+    500: ("Something failed.", "Prefect did not let the service submit a scoring: connection refused"),
+    503: ("The service is shutting down.", "the service is shutting down and starts no new scoring"),
+}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for OpenAPI."""
+    return {
+        status: {
+            "model": Error,
+            "description": _REASONS[status][0],
+            "content": {"application/json": {"example": {"detail": _REASONS[status][1]}}},
+        }
+        for status in statuses
+    }
+
+
+def _example(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": Score, "description": description, "content": {"application/json": {"example": dict(example)}}}
+
+
+class ScoreRequest(Strict):
+    """Whether to score again what has a score."""
+
+    force_rescore: StrictBool = False
+
+
+class BatchRequest(Strict):
+    """Which sessions to score: some by id, or all whose newest score was made under obsolete criteria."""
+
+    session_ids: (
+        Annotated[list[Annotated[str, Field(max_length=1000)]], Field(min_length=1, max_length=1000)] | None
+    ) = None
+    obsolete: StrictBool = False
+    force_rescore: StrictBool = False
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "BatchRequest":
+        if (self.session_ids is None) == (not self.obsolete):
+            raise ValueError("give session_ids, or obsolete: true")
+        return self
+
+
+class Refusal(BaseModel):
+    """A session of a batch that was not scored, with what a request for it alone would be answered."""
+
+    session_id: str
+    status: int
+    detail: str
+
+
+class BatchAnswer(BaseModel):
+    """What became of each session of a batch."""
+
+    accepted: list[Score]
+    existing: list[Score]
+    refused: list[Refusal]
+
+
+class History(BaseModel):
+    """All scorings of a session, newest first."""
+
+    session_id: str
+    scores: list[Score]
+
+
+class RatingRequest(Strict):
+    """A person's rating, on the judge's scale."""
+
+    score: Annotated[float, Field(ge=0, le=100, strict=False, allow_inf_nan=False)]
+    note: Annotated[str, Field(max_length=10_000)] | None = None
+
+
+class RatingList(BaseModel):
+    """What people gave a session, newest first."""
+
+    session_id: str
+    ratings: list[Rating]
+
+
+@router.post(
+    f"{SESSION}/score",
+    response_model=Score,
+    responses={
+        200: _example("The scoring that is there already, completed or failed.", EXAMPLE_SCORE),
+        202: _example("A new scoring, or one that is under way.", EXAMPLE_NEW),
+        **errors(400, 401, 404, 409, 500, 503),
+    },
+)
+def ask_for_score(
+    session_id: SessionId,
+    desk: AppStateHere,
+    user: User,
+    response: Response,
+    body: Annotated[ScoreRequest | None, Body(examples=[{"force_rescore": False}])] = None,
+) -> dict[str, Any]:
+    """Score a session, unless it has a score or is being scored; with `force_rescore` score it again."""
+    decision = desk.scorings.request(session_id, user, force=body is not None and body.force_rescore)
+    response.status_code = _status(decision)
+    return desk.score(decision.row)
+
+
+@router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
+def read_score(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+    """The newest score of a session: one that is under way, or the last one that ended."""
+    return desk.score(_newest(session_id, desk))
+
+
+@router.get(f"{SESSION}/history", response_model=History, responses=errors(400, 401, 404, 500))
+def read_history(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+    """All scorings of a session, newest first."""
+    state = desk.scorings.state()
+    rows = state.by_session.get(session_id, ())
+    if not rows:
+        desk.sessions.find(session_id)
+    return {"session_id": session_id, "scores": [desk.score(row, state) for row in reversed(rows)]}
+
+
+@router.post("/batch", status_code=202, response_model=BatchAnswer, responses=errors(401, 500, 503))
+def ask_for_scores(
+    desk: AppStateHere,
+    user: User,
+    body: Annotated[
+        BatchRequest, Body(examples=[{"session_ids": ["a", "b"], "force_rescore": False}, {"obsolete": True}])
+    ],
+) -> dict[str, Any]:
+    """Score a selection of sessions, or all whose newest score was made under obsolete criteria."""
+    known, refused = _chosen(body, desk)
+    decided = desk.scorings.request_many(known, user, force=body.force_rescore or body.obsolete)
+    state = desk.scorings.state()
+    accepted: list[dict[str, Any]] = []
+    existing: list[dict[str, Any]] = []
+    for session, decision in zip(known, decided, strict=True):
+        if isinstance(decision, EvalakeError):
+            refused.append(_refusal(session.session_id, decision))
+        else:
+            (accepted if decision.is_new else existing).append(desk.score(decision.row, state))
+    return {"accepted": accepted, "existing": existing, "refused": refused}
+
+
+@router.get("/statistics", response_model=Statistics, responses=errors(401, 500))
+def read_statistics(desk: AppStateHere, user: User) -> Statistics:
+    """Distribution, trend, missing tools, failure tags, and agreement with people."""
+    return statistics(desk.sessions.all(), desk.scorings.state(), desk.ratings.all())
+
+
+@router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
+def rate(session_id: SessionId, desk: AppStateHere, user: User, body: RatingRequest) -> Rating:
+    """Rate the investigation as a person; it is kept beside the session's newest score."""
+    return desk.ratings.put(_newest(session_id, desk), body.score, body.note, user)
+
+
+@router.get(f"{SESSION}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
+def read_ratings(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+    """What people gave the investigation, newest first."""
+    _newest(session_id, desk)
+    return {"session_id": session_id, "ratings": desk.ratings.of(session_id, desk.scorings.state())}
+
+
+def _status(decision: Decision) -> int:
+    return 202 if decision.row["status"] in ("pending", "in_progress") else 200
+
+
+def _newest(session_id: str, desk: AppStateHere) -> dict[str, Any]:
+    row = desk.scorings.state().newest(session_id)
+    if row is None:
+        raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
+    return row
+
+
+def _chosen(body: BatchRequest, desk: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:
+    if body.session_ids is None:
+        state = desk.scorings.state()
+        newest = {session_id: state.newest(session_id) for session_id in state.by_session}
+        ids = [
+            session_id
+            for session_id, row in newest.items()
+            if row is not None and row["status"] == "completed" and row["criteria_hash"] != criteria_hash()
+        ]
+    else:
+        ids = list(dict.fromkeys(body.session_ids))
+    known, refused = [], []
+    for session_id in ids:
+        try:
+            known.append(desk.sessions.find(session_id))
+        except ApiError as error:
+            refused.append(_refusal(session_id, error))
+    return known, refused
+
+
+def _refusal(session_id: str, error: EvalakeError) -> dict[str, Any]:
+    status = error.status if isinstance(error, ApiError) else 500
+    return {"session_id": session_id, "status": status, "detail": str(error)}

@@ -1,0 +1,216 @@
+"""Scorings: what stands in the table, and the rule by which a new one starts or does not."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+
+from contracts.compile.arrow import conform
+from contracts.tables import RUNS
+from core.errors import EvalakeError
+from flows.score_session import failed, pending
+from service.errors import ConflictError, DrainingError
+from service.scoring.prefect_gateway import PrefectGateway, PrefectGatewayError
+from service.scoring.sessions import Known, Sessions
+from service.scoring.settings import ScoringSettings
+from storage.cached_table import CachedTable
+from storage.landing import insert_unless
+from suites.session_review.contract import MISSING_TOOLS, RESULTS
+from suites.session_review.scoring import ACTIVE
+from suites.session_review.suite import SUITE
+from tasks.runtime.context import RunContext
+
+TRIES = 20  # how often a request is decided anew because others were quicker
+
+Row = dict[str, Any]
+
+# Rows that stand against a new scoring of their session
+_ANY = "old.session_id = new.session_id"
+_ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.score_id)"
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class State:
+    """Holds the table as it is now.
+
+    Rows by score id, the scorings of each session from old to new, rationales by score and missing tool, and when each
+    run ended (or began).
+    """
+
+    by_id: Mapping[str, Row] = field(default_factory=dict)
+    by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    runs: Mapping[str, datetime] = field(default_factory=dict)
+
+    def newest(self, session_id: str) -> Row | None:
+        """The scoring that is asked about: one under way, or the last one that ended."""
+        rows = self.by_session.get(session_id)
+        return rows[-1] if rows else None
+
+    def ended(self, row: Row) -> datetime | None:
+        """When a scoring ended: by itself, or with the run that it was part of; None where that is not known."""
+        ended: datetime | None = row["completed_at"] or self.runs.get(row["run_id"])
+        return ended
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a request for a score led to: a new scoring, or the one that is there."""
+
+    row: Row
+    is_new: bool
+
+
+class Scorings:
+    """The scorings of a lake. Safe for threads; other processes are kept out by the table's log."""
+
+    def __init__(self, settings: ScoringSettings, sessions: Sessions, gate: PrefectGateway) -> None:
+        self._settings, self._sessions, self._gate = settings, sessions, gate
+        self._rows = CachedTable(settings.lake, RESULTS)
+        self._tools = CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "tool_name", "rationale"))
+        self._runs = CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name)
+        self._read: tuple[tuple[pl.DataFrame, ...], State] = ((), State())
+        self._lock = threading.Lock()
+        self._busy: dict[str, tuple[threading.Lock, int]] = {}
+        self.draining = False
+
+    def state(self) -> State:
+        """All scorings as they are now. The same object until something changes."""
+        with self._lock:
+            frames = (self._rows.rows(), self._tools.rows(), self._runs.rows())
+            if len(self._read[0]) != 3 or any(a is not b for a, b in zip(frames, self._read[0], strict=True)):
+                self._read = (frames, _state(*frames))
+            return self._read[1]
+
+    def request(self, session_id: str, user: str, *, force: bool = False) -> Decision:
+        """Score a session, or say what there is. Raises the ApiError that tells why not."""
+        known = self._sessions.find(session_id)
+        with self._alone(session_id):
+            for _ in range(TRIES):
+                current = self.state().newest(session_id)
+                if (existing := _existing(current, force=force)) is not None:
+                    return Decision(existing, is_new=False)
+                (row,) = self._start([known], user, force=force) or (None,)
+                if row is not None:
+                    return Decision(row, is_new=True)
+        raise EvalakeError(f"the scorings of the session {session_id[:200]!r} keep changing: try again")
+
+    def request_many(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Decision | EvalakeError]:
+        """As `request` for each of several sessions, with one commit for all that are new."""
+        state = self.state()
+        decided: dict[str, Decision | EvalakeError] = {}
+        new: list[Known] = []
+        for known in sessions:
+            try:
+                existing = _existing(state.newest(known.session_id), force=force)
+            except ConflictError as error:
+                decided[known.session_id] = error
+                continue
+            if existing is not None:
+                decided[known.session_id] = Decision(existing, is_new=False)
+            else:
+                new.append(known)
+        started = {row["session_id"]: Decision(row, is_new=True) for row in self._start(new, user, force=force)}
+        for known in new:
+            decided[known.session_id] = started.get(known.session_id) or self._again(known, user, force=force)
+        return [decided[known.session_id] for known in sessions]
+
+    def fail(self, row: Row, reason: str) -> bool:
+        """End a lost scoring; False where it was over already."""
+        return failed(self._settings.lake, row, "lost", reason)
+
+    def _again(self, known: Known, user: str, *, force: bool) -> Decision | EvalakeError:
+        """Decide on one session of several anew, because another request was quicker."""
+        try:
+            return self.request(known.session_id, user, force=force)
+        except EvalakeError as error:
+            return error
+
+    def _start(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Row]:
+        """Begin scorings of those sessions that nothing stands against, and submit them; returns their rows."""
+        if not sessions:
+            return []
+        if self.draining:
+            raise DrainingError("the service is shutting down and starts no new scoring")
+        # The run names this request, so that its rows are told from those of a request that came at the same moment.
+        context = RunContext(
+            f"request-{uuid4().hex[:12]}", SUITE.name, self._settings.lake, self._settings.configuration
+        )
+        state = self.state()
+        rows = [
+            pending(context, self._sessions.sample(known), self._settings.judge, _next(state, known), user)
+            for known in sessions
+        ]
+        unless = _ACTIVE_OR_SAME if force else _ANY
+        inserted = insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless)
+        if inserted < len(rows):
+            mine = {row["score_id"] for row in self.state().by_id.values() if row["run_id"] == context.run_id}
+            rows = [row for row in rows if row["score_id"] in mine]
+        self._submit(rows)
+        return rows
+
+    def _submit(self, rows: Sequence[Row]) -> None:
+        for number, row in enumerate(rows):
+            try:
+                self._gate.submit(row)
+            except PrefectGatewayError as error:
+                for left in rows[number:]:
+                    self.fail(left, str(error))
+                raise
+
+    @contextmanager
+    def _alone(self, session_id: str) -> Iterator[None]:
+        """Let the requests for one session wait for each other, which spares the log their races."""
+        with self._lock:
+            lock, waiting = self._busy.get(session_id, (threading.Lock(), 0))
+            self._busy[session_id] = (lock, waiting + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, waiting = self._busy[session_id]
+                if waiting == 1:
+                    del self._busy[session_id]
+                else:
+                    self._busy[session_id] = (lock, waiting - 1)
+
+
+def _existing(current: Row | None, *, force: bool) -> Row | None:
+    """The scoring that answers a request; None where a new one may start."""
+    if current is None:
+        return None
+    if current["status"] not in ACTIVE:
+        return None if force else current
+    if force:
+        raise ConflictError(f"a scoring is {current['status']} already: wait for its end before asking for another")
+    return current
+
+
+def _next(state: State, known: Known) -> int:
+    """The number of a session's next scoring: above all that it had, whoever judged."""
+    return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
+
+
+def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame) -> State:
+    ended = {run_id: end or start for run_id, start, end in of_runs.select("run_id", "started_at", "ended_at").rows()}
+    rows = scores.to_dicts()
+
+    def age(row: Row) -> tuple[bool, datetime, int]:
+        at = row["completed_at"] or row["started_at"] or ended.get(row["run_id"]) or _NEVER
+        return row["status"] in ACTIVE, at, row["replicate"]
+
+    by_session: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=age):
+        by_session.setdefault(row["session_id"], []).append(row)
+    rationales: dict[str, dict[str, Any]] = {}
+    for row in tools.iter_rows(named=True):
+        rationales.setdefault(row["score_id"], {})[row["tool_name"]] = row["rationale"]
+    return State({row["score_id"]: row for row in rows}, by_session, rationales, ended)

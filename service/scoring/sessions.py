@@ -1,0 +1,180 @@
+"""The sessions that can be scored: those in the lake, and in sources that are followed."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from contracts.tables import RUNS, SAMPLES
+from core.hashing import content_hash
+from core.redaction import redact
+from flows.score_session import read_sample
+from service.errors import NotFoundError, NotOverError
+from service.scoring.sources import SourceView, sources_of
+from storage.cached_table import CachedTable
+from storage.forget import forgotten_samples
+from storage.lake import Lake
+from suites.base import Dataset, Sample
+from suites.session_review.session import Session, load
+from suites.session_review.sources.read import unfinished
+from suites.session_review.suite import SUITE
+from tasks.runtime import runs
+from tasks.runtime.runs import Run, Tally
+from tasks.steps.extract import extract
+
+READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
+SEARCHED_CHARACTERS = 20_000  # of an alert
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What lists need of a session. Times are microseconds since 1970."""
+
+    session_id: str
+    sample_hash: str
+    session_status: str
+    alert_type: str | None
+    agent: str
+    started_at_us: int | None
+    completed_at_us: int | None
+    tool_calls: int
+    searched: str
+
+
+class Sessions:
+    """The sessions of a lake by id; of several samples of one session, the one that was landed last."""
+
+    def __init__(self, lake: Lake, sources: Sequence[str] = ()) -> None:
+        self._lake, self._sources = lake, sources_of(sources)
+        self._samples = CachedTable(lake, SAMPLES, ("dataset_version", "sample_id", "sample_hash"), SUITE.name)
+        self._runs = CachedTable(lake, RUNS, ("dataset_versions", "started_at"), SUITE.name)
+        self._known: dict[str, Known] = {}  # by sample hash
+        self._current: dict[str, Known] = {}
+        self._seen: tuple[pl.DataFrame, pl.DataFrame] | None = None
+        self._unfinished: dict[str, frozenset[str]] = {}  # by source
+        self._read_at = float("-inf")
+        self._lock = threading.RLock()
+        self._reading = threading.Lock()  # of its own, so that nobody who asks for a known session waits for a source
+
+    def all(self) -> Mapping[str, Known]:
+        """All sessions by id."""
+        with self._lock:
+            rows, of_runs = self._samples.rows(), self._runs.rows()
+            if self._seen is None or self._seen[0] is not rows or self._seen[1] is not of_runs:
+                self._index(rows, of_runs)
+                self._seen = (rows, of_runs)
+            return self._current
+
+    def find(self, session_id: str) -> Known:
+        """One session. Raises NotOverError where it is still going on, NotFoundError where nobody knows it."""
+        if (known := self.all().get(session_id)) is None:
+            self.read_sources()
+            known = self.all().get(session_id)
+        if known is not None:
+            return known
+        if any(session_id in ids for ids in self._unfinished.values()):
+            raise NotOverError(f"the session {session_id[:200]!r} is not over: only sessions that are can be scored")
+        raise NotFoundError(f"there is no session {session_id[:200]!r}")
+
+    def sample(self, known: Known) -> Sample:
+        """The session's sample, with all of its input."""
+        return read_sample(self._lake, known.sample_hash)
+
+    def session(self, known: Known) -> Session:
+        """The session itself."""
+        return load(self.sample(known).input)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is a source to follow."""
+        return bool(self._sources)
+
+    @property
+    def sources(self) -> list[SourceView]:
+        """How reading each source went the last time."""
+        return [source.view for source in self._sources]
+
+    def read_sources(self) -> list[str]:
+        """Read what has changed in the sources and land the sessions that are new; returns their ids.
+
+        Does nothing where the sources just were looked at, or are being read: who asked does not wait for another.
+        """
+        if not self._reading.acquire(blocking=False):
+            return []
+        try:
+            if time.monotonic() - self._read_at < READ_AGAIN_SECONDS:
+                return []
+            before = set(self.all())
+            for source in self._sources:
+                if (dataset := source.read()) is not None:
+                    self._unfinished[source.name] = unfinished(dataset)
+                    self._land_new(source.name, dataset)
+            self._read_at = time.monotonic()
+            return sorted(self.all().keys() - before)
+        finally:
+            self._reading.release()
+
+    def _land_new(self, source: str, dataset: Dataset) -> None:
+        there = self._known.keys() | forgotten_samples(self._lake)
+        if new := tuple(sample for sample in dataset.samples if sample.sample_hash not in there):
+            self._land(source, Dataset(dataset.name, new))
+
+    def _land(self, source: str, dataset: Dataset) -> None:
+        run = Run(
+            run_id="import-" + content_hash([SUITE.name, [dataset.version]])[:12],
+            suite=SUITE.name,
+            origin="import",
+            parameters={"files": [redact(source)]},
+            dataset_versions=runs.versions_of([dataset]),
+            models=(),
+            judges=(),
+            samples=len(dataset.samples),
+            items=0,
+            started_at=datetime.now(UTC),
+        )
+        runs.save(self._lake, run)
+        extracted = extract(self._lake, run.run_id, [dataset])
+        runs.save(self._lake, run.ended("completed", tally=Tally(rows_quarantined=extracted.quarantined)))
+
+    def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
+        self._know(set(rows["sample_hash"]) - self._known.keys())
+        landed: dict[str, datetime] = {}
+        for versions, at in of_runs.iter_rows():
+            for version in json.loads(versions).values():
+                landed[version] = max(at, landed.get(version, _EPOCH))
+        newest = sorted(
+            (landed.get(version, _EPOCH), sample_hash)
+            for version, sample_hash in rows.select("dataset_version", "sample_hash").iter_rows()
+        )
+        ordered = (self._known[sample_hash] for _, sample_hash in newest)
+        self._current = {known.session_id: known for known in ordered}
+
+    def _know(self, new: set[str]) -> None:
+        """Read sessions that were not read before, some at a time: they may be large."""
+        hashes = sorted(new)
+        for start in range(0, len(hashes), 200):
+            wanted = pl.col("sample_hash").is_in(hashes[start : start + 200])
+            found = self._lake.frame(SAMPLES).filter((pl.col("suite") == SUITE.name) & wanted)
+            for sample_hash, text in found.select("sample_hash", "input").unique("sample_hash").collect().iter_rows():
+                self._known[sample_hash] = _known(sample_hash, load(text))
+
+
+def _known(sample_hash: str, session: Session) -> Known:
+    parts = (session.session_id, session.alert_type or "", session.agent, session.alert[:SEARCHED_CHARACTERS])
+    return Known(
+        session_id=session.session_id,
+        sample_hash=sample_hash,
+        session_status=session.status,
+        alert_type=session.alert_type,
+        agent=session.agent,
+        started_at_us=session.started_at_us,
+        completed_at_us=session.completed_at_us,
+        tool_calls=sum(1 for _ in session.tool_calls),
+        searched="\n".join(parts).casefold(),
+    )

@@ -1,0 +1,24 @@
+"""What the scoring service is started with."""
+
+from dataclasses import dataclass
+
+from core.urls import require_no_password
+from providers.routes import find_route
+from service.settings import Settings
+from suites.registry import baselines
+from suites.session_review.suite import SUITE
+from tasks.runtime.secrets import read_secret
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(Settings):
+    """The judge and the sources of sessions, beside what every service needs."""
+
+    judge: str = SUITE.baseline_judges[0]
+    sources: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Look everything up. Raises an EvalakeError for the first thing that is wrong."""
+        for source in self.sources:
+            require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
+        find_route(self.judge, self.configuration, read_secret, baselines())

@@ -1,0 +1,168 @@
+"""Figures over all scorings: how they are distributed, how they moved, what was missed, and what people say."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from pydantic import BaseModel
+
+from service.scoring.ratings import rated
+from service.scoring.scorings import State
+from suites.session_review.metrics import BANDS
+from suites.session_review.prompts import criteria_hash
+
+Row = Mapping[str, Any]
+
+
+class Counts(BaseModel):
+    """Sessions by the status of their newest scoring."""
+
+    total: int
+    not_scored: int
+    pending: int
+    in_progress: int
+    completed: int
+    failed: int
+
+
+class Scores(BaseModel):
+    """The newest completed score of each session."""
+
+    n: int
+    mean: float | None
+    median: float | None
+    lowest: int | None
+    highest: int | None
+    obsolete: int
+
+
+class Bucket(BaseModel):
+    """Sessions whose score is from low to high, both included."""
+
+    low: int
+    high: int
+    count: int
+
+
+class TrendPoint(BaseModel):
+    """Scores that were completed on one day (UTC) under the same criteria."""
+
+    day: str
+    criteria_hash: str
+    current: bool
+    n: int
+    mean: float
+
+
+class ToolCount(BaseModel):
+    """In how many sessions a tool was missed."""
+
+    tool_name: str
+    sessions: int
+
+
+class TagCount(BaseModel):
+    """In how many sessions a pattern of failure was found."""
+
+    tag: str
+    sessions: int
+
+
+class Agreement(BaseModel):
+    """How the judge's scores differ from people's (judge minus people), in points."""
+
+    n: int
+    mean_difference: float | None
+    mean_absolute_difference: float | None
+    correlation: float | None
+
+
+class Statistics(BaseModel):
+    """All of them."""
+
+    sessions: Counts
+    scores: Scores
+    distribution: list[Bucket]
+    bands: dict[str, int]
+    trend: list[TrendPoint]
+    missing_tools: list[ToolCount]
+    failure_tags: list[TagCount]
+    agreement: Agreement
+
+
+def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) -> Statistics:
+    """The figures over these sessions; `ratings` are rows of `human_labels` with a score."""
+    ids = set(sessions) | state.by_session.keys()
+    newest = {session_id: state.newest(session_id) for session_id in ids}
+    by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
+    completed = [row for rows in state.by_session.values() if (row := _last_completed(rows)) is not None]
+    totals = [row["total_score"] for row in completed]
+    tools = Counter(tool for row in completed for tool in set(row["missing_tools"] or ()))
+    tags = Counter(tag for row in completed for tag in set(row["failure_tags"] or ()))
+    return Statistics(
+        sessions=Counts(total=len(ids), **{name: by_status[name] for name in Counts.model_fields if name != "total"}),
+        scores=Scores(
+            n=len(totals),
+            mean=fmean(totals) if totals else None,
+            median=median(totals) if totals else None,
+            lowest=min(totals, default=None),
+            highest=max(totals, default=None),
+            obsolete=sum(row["criteria_hash"] != criteria_hash() for row in completed),
+        ),
+        distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
+        bands={band: sum(low <= total <= high for total in totals) for band, (low, high) in BANDS.items()},
+        trend=_trend(state),
+        missing_tools=[ToolCount(tool_name=name, sessions=count) for name, count in _ranked(tools)],
+        failure_tags=[TagCount(tag=name, sessions=count) for name, count in _ranked(tags)],
+        agreement=_agreement(state, ratings),
+    )
+
+
+def _last_completed(rows: Sequence[Row]) -> Row | None:
+    return next((row for row in reversed(rows) if row["status"] == "completed"), None)
+
+
+def _bucket(totals: Sequence[int], low: int, high: int) -> Bucket:
+    return Bucket(low=low, high=high, count=sum(low <= total <= high for total in totals))
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _trend(state: State) -> list[TrendPoint]:
+    totals: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in state.by_id.values():
+        if row["status"] == "completed" and (ended := state.ended(row)) is not None:
+            totals[f"{ended:%Y-%m-%d}", row["criteria_hash"]].append(row["total_score"])
+    return [
+        TrendPoint(day=day, criteria_hash=made, current=made == criteria_hash(), n=len(of), mean=fmean(of))
+        for (day, made), of in sorted(totals.items())
+    ]
+
+
+def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
+    given: dict[str, list[float]] = defaultdict(list)
+    by_identity = {rated(row): row for row in state.by_id.values()}
+    for rating in ratings:
+        score = by_identity.get(rated(rating))
+        if score is not None and score["status"] == "completed":
+            given[score["score_id"]].append(rating["score"])
+    pairs = [(state.by_id[score_id]["total_score"], fmean(scores)) for score_id, scores in given.items()]
+    differences = [judge - people for judge, people in pairs]
+    return Agreement(
+        n=len(pairs),
+        mean_difference=fmean(differences) if pairs else None,
+        mean_absolute_difference=fmean(map(abs, differences)) if pairs else None,
+        correlation=_correlation(pairs),
+    )
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
+    from statistics import StatisticsError, correlation
+
+    try:
+        return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
+    except StatisticsError:  # one side is constant
+        return None

@@ -1,0 +1,184 @@
+"""Two sides beside each other: the statistics of `evalake compare`, and the samples that both have answered."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.errors import UsageError
+from service.errors import NotFoundError, WrongQueryError
+from service.viewer.items import AnswerView, answer_view, beginnings
+from service.viewer.run_index import RunIndex, RunIndexes
+from storage.lake import Lake
+from tasks.conclusions.compare import NotComparableError, Side, compare_sides, find_side
+
+Name = Annotated[str, Field(min_length=1, max_length=700)]
+Kind = Literal["differences", "to_a", "to_b", "all"]
+"""Samples whose verdicts differ; which only A, or only B, has right; or all that both have answered."""
+
+_PAIR = ["sample_hash", "judge", "replicate"]
+
+
+class Sides(BaseModel):
+    """What is compared: a model of `run` (else of the newest), a run, RUN:MODEL or RUN:MODEL:PROMPT_TYPE."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    a: Name
+    b: Name
+    run: Annotated[str, Field(max_length=300)] | None = None
+
+
+class WantedComparison(Sides):
+    """What is compared, in which metric; without one, in all over all samples."""
+
+    metric: Annotated[str, Field(max_length=200)] | None = None
+    force: bool = Field(False, description="Compare what would be refused, with a warning.")
+
+
+class WantedPairs(Sides):
+    """Which pairs of answers are wanted, and which page of them."""
+
+    kind: Kind = "differences"
+    after: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+ComparisonQuery = Annotated[WantedComparison, Query()]
+PairsQuery = Annotated[WantedPairs, Query()]
+
+
+class ComparisonView(BaseModel):
+    """The rows of `evalake compare`, and what a reader must know of them."""
+
+    suite: str
+    headline: list[str]
+    rows: list[dict[str, Any]]
+    warnings: list[str]
+
+
+class PairView(BaseModel):
+    """A sample with an answer of each side."""
+
+    item_id: str
+    sample_id: str
+    category: str | None
+    label: str | None
+    input: str  # its beginning
+    a: AnswerView
+    b: AnswerView
+
+
+class PairPage(BaseModel):
+    """Some of the pairs; `next` is where the next page begins (None: there is none)."""
+
+    run_a: str
+    run_b: str
+    pairs: list[PairView]
+    total: int  # of the kind that is wanted
+    answered: int  # by both sides
+    to_a: int  # right in A only
+    to_b: int  # right in B only
+    next: int | None
+
+
+def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
+    """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
+    with _as_answers():
+        compared = compare_sides(lake, wanted.a, wanted.b, run_id=wanted.run, metric=wanted.metric, force=wanted.force)
+    rows = [{name: _json(value) for name, value in row.items()} for row in compared.rows.iter_rows(named=True)]
+    return ComparisonView(
+        suite=compared.suite.name, headline=list(compared.suite.headline), rows=rows, warnings=list(compared.warnings)
+    )
+
+
+def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
+    """One page of the samples that both sides have answered. Raises as `comparison` does."""
+    with _as_answers():
+        sides = [find_side(indexes.lake, name, wanted.run) for name in (wanted.a, wanted.b)]
+    index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
+    key = [*_PAIR, *_further_key(*sides)]
+    both = _answers(index_a, sides[0], "a").join(_answers(index_b, sides[1], "b"), on=key, nulls_equal=True)
+    both = both.sort("place a", *key[1:])
+    chosen = both.filter(_kind(wanted.kind))
+    page = chosen.slice(wanted.after, wanted.limit)
+    following = wanted.after + page.height
+    return PairPage(
+        run_a=index_a.run["run_id"],
+        run_b=index_b.run["run_id"],
+        pairs=_views(indexes.lake, index_a, index_b, page),
+        total=chosen.height,
+        answered=both.height,
+        to_a=both.filter(_kind("to_a")).height,
+        to_b=both.filter(_kind("to_b")).height,
+        next=following if following < chosen.height else None,
+    )
+
+
+def _further_key(a: Side, b: Side) -> list[str]:
+    """What a pair has in common beside the sample: the model and the prompt, where the sides do not name them."""
+    models = ["model"] if len(a.models) > 1 or len(b.models) > 1 else []
+    return [*models, *([] if a.prompt_type or b.prompt_type else ["prompt_type"])]
+
+
+def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
+    """The answers of one side, each as a struct beside what pairs it."""
+    texts = pl.col("model", "judge", "prompt_type", "verdict", "error").cast(pl.String)
+    answers = index.answers.with_columns(texts).filter(pl.col("model").is_in(side.models))
+    if side.prompt_type is not None:
+        answers = answers.filter(pl.col("prompt_type") == side.prompt_type)
+    samples = index.samples.select("place", "sample_hash")
+    return answers.join(samples, on="place").select(
+        *_PAIR,
+        "model",
+        "prompt_type",
+        pl.col("place").alias(f"place {name}"),
+        pl.coalesce(pl.col("score").cast(pl.String), "verdict").alias(f"outcome {name}"),
+        pl.col("correct").alias(f"correct {name}"),
+        pl.struct(answers.columns).alias(name),
+    )
+
+
+def _kind(kind: Kind) -> pl.Expr:
+    right_a, right_b = (pl.col(f"correct {name}").fill_null(False) for name in "ab")
+    known = pl.col("correct a").is_not_null() & pl.col("correct b").is_not_null()
+    return {
+        "all": pl.lit(True),
+        "differences": pl.col("outcome a").ne_missing(pl.col("outcome b")),
+        "to_a": known & right_a & ~right_b,
+        "to_b": known & right_b & ~right_a,
+    }[kind]
+
+
+def _views(lake: Lake, index_a: RunIndex, index_b: RunIndex, page: pl.DataFrame) -> list[PairView]:
+    inputs = beginnings(lake, index_a, page["sample_hash"].to_list())
+    known = page.select("sample_hash").unique().join(index_a.samples, on="sample_hash")
+    samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
+    return [
+        PairView(
+            item_id=row["sample_hash"],
+            **{name: samples[row["sample_hash"]][name] for name in ("sample_id", "category", "label")},
+            input=inputs.get(row["sample_hash"], ""),
+            a=answer_view(row["a"], index_a.flags),
+            b=answer_view(row["b"], index_b.flags),
+        )
+        for row in page.iter_rows(named=True)
+    ]
+
+
+@contextmanager
+def _as_answers() -> Iterator[None]:
+    """Answer what cannot be compared with a status that says so."""
+    try:
+        yield
+    except NotComparableError as error:
+        raise WrongQueryError(str(error)) from error
+    except UsageError as error:
+        raise NotFoundError(str(error)) from error
+
+
+def _json(value: Any) -> Any:
+    return None if isinstance(value, float) and value - value != 0 else value

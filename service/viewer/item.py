@@ -1,0 +1,403 @@
+"""One item whole: its input and ground truth, and for each answer the conversation, word by word."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from contracts.contract import Contract
+from contracts.tables import CALL_FAILURES, CALLS, RUN_ITEMS, SAMPLES, SNAPSHOTS
+from core.errors import EvalakeError
+from providers.request import Failure, Reply, Request
+from service.scoring.views import Micros, micros
+from service.viewer.items import AnswerView, Wanted, answer_view, neighbours
+from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
+from storage.lake import Lake
+from suites.base import Exchange, Item, Sample, Suite
+from suites.base.thinking import split_thinking
+from tasks.steps.converse import reply_of
+from tasks.steps.measure import ITEM_KEY
+
+MOST_TURNS = 8  # of a conversation beyond what the manifest tells
+
+Row = Mapping[str, Any]
+
+
+class Message(BaseModel):
+    """One message of a request."""
+
+    role: str
+    content: str
+
+
+class EarlierReply(BaseModel):
+    """Another reply to the same request: of another repeat, or one that came too late to be the reply."""
+
+    replicate: int
+    run_id: str
+    answered_at_us: Micros
+    text: str | None
+    is_the_reply: bool  # of its repeat
+
+
+class CallView(BaseModel):
+    """A request and what came back for it."""
+
+    call_id: str
+    by: str  # subject or judge
+    model: str
+    model_reported: str | None
+    prompt_hash: str
+    messages: list[Message]  # none where the request was never rendered, as of imported results
+    parameters: dict[str, Any]
+    text: str | None  # the reply as it came; null where none came
+    said: str | None  # the reply without its thinking
+    thinking: str | None
+    finish_reason: str | None
+    error_kind: str | None
+    error: str | None
+    attempts: int
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: float | None
+    failed_cost_usd: float | None
+    latency_ms: float | None
+    queue_ms: float | None
+    waited_ms: float | None
+    connect_ms: float | None
+    first_byte_ms: float | None
+    concurrency: int | None
+    origin: str
+    run_id: str
+    from_ledger: bool  # another run had asked
+    answered_at_us: Micros | None
+    others: list[EarlierReply]
+
+
+class Fact(BaseModel):
+    """What is told of an answer: a heading, and a value of JSON."""
+
+    name: str
+    label: str
+    value: Any
+
+
+class Detail(AnswerView):
+    """An answer with what was read out of it; `calls` name the calls of its conversation, in order."""
+
+    prompt_hash: str
+    judge_hash: str | None
+    scorer_version: str | None
+    landed_by: str | None  # the run that landed its row first
+    values: list[Fact]
+    details: list[list[Fact]]
+    calls: list[str]
+
+
+class ItemDetail(BaseModel):
+    """An item whole, and where it stands among the items that were asked for."""
+
+    run_id: str
+    suite: str
+    item_id: str
+    dataset: str
+    dataset_version: str
+    sample_id: str
+    label: str | None
+    category: str | None
+    severity: str | None
+    difficulty: str | None
+    cluster: str | None
+    note: str | None
+    input: str
+    input_text: str  # as a reader reads it
+    input_is_code: bool
+    target: str | None
+    answers: list[Detail]
+    calls: list[CallView]
+    number: int | None
+    total: int
+    previous: str | None
+    next: str | None
+
+
+def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
+    """An item of a run whole. Raises NotFoundError where there is no such run or item."""
+    index = indexes.of(run_id)
+    place = neighbours(indexes, index, item_id, wanted)
+    lake, suite = indexes.lake, index.suite
+    sample_row = _sample(lake, index.run, item_id)
+    sample = Sample(**{name: sample_row[name] for name in Sample.__dataclass_fields__})
+    manifest = _manifest(lake, index.run, item_id)
+    rows = _result_rows(lake, index, manifest)
+    details = _detail_rows(lake, suite, rows)
+    conversations = Conversations(lake, index, sample, manifest)
+    at = int(index.samples.filter(pl.col("sample_hash") == item_id)["place"][0])
+    answers = []
+    for answer in index.answers.filter(pl.col("place") == at).iter_rows(named=True):
+        entry = next(row for row in manifest if all(row[name] == answer[name] for name in _NAMES))
+        row = next((row for row in rows if _same(row, entry)), None)
+        answers.append(
+            Detail(
+                **answer_view(answer, index.flags).model_dump(),
+                prompt_hash=entry["prompt_hash"],
+                judge_hash=entry["judge_hash"],
+                scorer_version=None if row is None else row["scorer_version"],
+                landed_by=None if row is None else row["run_id"],
+                values=[] if row is None else _facts(row, suite.viewing.shown),
+                details=[] if row is None else _details(row, details, suite),
+                calls=conversations.of(entry),
+            )
+        )
+    return ItemDetail(
+        run_id=run_id,
+        suite=suite.name,
+        item_id=item_id,
+        **{name: value for name, value in sample_row.items() if name in ItemDetail.model_fields and name != "suite"},
+        input_text=suite.viewing.input_text(sample),
+        input_is_code=suite.viewing.input_is_code,
+        answers=answers,
+        calls=conversations.calls(),
+        **{name: getattr(place, name) for name in ("number", "total", "previous", "next")},
+    )
+
+
+_NAMES = ("model", "judge", "prompt_type", "replicate")
+
+
+def _sample(lake: Lake, run: Row, item_id: str) -> dict[str, Any]:
+    versions = list(json.loads(run["dataset_versions"]).values())
+    rows = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions), pl.col("sample_hash") == item_id)
+    return rows.head(1).collect().row(0, named=True)
+
+
+def _manifest(lake: Lake, run: Row, item_id: str) -> list[dict[str, Any]]:
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"], pl.col("sample_hash") == item_id)
+    return items.collect().to_dicts()
+
+
+def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> list[dict[str, Any]]:
+    rows = lake.frame(index.suite.results).filter(
+        pl.col("model").is_in(sorted({row["model"] for row in manifest})),
+        pl.col("prompt_hash").is_in(sorted({row["prompt_hash"] for row in manifest})),
+        pl.col("sample_hash") == (manifest[0]["sample_hash"] if manifest else ""),
+        pl.col("scorer_version") == scorer_version(lake, index.run, index.suite),
+    )
+    return rows.collect().to_dicts()
+
+
+def _same(row: Row, entry: Row) -> bool:
+    """Whether a result row is of a line of the manifest; a suite without judges of its own leaves their hash out."""
+    return all(row.get(name) == entry[name] for name in ITEM_KEY)
+
+
+def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The rows of the suite's further tables about result rows, each with the columns that tell which it is about."""
+    told = []
+    for contract in suite.extra_tables:
+        key = _shared_key(suite.results, contract)
+        if not key or not rows:
+            continue
+        frame = lake.frame(contract)
+        for name in key:
+            frame = frame.filter(pl.col(name).is_in(sorted({row[name] for row in rows})))
+        told += [(key, row) for row in frame.sort(list(contract.key)).collect().to_dicts()]
+    return told
+
+
+def _shared_key(results: Contract, details: Contract) -> tuple[str, ...]:
+    return tuple(name for name in results.key if name in details.column)
+
+
+def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Suite) -> list[list[Fact]]:
+    ours = [detail for key, detail in details if all(detail[name] == row[name] for name in key)]
+    return [_facts(detail, suite.viewing.details) for detail in ours]
+
+
+def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:
+    return [Fact(name=name, label=label, value=_json(row[name])) for name, label in shown if name in row]
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+class Conversations:
+    """The conversations about one sample in one run, out of the ledger.
+
+    The manifest names the first calls. What follows them (a reminder, a repair) is found by asking the suite what it
+    would have asked next, with the parameters of the calls before.
+    """
+
+    def __init__(self, lake: Lake, index: RunIndex, sample: Sample, manifest: Sequence[Row]) -> None:
+        self._lake, self._index, self._sample = lake, index, sample
+        self._rows: dict[str, list[Row]] = {}
+        self._views: dict[str, CallView] = {}
+        self._options = _options(lake, index)
+        hashes = {row[name] for row in manifest for name in ("prompt_hash", "judge_hash") if row[name] is not None}
+        self._read(hashes)
+        failed = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == index.run["run_id"])
+        found = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
+        self._failures = {(row["prompt_hash"], row["replicate"]): row for row in found.iter_rows(named=True)}
+
+    def of(self, entry: Row) -> list[str]:
+        """The ids of the calls of one conversation, in order."""
+        replicate = entry["replicate"]
+        calls: list[str] = []
+        exchanges: list[Exchange] = []
+        for prompt_hash in (entry["prompt_hash"], entry["judge_hash"]):
+            if prompt_hash is None:
+                continue
+            row = self._reply(prompt_hash, replicate)
+            if row is not None:
+                exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
+            elif failure := self._failures.get((prompt_hash, replicate)):
+                exchanges.append(Exchange(prompt_hash, _failure(failure)))
+            else:
+                return calls  # not asked yet, or a panel's, which asked nobody
+            calls.append(self._view(entry, prompt_hash, len(calls)))
+        if self._index.run["origin"] != "import":
+            calls += self._following(entry, exchanges)
+        return calls
+
+    def calls(self) -> list[CallView]:
+        """All calls that were named."""
+        return list(self._views.values())
+
+    def _following(self, entry: Row, exchanges: list[Exchange]) -> list[str]:
+        """The calls after those that the manifest names."""
+        item = Item(self._sample, *(entry[name] for name in _NAMES))
+        calls: list[str] = []
+        while len(calls) < MOST_TURNS and all(isinstance(each.outcome, Reply) for each in exchanges):
+            try:
+                request = self._index.suite.converse(item, exchanges, self._options)
+            except EvalakeError:
+                break  # no judge of that name is asked any more
+            if request is None:
+                break
+            prompt_hash = self._as_asked(request, exchanges).prompt_hash
+            if (row := self._reply(prompt_hash, entry["replicate"])) is None:
+                break
+            calls.append(self._view(entry, prompt_hash, len(exchanges)))
+            exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
+        return calls
+
+    def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
+        """The request with the parameters that its model was asked with before in this conversation."""
+        for exchange in reversed(exchanges):
+            rows = self._rows.get(exchange.prompt_hash, ())
+            if rows and rows[0]["model"] == request.model:
+                return replace(request, parameters=_parameters(rows[0]["request"]))
+        return request
+
+    def _read(self, hashes: Iterable[str]) -> None:
+        calls = self._lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))
+        for row in calls.sort("ledger_version", "answered_at").collect().iter_rows(named=True):
+            self._rows.setdefault(row["prompt_hash"], []).append(row)
+
+    def _reply(self, prompt_hash: str, replicate: int) -> Row | None:
+        if prompt_hash not in self._rows:
+            self._read([prompt_hash])
+        return next((row for row in self._rows.get(prompt_hash, ()) if row["replicate"] == replicate), None)
+
+    def _view(self, entry: Row, prompt_hash: str, number: int) -> str:
+        call_id = f"{prompt_hash}-{entry['replicate']}"
+        if call_id in self._views:
+            return call_id
+        by_subject = number == 0 and self._index.suite.calls_subject
+        row = self._reply(prompt_hash, entry["replicate"])
+        whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": prompt_hash}
+        if row is None:
+            failure = self._failures[(prompt_hash, entry["replicate"])]
+            self._views[call_id] = _failed_call(whose, failure)
+        else:
+            self._views[call_id] = _answered_call(whose, row, self._rows[prompt_hash], self._index.run["run_id"])
+        return call_id
+
+
+def _options(lake: Lake, index: RunIndex) -> Mapping[str, Any]:
+    """The suite's options as the run was measured with them; its defaults where it was not."""
+    snapshots = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (index.run["snapshot_id"] or ""))
+    found = snapshots.select("options").collect()
+    return index.suite.options if found.is_empty() else json.loads(found.item())
+
+
+def _failure(row: Row) -> Failure:
+    return Failure(row["kind"], row["message"], row["attempts"], row["latency_ms"])
+
+
+def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:
+    said, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
+    fields = {name: row[name] for name in CallView.model_fields if name in row}
+    first = {each["replicate"]: each for each in reversed(same_prompt)}
+    others = [
+        EarlierReply(
+            replicate=each["replicate"],
+            run_id=each["run_id"],
+            answered_at_us=micros(each["answered_at"]) or 0,
+            text=each["response"],
+            is_the_reply=first[each["replicate"]] is each,
+        )
+        for each in same_prompt
+        if each is not row
+    ]
+    request = _decoded(row["request"])
+    return CallView(
+        **{**fields, **whose},
+        messages=_messages(request),
+        parameters=_parameters(row["request"]) if "messages" in request else {},
+        text=row["response"],
+        said=said,
+        thinking=thinking or None,
+        error=None,
+        from_ledger=row["run_id"] != run_id,
+        answered_at_us=micros(row["answered_at"]),
+        others=others,
+    )
+
+
+def _failed_call(whose: Row, row: Row) -> CallView:
+    told = {name: value for name, value in row.items() if name in CallView.model_fields}
+    failed: dict[str, Any] = {
+        "messages": [],
+        "parameters": {},
+        "error_kind": row["kind"],
+        "error": row["message"],
+        "origin": "call",
+        "from_ledger": False,
+        "answered_at_us": micros(row["failed_at"]),
+        "others": [],
+    }
+    return CallView(**{**dict.fromkeys(CallView.model_fields), **told, **failed, **whose})
+
+
+def _messages(request: Mapping[str, Any]) -> list[Message]:
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        return []
+    return [Message(role=str(each.get("role", "")), content=_text(each.get("content"))) for each in messages]
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _parameters(request: str) -> dict[str, Any]:
+    return {name: value for name, value in _decoded(request).items() if name not in ("model", "messages")}
+
+
+def _decoded(request: str) -> dict[str, Any]:
+    """The object that a request of the ledger is; an empty one where it is none."""
+    try:
+        decoded = json.loads(request)
+    except ValueError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}

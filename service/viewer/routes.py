@@ -1,0 +1,95 @@
+"""Routes of the viewer: runs, metrics, items, one item. They only read."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+
+from service.viewer.access import IndexesHere, LakeHere
+from service.viewer.comparison import (
+    ComparisonQuery,
+    ComparisonView,
+    PairPage,
+    PairsQuery,
+    comparison,
+    pair_page,
+)
+from service.viewer.item import ItemDetail, item_detail
+from service.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
+from service.viewer.overview import Metrics, RunPage, metric_history, run_page
+from service.viewer.run import RunDetail, ValueView, run_detail, run_values
+
+router = APIRouter(prefix="/api/v1", tags=["viewer"])
+
+Name = Annotated[str | None, Query(max_length=200)]
+RunId = Annotated[str, Path(max_length=300)]
+ItemId = Annotated[str, Path(max_length=100)]
+
+
+class Refusal(BaseModel):
+    """Why a request was not answered."""
+
+    detail: str
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Refusal} for status in statuses}
+
+
+@router.get("/runs", responses=_refusals(401, 500))
+def read_runs(
+    lake: LakeHere,
+    suite: Name = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page_size: Annotated[int, Query(ge=1, le=200)] = 25,
+) -> RunPage:
+    """The runs of every suite, newest first."""
+    return run_page(lake, suite, page, page_size)
+
+
+@router.get("/metrics", responses=_refusals(401, 500))
+def read_metrics(
+    lake: LakeHere,
+    suite: Name = None,
+    metric: Annotated[list[str] | None, Query(max_length=50)] = None,
+    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
+    run_id: Name = None,
+) -> Metrics:
+    """Metric values of all snapshots, oldest first."""
+    return metric_history(lake, suite, metric or (), slice_, run_id)
+
+
+@router.get("/runs/{run_id}", responses=_refusals(400, 401, 404, 500))
+def read_run(run_id: RunId, indexes: IndexesHere) -> RunDetail:
+    """A run whole: values with intervals, warnings, provenance, failures, and what its items can be chosen by."""
+    return run_detail(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/values", responses=_refusals(400, 401, 404, 500))
+def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
+    """Every value of the run's snapshot over all samples, headline metrics first."""
+    return run_values(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))
+def read_items(run_id: RunId, indexes: IndexesHere, wanted: WantedPageQuery) -> ItemPage:
+    """The items of a run, filtered, sorted, and a page at a time. An item is one sample with all its answers."""
+    return item_page(indexes, run_id, wanted)
+
+
+@router.get("/runs/{run_id}/items/{item_id}", responses=_refusals(400, 401, 404, 500))
+def read_item(run_id: RunId, item_id: ItemId, indexes: IndexesHere, wanted: WantedQuery) -> ItemDetail:
+    """An item whole, every message as plain text, and its neighbours among the items that the filters keep."""
+    return item_detail(indexes, run_id, item_id, wanted)
+
+
+@router.get("/compare", responses=_refusals(400, 401, 404, 500))
+def read_comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
+    """How A differs from B: what `evalake compare` computes."""
+    return comparison(lake, wanted)
+
+
+@router.get("/compare/items", responses=_refusals(400, 401, 404, 500))
+def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
+    """The samples that both sides have answered, one answer of each beside the other."""
+    return pair_page(indexes, wanted)

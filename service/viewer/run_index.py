@@ -1,0 +1,186 @@
+"""The index of a run: which samples it consists of and what was decided about each, without any text.
+
+By it items are filtered, sorted and counted; texts are then read for one page, or one item, by key.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from contracts.contract import Contract
+from contracts.tables import CALL_FAILURES, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
+from service.errors import NotFoundError
+from storage.cached_table import OpenTable
+from storage.lake import Lake
+from suites.base import Suite
+from suites.registry import suite as find_suite
+from tasks.runtime.runs import with_lost
+from tasks.steps.measure import ITEM_KEY
+
+MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB
+QUARANTINED = "quarantined"
+
+# What result rows may tell of the call, whichever suite they are of
+MEASURES = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "confidence")
+
+# The same names in every answer of a run are kept once.
+_NAMES = pl.Categorical
+
+
+@dataclass(frozen=True)
+class RunIndex:
+    """Samples in the order of their datasets, and answers, each with the `place` of its sample.
+
+    `samples`: place, sample_hash, dataset, sample_id, category, label. `answers`: place, model, judge, prompt_type,
+    replicate, verdict, correct, score, error, the `MEASURES` that the suite has, `flags`, and the hashes of the keys of
+    its calls, `asked` and `judged`.
+    """
+
+    run: Mapping[str, Any]
+    suite: Suite
+    samples: pl.DataFrame
+    answers: pl.DataFrame
+    flags: tuple[str, ...]
+    measures: tuple[str, ...]
+
+
+class RunIndexes:
+    """The indexes of the runs that were looked at last, made anew where a table that they follow from has moved."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._tables: dict[str, OpenTable] = {}
+        self._kept: OrderedDict[str, tuple[tuple[int, ...], RunIndex]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, run_id: str) -> RunIndex:
+        """The index of a run. Raises NotFoundError where there is no such run."""
+        run = find_run(self.lake, run_id)
+        suite = find_suite(run["suite"])
+        inputs = (RUNS, RUN_ITEMS, SAMPLES, suite.results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
+        with self._lock:
+            versions = tuple(self._version(contract) for contract in inputs)
+            known = self._kept.get(run_id)
+            if known is None or known[0] != versions:
+                self._kept[run_id] = versions, read_index(self.lake, run, suite)
+            self._kept.move_to_end(run_id)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[run_id][1]
+
+    def _version(self, contract: Contract) -> int:
+        table = self._tables.setdefault(contract.table, OpenTable(self.lake, contract))
+        return table.version()
+
+
+def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
+    """The row of a run. Raises NotFoundError where there is none."""
+    rows = with_lost(lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
+    if rows.is_empty():
+        raise NotFoundError("the lake has no such run")
+    return rows.row(0, named=True)
+
+
+def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
+    """The version of the rules by which the run was measured last; the suite's where it was not yet."""
+    if run["snapshot_id"] is None:
+        return suite.scorer_version
+    found = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == run["snapshot_id"]).select("scorer_version").collect()
+    return suite.scorer_version if found.is_empty() else str(found.item())
+
+
+def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite) -> RunIndex:
+    """Read the index of a run from the tables as they are now."""
+    versions = list(json.loads(run["dataset_versions"]).values())
+    samples = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions)).sort("dataset", "position")
+    samples = samples.unique("sample_hash", keep="first", maintain_order=True).with_row_index("place")
+    columns = ("place", "sample_hash", "dataset", "sample_id", "category", "label")
+    known = samples.select(columns).collect()
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"])
+    measures = tuple(name for name in MEASURES if name in suite.results.column)
+    flags = (*suite.viewing.flags, QUARANTINED)
+    answers = (
+        items.select(*ITEM_KEY, "prompt_type")
+        .join(_decided(lake, run, suite, measures), on=ITEM_KEY, how="left", nulls_equal=True)
+        .join(known.lazy().select("place", "sample_hash"), on="sample_hash")
+        .pipe(_with_failures, lake, run)
+        .pipe(_with_quarantined, lake, run, suite)
+        .select(
+            "place",
+            pl.col("model", "judge", "prompt_type", "verdict", "error").cast(_NAMES),
+            "replicate",
+            "correct",
+            "score",
+            *measures,
+            *flags,
+            pl.col("prompt_hash").hash().alias("asked"),
+            pl.col("judge_hash").hash().alias("judged"),
+        )
+        .collect()
+    )
+    order = [pl.col(name).cast(pl.String) for name in ("model", "prompt_type", "judge")]
+    return RunIndex(run, suite, known, answers.sort("place", *order, "replicate"), flags, measures)
+
+
+def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[str, ...]) -> pl.LazyFrame:
+    """What the run's result rows decided, by the key of their items."""
+    viewing = suite.viewing
+    rows = lake.frame(suite.results).filter(
+        pl.col("model").is_in(list(run["models"])), pl.col("scorer_version") == scorer_version(lake, run, suite)
+    )
+    for name in {"judge", "judge_hash"} - suite.results.column.keys():
+        rows = rows.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules, or by the first call
+    return rows.select(
+        *ITEM_KEY,
+        _or_null(viewing.verdict, pl.String).alias("verdict"),
+        _or_null(viewing.correct, pl.Boolean).alias("correct"),
+        _or_null(viewing.score, pl.Float64).alias("score"),
+        _or_null(viewing.error, pl.String).alias("error"),
+        *measures,
+        *(expression.fill_null(False).alias(name) for name, expression in viewing.flags.items()),
+    ).unique(ITEM_KEY)
+
+
+def _or_null(expression: pl.Expr | None, kind: Any) -> pl.Expr:
+    return pl.lit(None, kind) if expression is None else expression.cast(kind)
+
+
+def _with_failures(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
+    """Answers with the kind of the call that was given up on, where that is why there is no row."""
+    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run["run_id"])
+    kinds = failures.select("prompt_hash", "replicate", pl.col("kind").alias("given_up")).unique(
+        ["prompt_hash", "replicate"]
+    )
+    answers = answers.join(kinds, on=["prompt_hash", "replicate"], how="left").join(
+        kinds.rename({"prompt_hash": "judge_hash", "given_up": "judge_given_up"}),
+        on=["judge_hash", "replicate"],
+        how="left",
+    )
+    no_row = pl.col("verdict").is_null() & pl.col("error").is_null()
+    return answers.with_columns(
+        error=pl.when(no_row).then(pl.coalesce("given_up", "judge_given_up")).otherwise(pl.col("error"))
+    )
+
+
+def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:
+    """Answers with whether a row of theirs was refused by its contract."""
+    refused = lake.frame(QUARANTINE).filter(
+        pl.col("run_id") == run["run_id"], pl.col("table_name").is_in([c.table for c in suite.contracts])
+    )
+    rows = []
+    for payload in refused.select("payload").collect()["payload"]:
+        try:
+            row = json.loads(payload)
+            rows.append((row["sample_hash"], row["model"], True))
+        except (ValueError, KeyError, TypeError):
+            continue  # a line that is no row says of no sample that it is its
+    schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}
+    told = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
+    return answers.join(told, on=["sample_hash", "model"], how="left").with_columns(
+        pl.col(QUARANTINED).fill_null(False)
+    )

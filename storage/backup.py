@@ -1,0 +1,128 @@
+"""Backup: a lake copied to another place while it is written to, file by file, and only what is not there yet.
+
+Data files and log entries are never changed, so a copy goes on from the one before it. docs/backup.md says why this
+order gives a copy that holds every row committed before it began.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from contracts.contract import Contract
+from contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
+from core.errors import LakeError, UsageError
+from storage.lake import Lake, first_words
+from storage.objects import objects_of, store_of, write_object
+
+FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # they speak of versions of the others
+LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")
+COPIERS = 8
+CHUNK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """What was copied of one table."""
+
+    table: str
+    version: int  # the newest in the copy
+    files_copied: int
+    bytes_copied: int
+    files_there: int  # already, from the backup before
+
+
+def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedUp]:
+    """Bring the copy in `to` up to the lake as it is now; one row a table that exists.
+
+    A backup that was cut off is taken up by the next. Raises LakeError where the copy is of another lake, or of one
+    that has since lost or changed what was copied: then nothing of that table is copied.
+    """
+    if to.uri.rstrip("/") == lake.uri.rstrip("/"):
+        raise UsageError(f"the backup of {lake.uri} cannot be the lake itself: name another folder or bucket")
+    tables = sorted((contract.table for contract in contracts), key=lambda table: (table not in FIRST, table))
+    logs = {table: _log(lake, table) for table in tables}
+    return [_copy_table(lake, to, table, log) for table, log in logs.items() if log]
+
+
+def _log(lake: Lake, table: str) -> dict[str, int]:
+    """The log files of a table up to the newest entry there is now. `_last_checkpoint` is a hint to do without."""
+    files = {path: size for path, size in objects_of(lake, table).items() if LOG_FILE.match(path)}
+    newest = max((_number(path) for path in files if path.endswith(".json")), default=-1)
+    return {path: size for path, size in files.items() if _number(path) <= newest}
+
+
+def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> BackedUp:
+    there = objects_of(to, table)
+    if other := _other_entries(lake, to, table, log, there):
+        if table != CONTRACT_CHECKS.table:
+            raise LakeError(
+                f"the backup {to.uri} holds {len(other)} log entries of {table} that the lake does not have, or has "
+                f"otherwise (the first is {Path(other[0]).name}): back up to a new folder, and keep this one until "
+                "`evalake check` finds the lake in order"
+            )
+        _remove(to, table, there)  # a check of the copy has written its results to the copy
+        there = {}
+    data = {path: size for path, size in objects_of(lake, table).items() if _is_data(path)}
+    # Data first: a copy that is cut off then has no log entry whose files it lacks.
+    new_data = [path for path, size in data.items() if there.get(path) != size]
+    new_log = [path for path in log if path not in there]
+    copied = _copy(lake, to, table, new_data) + _copy(lake, to, table, new_log)
+    new = len(new_data) + len(new_log)
+    return BackedUp(table, max(map(_number, log)), new, copied, len(data) + len(log) - new)
+
+
+def _other_entries(lake: Lake, to: Lake, table: str, log: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+    """The log entries of a copy that are not the lake's. The newest is compared as a whole, the others by size."""
+    entries = sorted(path for path in there if LOG_FILE.match(path) and path.endswith(".json"))
+    other = [path for path in entries if log.get(path) != there[path]]
+    if entries and not other and _content(lake, table, entries[-1]) != _content(to, table, entries[-1]):
+        other = [entries[-1]]
+    return other
+
+
+def _content(lake: Lake, table: str, path: str) -> bytes:
+    with store_of(lake, table).open_input_stream(path) as stream:
+        return bytes(stream.read())
+
+
+def _remove(lake: Lake, table: str, paths: Iterable[str]) -> None:
+    store = store_of(lake, table)
+    for path in paths:
+        store.delete_file(path)
+
+
+def _copy(lake: Lake, to: Lake, table: str, paths: Iterable[str]) -> int:
+    """Copy files of a table in no particular order; returns how many bytes that were."""
+    if not (wanted := list(paths)):
+        return 0
+    if "://" not in to.uri:
+        Path(to.uri, table).mkdir(parents=True, exist_ok=True)
+    source, target = store_of(lake, table), store_of(to, table)
+    try:
+        with ThreadPoolExecutor(COPIERS) as pool:
+            return sum(pool.map(lambda path: _copy_file(source, target, path), wanted))
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot copy {table} to {to.uri}: {first_words(error)}") from error
+
+
+def _copy_file(source: fs.PyFileSystem, target: fs.PyFileSystem, path: str) -> int:
+    try:
+        reader = source.open_input_stream(path)
+    except FileNotFoundError:
+        return 0  # removed by maintenance meanwhile, so no version needs it
+    with reader:
+        return write_object(target, path, iter(lambda: reader.read(CHUNK_BYTES), b""))
+
+
+def _is_data(path: str) -> bool:
+    return path.endswith(".parquet") and not path.startswith("_delta_log/")
+
+
+def _number(path: str) -> int:
+    """The version that a log file is of."""
+    return int(Path(path).name.split(".")[0])

@@ -1,0 +1,66 @@
+"""A table kept open, so that its version is cheap to ask for; and one kept in memory until that moves."""
+
+import threading
+from collections.abc import Sequence
+
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from contracts.contract import Contract
+from core.errors import LakeError
+from storage.lake import Lake, first_words
+
+
+class OpenTable:
+    """A table that stays open, so that to see whether it moved reads only what is new of its log. Safe for threads."""
+
+    def __init__(self, lake: Lake, contract: Contract) -> None:
+        self._lake, self._contract = lake, contract
+        self._lock = threading.Lock()
+        self._table: DeltaTable | None = None
+
+    def version(self) -> int:
+        """The newest version of the table; -1 where it does not exist."""
+        with self._lock:
+            if self._table is None:
+                if not self._lake.exists(self._contract):
+                    return -1
+                self._table = self._lake.open(self._contract)
+            try:
+                self._table.update_incremental()
+            except (DeltaError, OSError) as error:
+                raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
+            return self._table.version()
+
+    def frame(self) -> pl.LazyFrame:
+        """The rows at the version that was asked for last; none where the table does not exist."""
+        with self._lock:
+            if self._table is None:
+                return self._lake.frame(self._contract)
+            return pl.scan_delta(self._table).select([column.name for column in self._contract.columns])
+
+
+class CachedTable:
+    """The rows of a table as they are now, read again only where its version has moved. Safe for threads."""
+
+    def __init__(self, lake: Lake, contract: Contract, columns: Sequence[str] | None = None, suite: str | None = None):
+        self._table, self._suite = OpenTable(lake, contract), suite
+        self._columns = list(columns) if columns else [column.name for column in contract.columns]
+        self._lock = threading.Lock()
+        self._version = -1
+        self._rows: pl.DataFrame | None = None
+
+    def rows(self) -> pl.DataFrame:
+        """The rows; none where the table does not exist. The frame is the same object until the table changes."""
+        with self._lock:
+            if (version := self._table.version()) != self._version or self._rows is None:
+                self._rows = self._read()
+                self._version = version
+            return self._rows
+
+    def _read(self) -> pl.DataFrame:
+        frame = self._table.frame()
+        if self._suite is not None:
+            frame = frame.filter(pl.col("suite") == self._suite)
+        return frame.select(self._columns).collect()

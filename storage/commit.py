@@ -1,0 +1,58 @@
+"""Commits: a change that lost a race is made again on what the winner wrote, and what fails is said in words."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from core.errors import ContractError, LakeError
+from storage.lake import first_words
+
+PATIENCE_SECONDS = 120
+LONGEST_WAIT_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+def commit(
+    change: Callable[[], T], *, busy: str, failed: str, refused: str | None = None, table: DeltaTable | None = None
+) -> T:
+    """Change a table, again and again until no other change comes first.
+
+    Args:
+        change: Makes the change; it can be made again.
+        busy: What is said where others came first for two minutes.
+        failed: What is said of any other failure, before the engine's own words.
+        refused: What is said where a constraint of the table refuses a row; none is a failure like any other.
+        table: Brought to its newest version before the change is made again.
+
+    Returns:
+        What the change returns.
+
+    Raises:
+        LakeError: The change could not be made.
+        ContractError: A constraint of the table refuses a row.
+    """
+    retrying = Retrying(
+        retry=retry_if_exception_type(CommitFailedError),
+        wait=wait_random_exponential(multiplier=0.02, max=LONGEST_WAIT_SECONDS),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        before_sleep=lambda _: None if table is None else table.update_incremental(),
+        reraise=True,
+    )
+    try:
+        return retrying(change)
+    except CommitFailedError as error:
+        raise LakeError(busy) from error
+    except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
+        if refused is not None and _is_refusal(str(error)):
+            # The engine quotes the refused rows, which may hold what no log must hold: its error goes no further.
+            raise ContractError(refused) from None
+        raise LakeError(f"{failed}: {first_words(error)}") from error
+
+
+def _is_refusal(text: str) -> bool:
+    return "failed validation check" in text or "constraint" in text.lower()

@@ -1,0 +1,109 @@
+"""Forgetting: rows removed from a table so that no byte of them is left in its files, its log or its checkpoints.
+
+Versions of the table keep their numbers, and log entries stay, so stamps and checks hold; what can no longer be read
+are the versions before the removal. Nothing may write to the table meanwhile. Every step finds out by itself what is
+left to do, so what was cut off is begun again.
+"""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+from deltalake import DeltaTable
+
+from contracts.tables import FORGOTTEN, SAMPLES
+from core.errors import LakeError
+from storage.commit import commit
+from storage.integrity import data_files
+from storage.lake import Lake
+from storage.objects import objects_of, store_of, write_object
+
+LOG = "_delta_log/"
+_ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
+
+
+def forgotten_samples(lake: Lake) -> set[str]:
+    """The content hashes of the samples that were forgotten, or are about to be."""
+    tombstones = lake.frame(FORGOTTEN).filter(pl.col("table_name") == SAMPLES.table).select("row_hash")
+    return set(tombstones.collect()["row_hash"])
+
+
+def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
+    """Remove the rows of a table that have one of these values, and every trace of them; returns the version left.
+
+    Raises LakeError where that fails: what is left is done by erasing the same again.
+    """
+
+    def erase_once() -> int:
+        _delete(_open(lake, name), column, values)
+        _remove_old_files(lake, name)
+        _clear_log(lake, name)
+        _open(lake, name).create_checkpoint()
+        return _open(lake, name).version()
+
+    return commit(
+        erase_once,
+        busy=f"the table {name} kept changing: stop what writes to it, and forget again",
+        failed=f"cannot remove rows of the table {name} (forget again)",
+    )
+
+
+def _open(lake: Lake, name: str) -> DeltaTable:
+    table = lake.find(name)
+    if table is None:
+        raise LakeError(f"the lake {lake.uri} has no table {name}")
+    return table
+
+
+def _delete(table: DeltaTable, column: str, values: Collection[str]) -> None:
+    """Delete the rows in one commit, which writes their files anew without them."""
+    merger = table.merge(
+        pl.DataFrame({column: sorted(values)}, schema={column: pl.String}).to_arrow(),
+        predicate=f"old.{column} = new.{column}",
+        source_alias="new",
+        target_alias="old",
+        streamed_exec=False,
+    )
+    merger.when_matched_delete().execute()
+
+
+def _remove_old_files(lake: Lake, name: str) -> None:
+    """Remove every file that the newest version does not have: of earlier versions, and of writers that died.
+
+    And all checkpoints, which hold statistics of such files; the log entries tell the same.
+    """
+    live = {path for path, _ in data_files(_open(lake, name))}
+    store = store_of(lake, name)
+    for path in objects_of(lake, name):
+        if path not in live and not _ENTRY.fullmatch(path):
+            store.delete_file(path)
+
+
+def _clear_log(lake: Lake, name: str) -> None:
+    """Take out of the log entries what they tell of rows that are gone: statistics of files, and conditions."""
+    live = {path for path, _ in data_files(_open(lake, name))}
+    store = store_of(lake, name)
+    for path in sorted(filter(_ENTRY.fullmatch, objects_of(lake, name))):
+        with store.open_input_stream(path) as stream:
+            before = stream.read()
+        actions = [json.loads(line) for line in before.split(b"\n") if line.strip()]
+        cleared = [_clear(action, live) for action in actions]
+        if any(cleared):
+            write_object(store, path, ["\n".join(map(json.dumps, actions)).encode()])
+
+
+def _clear(action: dict[str, Any], live: Collection[str]) -> bool:
+    """Clear an action of the log; returns whether it changed."""
+    for kind in ("add", "remove", "cdc"):
+        file = action.get(kind)
+        if file and file.get("stats") and unquote(file["path"]) not in live:
+            del file["stats"]
+            return True
+    told = action.get("commitInfo", {}).get("operationParameters") or {}
+    conditions = [name for name in told if "predicate" in name.lower()]
+    for name in conditions:
+        del told[name]
+    return bool(conditions)

@@ -1,0 +1,92 @@
+"""The process in which one query runs: confined and timed before anything is imported that could start a thread."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.sql.landlock import confine
+
+# What libraries read of a system: themselves, certificates, names of hosts, time zones, and how much memory there is.
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/share/zoneinfo",
+    "/usr/share/ca-certificates",
+    "/usr/share/ssl",
+    "/etc/ld.so.cache",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/dev/null",
+    "/dev/urandom",
+    "/proc/self",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/proc/stat",
+    "/proc/mounts",
+    "/proc/sys/vm",
+    "/proc/sys/kernel/osrelease",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+)
+
+# Where a remote lake's credentials may be, beside the files that the environment names.
+_CREDENTIALS = (".aws", ".azure", ".config/gcloud")
+_NAMING = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
+
+
+def main() -> int:
+    """Confine this process to the lake that the first line of standard input names, then answer the request."""
+    told = json.loads(sys.stdin.buffer.readline())
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, told["seconds"])
+    lake = told["lake"]
+    confine(
+        [*_SYSTEM, *_code(), *(_folders(Path(lake)) if lake else _credentials())],
+        listable=sys.path,
+        connect=lake is None,
+    )
+    from storage.sql.process import answer
+
+    return answer()
+
+
+def _code() -> Iterator[Path]:
+    """Everything of Python itself; of other places that are imported from the packages, not what lies beside them."""
+    homes = {str(Path(home).resolve()) for home in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    for entry in map(Path, sys.path):
+        if any(entry.resolve().is_relative_to(home) for home in homes) or entry.name.endswith("-packages"):
+            yield entry
+        elif entry.is_dir():
+            yield from (each for each in entry.iterdir() if each.suffix == ".py" or (each / "__init__.py").is_file())
+    yield from map(Path, homes)
+
+
+def _folders(lake: Path) -> Iterator[Path]:
+    """The lake, and where its tables are if they are links."""
+    yield lake
+    if lake.is_dir():
+        yield from (each.resolve() for each in lake.iterdir() if each.is_symlink())
+
+
+def _credentials() -> Iterator[Path]:
+    yield from (Path.home() / name for name in _CREDENTIALS)
+    yield from (Path(value) for name, value in os.environ.items() if name.startswith(_NAMING) and value[:1] == "/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

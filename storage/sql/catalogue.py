@@ -1,0 +1,120 @@
+"""The catalogue: every table and view with its columns, types, key and rules, in words, as the contracts have them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from contracts.compile.arrow import polars_schema
+from contracts.compile.words import describe
+from contracts.contract import Contract
+from core.errors import UsageError
+from storage.sql.views import View, views
+
+COLUMN_FIELDS = ("column", "type", "nullable", "key", "description", "rules")
+
+_SCHEMA: dict[str, Any] = {
+    "table": pl.String(),
+    "column": pl.String(),
+    "type": pl.String(),
+    "nullable": pl.Boolean(),
+    "key": pl.Boolean(),
+    "description": pl.String(),
+    "rules": pl.List(pl.String()),
+}
+
+
+@dataclass(frozen=True)
+class ColumnEntry:
+    """One column. `type` is SQL's; a view's columns may all be null, and it has no key and no rules."""
+
+    column: str
+    type: str
+    nullable: bool
+    key: bool
+    description: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or view. `rules` are those about the table as a whole."""
+
+    name: str
+    kind: str  # table or view
+    description: str
+    key: tuple[str, ...]
+    rules: tuple[str, ...]
+    columns: tuple[ColumnEntry, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as plain values, `columns` as a list of them."""
+        return asdict(self)
+
+
+def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[Entry, ...]:
+    """Every table, then every view; or the one of that name. Types are those a query meets.
+
+    Raises UsageError where there is none of that name.
+    """
+    known: list[Contract | View] = [*contracts, *views(contracts)]
+    wanted = [each for each in known if name in (None, _name(each))]
+    if not wanted:
+        raise UsageError(f"there is no table or view {name}: choose one of {', '.join(map(_name, known))}")
+    types = _types(contracts)
+    return tuple(_of_table(each, types) if isinstance(each, Contract) else _of_view(each, types) for each in wanted)
+
+
+def column_frame(entries: Sequence[Entry]) -> pl.DataFrame:
+    """One row a column: table, column, type, nullable, key, description, rules."""
+    return pl.DataFrame(list(_rows(entries)), schema=_SCHEMA, orient="row")
+
+
+def _rows(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        for column in entry.columns:
+            yield {"table": entry.name, **asdict(column), "rules": list(column.rules)}
+
+
+def _name(each: Contract | View) -> str:
+    return each.table if isinstance(each, Contract) else each.name
+
+
+Types = dict[tuple[str, str], str]
+
+
+def _types(contracts: Sequence[Contract]) -> Types:
+    """The SQL type of each column, by table or view: they follow from the contracts, without any row."""
+    with duckdb.connect() as connection:
+        for contract in contracts:
+            connection.register(contract.table, pl.DataFrame(schema=polars_schema(contract)))
+        for view in views(contracts):
+            connection.execute(f"create temp view {view.name} as {view.sql}")
+        sql = "select table_name, column_name, data_type from duckdb_columns() where not internal"
+        return {(table, column): kind for table, column, kind in connection.execute(sql).fetchall()}
+
+
+def _of_table(contract: Contract, types: Types) -> Entry:
+    columns = tuple(
+        ColumnEntry(
+            column=column.name,
+            type=types[contract.table, column.name],
+            nullable=column.nullable,
+            key=column.name in contract.key,
+            description=column.description,
+            rules=tuple(describe(rule) for rule in contract.rules if rule.column == column.name),
+        )
+        for column in contract.columns
+    )
+    rules = tuple(describe(rule) for rule in contract.table_rules)
+    return Entry(contract.table, "table", contract.description, contract.key, rules, columns)
+
+
+def _of_view(view: View, types: Types) -> Entry:
+    columns = tuple(
+        ColumnEntry(name, types[view.name, name], nullable=True, key=False, description=description, rules=())
+        for name, description in view.columns.items()
+    )
+    return Entry(view.name, "view", view.description, (), (), columns)

@@ -1,0 +1,167 @@
+"""What the process of one query does: told on standard input what to answer, it answers in Arrow on standard output."""
+
+import json
+import pickle
+import re
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from contracts.contract import Contract
+from core.errors import EvalakeError, LakeError, QueryError
+from storage.lake import Lake
+from storage.sql.query import MEGABYTE, REFUSED, Limits, Request
+
+# The engine proposes its own tables where it finds no name that is alike.
+_OWN_TABLE_HINT = re.compile(r'!? Did you mean "(?:pg_|duckdb_|sqlite_|pragma_|information_schema)[^"]*"\?')
+
+# How the engine says that there is no such table.
+_ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
+
+BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
+THREADS = 2
+
+# A statement of any other kind gives no rows, or is one that changes something. MULTI is what PIVOT becomes.
+_STATEMENTS = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI})
+
+
+def answer() -> int:
+    """Answer the request on standard input; returns the exit code."""
+    request: Request = pickle.load(sys.stdin.buffer)
+    try:
+        _answer(request)
+    except EvalakeError as error:
+        print(json.dumps({"kind": type(error).__name__, "message": str(error)}), file=sys.stderr)  # noqa: T201
+        return REFUSED
+    return 0
+
+
+def _answer(request: Request) -> None:
+    frames, unreadable = _frames(request)
+    with _connect(request.limits) as connection:
+        for name, frame in frames.items():
+            connection.register(name, frame)
+        for view in request.views:
+            if missing := [name for name in view.needs if name in unreadable]:
+                unreadable[view.name] = unreadable[missing[0]]
+            else:
+                connection.execute(f"create temp view {view.name} as {view.sql}")
+        connection.execute("set lock_configuration = true")
+        _confine(request.limits)
+        try:
+            _write(connection, request.sql, request.limits)
+        except duckdb.CatalogException as error:
+            absent = _ABSENT_TABLE.search(str(error))
+            if absent and absent[1].lower() in unreadable:
+                raise unreadable[absent[1].lower()] from None
+            raise QueryError(_reason(error, request.limits)) from error
+        # What fails while rows are fetched comes through Arrow, as an OSError with the engine's words.
+        except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
+            raise QueryError(_reason(error, request.limits)) from error
+
+
+def _frames(request: Request) -> tuple[dict[str, pl.LazyFrame], dict[str, EvalakeError]]:
+    """The tables that can be read, and why the others cannot: only a query that reads one of them is to fail."""
+    frames: dict[str, pl.LazyFrame] = {}
+    unreadable: dict[str, EvalakeError] = {}
+    for contract in request.contracts:
+        try:
+            frames[contract.table] = _frame(request.lake, contract, request.versions)
+        except EvalakeError as error:
+            if any(name in request.versions for name in (contract.table, *contract.former_tables)):
+                raise  # somebody asked for this version
+            unreadable[contract.table] = error
+    return frames, unreadable
+
+
+def _frame(lake: Lake, contract: Contract, versions: Mapping[str, int]) -> pl.LazyFrame:
+    for name in (contract.table, *contract.former_tables):
+        table = lake.find(name) if name in versions else None
+        if table is not None and not 0 <= versions[name] <= table.version():
+            raise LakeError(f"the table {name} has no version {versions[name]}: its newest is {table.version()}")
+    return lake.pinned(contract, versions)
+
+
+def _connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{limits.memory // MEGABYTE}MiB",
+            "threads": THREADS,
+            "temp_directory": "",
+            "extension_directory": "",
+            "secret_directory": "",
+            "allow_persistent_secrets": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+            "arrow_large_buffer_size": True,
+        },
+    )
+    connection.execute("load icu")  # part of the engine; knows time zones
+    for setting in ("TimeZone = 'UTC'", "enable_progress_bar = false", "enable_external_access = false"):
+        connection.execute(f"set {setting}")
+    return connection
+
+
+def _confine(limits: Limits) -> None:
+    """From here on the operating system ends what goes past its limits, however deep in a function it is."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    if (used := _bytes_in_use()) is not None:
+        most = used + limits.memory + limits.spare
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+
+
+def _bytes_in_use() -> int | None:
+    """What RLIMIT_DATA counts, so far; None on a system that does not tell (and does not keep to that limit)."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> None:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise QueryError(f"one query at a time: this is {len(statements)} statements")
+    if (kind := _kind(statements[0])) not in _STATEMENTS:
+        raise QueryError(f"only queries that read are run, not {kind.name if kind else 'this'}")
+    relation = connection.sql(statements[0])
+    if relation is None:
+        raise QueryError("the query gives no rows")
+    rows = size = 0
+    with relation.to_arrow_reader(BATCH_ROWS) as batches, pa.ipc.new_stream(sys.stdout.buffer, batches.schema) as out:
+        for batch in batches:
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows > limits.rows or size > limits.result:
+                raise QueryError(
+                    f"the result is too large (more than {limits.rows:,} rows or {limits.result // MEGABYTE:,} MB): "
+                    "aggregate, choose fewer columns, or add a limit"
+                )
+            out.write_batch(batch)
+
+
+def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:
+    try:
+        return statement.type
+    except ValueError:  # a kind that the engine knows and its Python side does not
+        return None
+
+
+def _reason(error: Exception, limits: Limits) -> str:
+    said = " ".join(str(error).split("\n\n")[0].split())
+    if isinstance(error, MemoryError) or said.startswith("Out of Memory Error"):
+        return f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use"
+    said = _OWN_TABLE_HINT.sub(": `evalake tables` lists what there is", said)
+    return f"the query failed: {said or type(error).__name__}"

@@ -1,0 +1,243 @@
+"""SQL over the tables: DuckDB reads pinned Delta scans in a process of its own, and can do nothing else.
+
+What a query may do is not decided by reading its text. Inside, the engine is closed to files, network, extensions and
+settings, and its configuration is locked before the query is seen. Outside, the operating system holds the process
+to its memory and its time, forbids it to write files, and hands it none of our environment but what reading the lake
+takes: an engine's own memory limit and interrupts do not reach into a single long function call. Where the kernel has
+Landlock, a process that was taken over by a fault in the engine reaches no other file and no other process either.
+"""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from typing import IO, BinaryIO
+from urllib.parse import unquote
+
+import polars as pl
+import pyarrow as pa
+
+from contracts.contract import Contract
+from core import errors
+from core.errors import EvalakeError, QueryError
+from storage.lake import Lake
+from storage.sql.views import View, views
+
+MEGABYTE = 2**20
+GIGABYTE = 2**30
+OVERHEAD = 64 * MEGABYTE  # of a result's encoding, and of its last batch
+
+REFUSED = 3  # the exit code with which the process tells its reason, as JSON on the last line of standard error
+
+# The process gets these and nothing else: no key of a model's provider can be in its memory.
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_ENVIRONMENT_OF_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use.
+
+    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of what it has when the query
+    begins and of that, for reading tables and for what the engine does not count. The query has `seconds`; before it
+    begins, the process has `opening` to start and to open the tables.
+    """
+
+    seconds: float = 60.0
+    opening: float = 60.0
+    memory: int = 2 * GIGABYTE
+    spare: int = GIGABYTE
+    rows: int = 10_000_000
+    result: int = GIGABYTE
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that the process is told."""
+
+    lake: Lake
+    contracts: tuple[Contract, ...]
+    versions: Mapping[str, int]
+    views: tuple[View, ...]
+    sql: str
+    limits: Limits
+
+
+class Result:
+    """The answer to a query, on a file that nobody else can open: read in parts, however large it is."""
+
+    def __init__(self, encoded: BinaryIO) -> None:
+        """Read the columns; raises QueryError where one is of a type that no frame has."""
+        self._batches = pa.ipc.open_stream(encoded)
+        if any(map(_is_foreign, self._batches.schema.types)):
+            raise QueryError(
+                "the result has a column of a type that cannot be shown: cast it, an interval with epoch(…)"
+            )
+        self._names = _distinct(self._batches.schema.names)
+        self._none = self._frame([])
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The rows in parts, once; a single part without rows where there is none."""
+        batch = next(self._batches, None)
+        if batch is None:
+            yield self._none
+        while batch is not None:
+            yield self._frame([batch])
+            batch = next(self._batches, None)
+
+    def frame(self) -> pl.DataFrame:
+        """All rows at once."""
+        return self._frame(list(self._batches))
+
+    def _frame(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
+        table = pa.Table.from_batches(batches, self._batches.schema).rename_columns(self._names)
+        frame = pl.from_arrow(table)
+        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+
+def _is_foreign(kind: pa.DataType) -> bool:
+    """Whether frames have no such type; Polars panics at these."""
+    if pa.types.is_interval(kind) or pa.types.is_union(kind):
+        return True
+    return any(_is_foreign(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def query(
+    lake: Lake,
+    contracts: Sequence[Contract],
+    sql: str,
+    *,
+    versions: Mapping[str, int] | None = None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Run one query over the tables of `contracts`, each at its newest version or the one in `versions`, and the views.
+
+    Raises QueryError with the engine's reason where the query is wrong, refused, or goes past its limits, LakeError
+    where a table cannot be read.
+    """
+    with open_query(lake, contracts, sql, versions=versions, limits=limits) as result:
+        return result.frame()
+
+
+@contextmanager
+def open_query(
+    lake: Lake,
+    contracts: Sequence[Contract],
+    sql: str,
+    *,
+    versions: Mapping[str, int] | None = None,
+    limits: Limits = LIMITS,
+) -> Iterator[Result]:
+    """Run a query as `query` does, and give its result to be read in parts: it is whole before the first is read."""
+    pinned = dict(versions or {})
+    names = {name for contract in contracts for name in (contract.table, *contract.former_tables)}
+    if unknown := sorted(pinned.keys() - names):
+        raise QueryError(f"there is no table {unknown[0]} to read at a version; `evalake tables` lists them")
+    if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
+        raise QueryError("the query is not valid Unicode: give it as UTF-8")
+    request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
+    with TemporaryFile() as result:
+        _run(request, result)
+        result.seek(0)
+        yield Result(result)
+
+
+def _run(request: Request, result: BinaryIO) -> None:
+    """Have a process answer, and keep its answer in a file, so that memory holds a part of it at most."""
+    limits = request.limits
+    told = {"lake": _folder(request.lake.uri), "seconds": limits.opening + limits.seconds}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-B", "-m", "storage.sql"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, ThreadPoolExecutor(1) as reader:
+        said = reader.submit(_end_of, process.stderr)
+        try:
+            with suppress(BrokenPipeError), process.stdin as standard_input:  # if it has ended, its exit code says why
+                standard_input.write(json.dumps(told).encode() + b"\n" + pickle.dumps(request))
+            _copy(process.stdout, result, limits)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise _failure(process.returncode, said.result(), limits)
+
+
+def _folder(uri: str) -> str | None:
+    """The folder of a lake; None where it is on another machine."""
+    if uri.startswith("file://"):
+        return unquote(uri.removeprefix("file://"))
+    return None if "://" in uri else str(Path(uri).absolute())
+
+
+def _copy(answer: BinaryIO | IO[bytes], result: BinaryIO, limits: Limits) -> None:
+    room = limits.result + OVERHEAD
+    try:
+        while part := answer.read(MEGABYTE):
+            room -= len(part)
+            if room < 0:
+                raise QueryError(f"the result is too large (more than {limits.result // MEGABYTE:,} MB)")
+            result.write(part)
+    except OSError as error:
+        raise QueryError(f"the result cannot be kept in {gettempdir()}: {error.strerror}") from error
+
+
+def _end_of(stream: IO[bytes]) -> bytes:
+    """The last that a stream says before it ends."""
+    end = b""
+    while part := stream.read(MEGABYTE):
+        end = (end + part)[-MEGABYTE:]
+    return end
+
+
+def _environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _ENVIRONMENT or name.upper().startswith(_ENVIRONMENT_OF_LAKES)
+    }
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    return {**kept, "PYTHONPATH": path, "POLARS_MAX_THREADS": "2"}
+
+
+def _failure(code: int, said: bytes, limits: Limits) -> EvalakeError:
+    if code == REFUSED:
+        reason = json.loads(said.splitlines()[-1])
+        kind: type[EvalakeError] = getattr(errors, reason["kind"])
+        return kind(reason["message"])
+    if code == -signal.SIGALRM:
+        return QueryError(f"the query was stopped at its time limit of {limits.seconds:g} s")
+    if code > 0:
+        reason = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return QueryError(f"the query's process failed: {' '.join(reason)[:300] or f'exit code {code}'}")
+    return QueryError(
+        f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use, "
+        f"or broke the engine (signal {-code})"
+    )
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names with a number behind those that came before: two tables joined have columns of one name."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        found[next(each for each in chain([name], numbered) if each not in found)] = None
+    return list(found)

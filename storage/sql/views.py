@@ -1,0 +1,353 @@
+"""The views that every lake has: questions that people ask again and again, written once, as data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from contracts.contract import Contract
+from contracts.scales import Scale, scales
+from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUNS, SNAPSHOTS
+from contracts.tables.judge_versions import JUDGE_VERSIONS
+
+
+@dataclass(frozen=True)
+class View:
+    """A query with a name. `needs` are tables; `columns` says what each column holds, in the order of the query."""
+
+    name: str
+    description: str
+    sql: str
+    needs: tuple[str, ...]
+    columns: Mapping[str, str]
+
+
+def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
+    """The views over these tables, each after those that it reads; one whose tables are not among them is left out."""
+    tables = {contract.table for contract in contracts}
+    general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
+    answering = [contract for contract in contracts if contract.column.keys() >= _ANSWERED_BY]
+    if not answering:
+        return general
+    needs = tuple(contract.table for contract in answering)
+    return (*general, _answers(answering, needs), _disagreement(needs))
+
+
+REPLIES = View(
+    "replies",
+    "The reply of each call: the ledger may hold a key twice after a race, and the reply committed first counts.",
+    "select * from calls qualify row_number() over (partition by prompt_hash, replicate order by ledger_version) = 1",
+    (CALLS.table,),
+    {column.name: column.description for column in CALLS.columns},
+)
+
+# Numbers are compared with the last ones before that mean the same: same model, judge, data, definitions and scorer.
+METRIC_HISTORY = View(
+    "metric_history",
+    "Every metric value of every snapshot, with the run it measures, and how far it moved since the value before it "
+    "that means the same: same model and parameters of its requests, judge, its version and criteria, datasets and "
+    "their versions, prompt types, repeats, definitions and scorer.",
+    """
+    with criteria as (
+        select snapshot_id, judge, string_agg(distinct slice_value, '+' order by slice_value) as criteria
+        from metric_snapshots
+        where slice = 'criteria_hash'
+        group by all
+    ),
+    judged as (
+        select distinct m.suite, m.judge, r.run_id, coalesce(r.ended_at, r.started_at) as judged_at
+        from metric_snapshots m
+        join snapshots s using (snapshot_id)
+        join runs r on r.run_id = s.run_id
+        where m.judge is not null and r.origin = 'run'
+    ),
+    versions as (
+        select j.suite, j.judge, j.run_id, 1 + count(distinct e.judge || ' ' || e.version) as judge_version
+        from judged j
+        left join judge_versions e
+            on e.suite = j.suite and e.version > 1 and e.since <= j.judged_at
+            and list_contains(string_split(replace(j.judge, 'panel:', ''), '+'), e.judge)
+        group by all
+    ),
+    measured as (
+        select
+            m.suite, m.model, m.judge, coalesce(r.origin, 'unknown') as origin,
+            coalesce(
+                array_to_string(list_sort(json_keys(r.dataset_versions)), '+')
+                    || coalesce(
+                        ' (first ' || json_extract_string(r.parameters, '$.first') || ')',
+                        case when json_extract_string(r.parameters, '$.draw') is not null
+                            then ' (' || json_extract_string(r.parameters, '$.limit') || ' drawn)'
+                            else ' (first ' || json_extract_string(r.parameters, '$.limit') || ')' end,
+                        case when coalesce(
+                            json_extract_string(r.parameters, '$.samples'),
+                            json_extract_string(r.parameters, '$.only_failed')
+                        ) is not null then ' (chosen)' end,
+                        ''
+                    ),
+                'unknown'
+            ) as datasets,
+            m.slice, m.slice_value, m.metric, m.tier, m.value, m.n, m.se, m.ci_low, m.ci_high, m.reliable,
+            s.run_id, m.snapshot_id, coalesce(r.started_at, s.created_at) as run_started_at,
+            s.created_at as measured_at, s.definition_hash, s.scorer_version,
+            e.judge_version,
+            r.dataset_versions,
+            array_to_string(
+                list_sort(cast(json_extract(r.parameters, '$.prompt_types') as varchar[])), '+'
+            ) as prompt_types,
+            cast(json_extract(r.parameters, '$.replicates') as bigint) as replicates,
+            concat_ws(
+                ' ',
+                cast(json_extract(r.parameters, '$.request_parameters') as map(varchar, varchar))[m.model],
+                cast(json_extract(r.parameters, '$.request_parameters') as map(varchar, varchar))[m.judge]
+            ) as request_parameters,
+            c.criteria
+        from metric_snapshots m
+        join snapshots s using (snapshot_id)
+        left join runs r on r.run_id = s.run_id
+        left join versions e on e.suite = m.suite and e.judge = m.judge and e.run_id = s.run_id
+        left join criteria c on c.snapshot_id = m.snapshot_id and c.judge is not distinct from m.judge
+    )
+    select
+        *, lag(value) over before as previous_value, value - lag(value) over before as change
+    from measured
+    window before as (
+        partition by
+            suite, model, judge, judge_version, criteria, origin, datasets, dataset_versions, prompt_types, replicates,
+            request_parameters, slice, slice_value, metric, definition_hash, scorer_version
+        order by run_started_at, measured_at, snapshot_id
+    )
+    """,
+    (METRIC_SNAPSHOTS.table, SNAPSHOTS.table, RUNS.table, JUDGE_VERSIONS.table),
+    {
+        "suite": "The suite.",
+        "model": "The subject model.",
+        "judge": "The judge or panel; null where none is involved.",
+        "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
+        "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or `(chosen)` "
+        "behind them, where the run did not take all samples of each.",
+        "slice": "What the samples are sliced by; `all` where they are not.",
+        "slice_value": "Which part of the slice; empty for `all`.",
+        "metric": "The metric's name.",
+        "tier": "The metric's tier, where its suite has tiers.",
+        "value": "The value; null where it is undefined.",
+        "n": "The denominator.",
+        "se": "The standard error.",
+        "ci_low": "Lower end of the 95 % interval.",
+        "ci_high": "Upper end of the 95 % interval.",
+        "reliable": "Whether every part of it rests on at least 30 units.",
+        "run_id": "The run that was measured.",
+        "snapshot_id": "The snapshot.",
+        "run_started_at": "When the run began, with its first attempt: a retry makes it no newer.",
+        "measured_at": "When the snapshot was made.",
+        "definition_hash": "SHA-256 over the metric definitions: values of different ones do not compare.",
+        "scorer_version": "The version of the rules that turned replies into rows.",
+        "judge_version": "How often the judge (for a panel, its judges) had moved when the run ended, and 1 more: "
+        "values of different versions do not compare. Null without a judge, and for imports.",
+        "dataset_versions": "The versions of the datasets, by name, as JSON; null where the run is not in the table.",
+        "prompt_types": "The prompts that were used, sorted, joined by +; null for imports.",
+        "replicates": "How often each item was asked; null for imports.",
+        "request_parameters": "What the configuration adds to the requests of the model, then of the judge, as JSON; "
+        "empty where it adds nothing, and for imports.",
+        "criteria": "The criteria that the judge judged by, where the suite tells them apart; else null.",
+        "previous_value": "The value before it that means the same; null for the first.",
+        "change": "The value less the previous one; null for the first.",
+    },
+)
+
+_CONDITIONS = ("dataset_versions", "prompt_types", "replicates", "judge_version", "criteria", "request_parameters")
+
+LATEST_METRICS = View(
+    "latest_metrics",
+    "The newest snapshot of the newest run of every suite, model, judge, origin, set of datasets, prompt types, number "
+    "of repeats and parameters of requests: a quick run over a few samples does not hide the full one, and all values "
+    "of a model so asked come from one snapshot.",
+    """
+    select * from metric_history
+    qualify rank() over (
+        partition by suite, model, judge, origin, datasets, prompt_types, replicates, request_parameters
+        order by run_started_at desc, measured_at desc, snapshot_id desc
+    ) = 1
+    """,
+    METRIC_HISTORY.needs,
+    METRIC_HISTORY.columns,
+)
+
+LEADERBOARD = View(
+    "leaderboard",
+    "The models of each suite, ranked by each metric over all samples, from their newest snapshots. A board has models "
+    "of the same versions of datasets, prompt types, repeats, judge, its version and criteria, definitions and scorer "
+    "only. Place 1 has the highest value: where less is better, such as cost, read it from the other end.",
+    """
+    with ranked as (
+        select
+            suite, origin, datasets, judge, metric, tier, model, value, n, ci_low, ci_high, reliable, measured_at,
+            dataset_versions, prompt_types, replicates, judge_version, criteria, request_parameters,
+            rank() over board as place,
+            first_value(ci_low) over board as lowest_of_first
+        from latest_metrics
+        where slice = 'all' and value is not null
+        window board as (
+            partition by
+                suite, origin, datasets, dataset_versions, prompt_types, replicates, judge, judge_version, criteria,
+                definition_hash, scorer_version, metric
+            order by value desc
+        )
+    )
+    select
+        suite, origin, datasets, judge, metric, tier, place, model, value, n, ci_low, ci_high, reliable,
+        place = 1 or ci_high >= lowest_of_first as overlaps_first, measured_at, dataset_versions, prompt_types,
+        replicates, judge_version, criteria, request_parameters
+    from ranked
+    """,
+    METRIC_HISTORY.needs,
+    {
+        **{name: METRIC_HISTORY.columns[name] for name in ("suite", "origin", "datasets", "judge", "metric", "tier")},
+        "place": "The model's place, from 1; equal values share one.",
+        **{name: METRIC_HISTORY.columns[name] for name in ("model", "value", "n", "ci_low", "ci_high", "reliable")},
+        "overlaps_first": "Whether its 95 % interval reaches that of place 1; null where one of them is unknown.",
+        **{name: METRIC_HISTORY.columns[name] for name in ("measured_at", *_CONDITIONS)},
+    },
+)
+
+COST_BY_MODEL_AND_DAY = View(
+    "cost_by_model_and_day",
+    "Calls, tokens and cost of every model, judges included, by day (UTC). What was imported is apart: nobody paid for "
+    "it here.",
+    """
+    select
+        cast(answered_at as date) as day, model, origin, count(*) as calls,
+        cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
+        case when count(cost_usd) = count(*) then sum(cost_usd) end as cost_usd,
+        count(*) - count(cost_usd) as calls_without_price, avg(latency_ms) as latency_ms_mean
+    from replies
+    group by all
+    """,
+    (CALLS.table,),
+    {
+        "day": "The day the replies came, in UTC.",
+        "model": "The model that was asked.",
+        "origin": "call: asked by evalake; import: imported from recorded results.",
+        "calls": "How many replies came.",
+        "input_tokens": "Tokens of the prompts, of the calls that tell them.",
+        "output_tokens": "Tokens of the replies, of the calls that tell them.",
+        "cost_usd": "What they cost in US dollars; null if the price of one is unknown.",
+        "calls_without_price": "Of how many the price is unknown.",
+        "latency_ms_mean": "Mean milliseconds of a call, of those with a latency.",
+    },
+)
+
+QUARANTINE_REASONS = View(
+    "quarantine_reasons",
+    "Why rows were refused: each broken rule, with how many rows broke it, when, and one of them as an example.",
+    """
+    with broken as (select *, unnest(rules) as rule from quarantine)
+    select
+        table_name, rule, count(*) as refused, count(distinct run_id) as runs, min(quarantined_at) as first_at,
+        max(quarantined_at) as last_at, arg_max(reason, (quarantined_at, row_key)) as example,
+        arg_max(origin, (quarantined_at, row_key)) as example_origin
+    from broken
+    group by table_name, rule
+    """,
+    (QUARANTINE.table,),
+    {
+        "table_name": "The table the rows were meant for.",
+        "rule": "The rule they broke.",
+        "refused": "How many rows broke it; a row that broke several rules counts for each.",
+        "runs": "In how many runs.",
+        "first_at": "When that happened first.",
+        "last_at": "When that happened last.",
+        "example": "What was wrong with the last of them, in words.",
+        "example_origin": "Where it came from, such as file and line number; null where that is not known.",
+    },
+)
+
+_GENERAL = (
+    REPLIES,
+    METRIC_HISTORY,
+    LATEST_METRICS,
+    LEADERBOARD,
+    COST_BY_MODEL_AND_DAY,
+    QUARANTINE_REASONS,
+)
+
+# A table with these columns holds answers about samples, whichever suite it belongs to.
+_ANSWERED_BY = {"dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "scorer_version"}
+
+
+def _answers(contracts: Sequence[Contract], needs: tuple[str, ...]) -> View:
+    return View(
+        "answers",
+        "What every result row answers, one line for each answer: the columns with a fixed vocabulary, and the numbers "
+        "on a scale with two ends.",
+        " union all ".join(select for contract in contracts for select in _selects(contract)),
+        needs,
+        {
+            "table_name": "The results table.",
+            "answer": "The column of that table.",
+            "dataset": "The sample's dataset.",
+            "sample_id": "The sample.",
+            "sample_hash": "The sample's content hash.",
+            "model": "The subject model.",
+            "judge": "The judge or panel; null where none is involved.",
+            "prompt_type": "Which of the suite's prompts was used.",
+            "replicate": "Which repeat of the same request this is, from 0.",
+            "scorer_version": "The version of the rules that turned the reply into the row.",
+            "says": "The answer as text.",
+            "share": "A number's place on its scale, 0 to 1; null for an answer that is a word.",
+        },
+    )
+
+
+def _selects(contract: Contract) -> Iterator[str]:
+    judge = "judge" if "judge" in contract.column else "cast(null as varchar)"
+    for answer, scale in scales(contract).items():
+        yield (
+            f"select '{contract.table}' as table_name, '{answer}' as answer, dataset, sample_id, sample_hash, "
+            f"model, {judge} as judge, prompt_type, replicate, scorer_version, "
+            f"cast({answer} as varchar) as says, cast({_share(answer, scale)} as double) as share "
+            f"from {contract.table} where {answer} is not null"
+        )
+
+
+def _share(answer: str, scale: Scale) -> str:
+    """The SQL for an answer's place on its scale."""
+    return "null" if scale is None else f"({answer} - {scale[0]}) / {scale[1] - scale[0]}"
+
+
+def _disagreement(needs: tuple[str, ...]) -> View:
+    return View(
+        "disagreement",
+        "Where two models answer differently about the same sample, or two judges about the same answer of a model. "
+        "Numbers always differ a little: ask for those with a distance that matters.",
+        f"{_PAIRS.format(between='models', who='model', same='judge')} union all "
+        f"{_PAIRS.format(between='judges', who='judge', same='model')}",
+        needs,
+        {
+            "between": "models or judges: who differs.",
+            "table_name": "The results table.",
+            "answer": "The column of that table in which they differ.",
+            "dataset": "The sample's dataset.",
+            "sample_id": "The sample.",
+            "sample_hash": "The sample's content hash.",
+            "prompt_type": "Which of the suite's prompts was used.",
+            "replicate": "Which repeat of the same request this is, from 0.",
+            "same": "What they have in common: the judge of two models, the model of two judges; null without a judge.",
+            "first": "The first of the two, by name.",
+            "first_says": "What it answers.",
+            "second": "The second of the two.",
+            "second_says": "What it answers.",
+            "distance": "How far apart, 0 to 1 of the scale; 1 for words.",
+        },
+    )
+
+
+_PAIRS = """
+select distinct
+    '{between}' as "between", a.table_name, a.answer, a.dataset, a.sample_id, a.sample_hash, a.prompt_type, a.replicate,
+    a.{same} as same, a.{who} as first, a.says as first_says, b.{who} as second, b.says as second_says,
+    coalesce(abs(a.share - b.share), 1.0) as distance
+from answers a
+join answers b
+    on a.table_name = b.table_name and a.answer = b.answer and a.sample_hash = b.sample_hash
+    and a.prompt_type = b.prompt_type and a.replicate = b.replicate and a.scorer_version = b.scorer_version
+    and a.{same} is not distinct from b.{same} and a.{who} < b.{who} and a.says <> b.says
+"""

@@ -1,0 +1,47 @@
+"""The vocabulary of suites: samples, items, exchanges, figures, and the suite itself."""
+
+from suites.base.calibration import Calibration
+from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
+from suites.base.definition import Derived, Index, Suite
+from suites.base.labelling import Labelling, Labels, Refusal
+from suites.base.result_row import (
+    JudgedRow,
+    ReplyColumns,
+    ResultRow,
+    identity_columns,
+    reply_columns,
+    result_contract,
+)
+from suites.base.sample import Dataset, Sample, Skipped
+from suites.base.sheets import SheetFormat
+from suites.base.tables_of_samples import SampleTable
+from suites.base.viewing import Viewing
+
+__all__ = [
+    "Calibration",
+    "Converse",
+    "Dataset",
+    "Derived",
+    "Exchange",
+    "Index",
+    "Item",
+    "JudgedRow",
+    "Labelling",
+    "Labels",
+    "Options",
+    "Recorded",
+    "RecordedFolder",
+    "Refusal",
+    "ReplyColumns",
+    "ResultRow",
+    "Sample",
+    "SampleTable",
+    "Score",
+    "SheetFormat",
+    "Skipped",
+    "Suite",
+    "Viewing",
+    "identity_columns",
+    "reply_columns",
+    "result_contract",
+]

@@ -1,0 +1,51 @@
+"""A dataset in the making: what its source gives becomes samples, or is left out for a stated reason."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core.errors import SourceError
+from suites.base.sample import Dataset, Sample, Skipped
+from suites.base.sources import as_payload, summary
+
+DUPLICATE = "duplicate"
+NOT_TEXT = "not storable text (invalid Unicode or NUL)"
+REPEATED_ID = "sample_id already taken"
+
+
+@dataclass
+class DatasetBuilder:
+    """Collects one dataset in the order in which its source is read; a suite adds what it takes for a sample."""
+
+    dataset: str
+    samples: list[Sample] = field(default_factory=list)
+    left_out: list[Skipped] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+    def skip(self, where: str, reason: str, refused: str | None = None) -> None:
+        """Skip something; `refused` is what is malformed, None where it is skipped by design."""
+        self.left_out.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample."""
+        self.ids.add(sample.sample_id)
+        self.samples.append(sample)
+
+    def result(self) -> Dataset:
+        """The dataset as collected so far."""
+        return Dataset(self.dataset, tuple(self.samples), tuple(self.left_out))
+
+
+def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:
+    """The dataset that `read` gives of a source; `wanted` is what it is to hold, in words.
+
+    Raises SourceError where it cannot be read, or holds none of what is wanted, unless it may be empty.
+    """
+    try:
+        dataset = read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SourceError(f"cannot read the dataset source {source!r}: {reason}") from error
+    if not dataset.samples and not may_be_empty:
+        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
+        raise SourceError(f"the dataset source {source!r} holds no {wanted} ({why or 'it is empty'})")
+    return dataset

@@ -1,0 +1,116 @@
+"""A suite: one object of data and pure functions, by which flows, storage and reports serve any suite."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from contracts.contract import Contract
+from core.errors import ContractError
+from metrics.definition import Metric
+from providers.baselines import Baseline
+from suites.base.calibration import Calibration
+from suites.base.conversation import Converse, Options, Recorded, RecordedFolder, Score
+from suites.base.figures import Answers, Figure
+from suites.base.labelling import Labelling
+from suites.base.recorded import read_recorded
+from suites.base.sample import Dataset
+from suites.base.usage import usage_metrics
+from suites.base.viewing import Viewing
+
+# What result rows of every suite have: whose they are, how they came, and by which scorer.
+_IDENTITY = {"model", "sample_hash", "prompt_hash", "replicate", "scorer_version", "run_id", "origin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Rows that follow from the rows of a whole run, such as a panel's from its judges'."""
+
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]  # by table, as `Score` gives them
+    items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample, model, judge, replicate, hashes
+
+
+@dataclass(frozen=True)
+class Index:
+    """A suite's composite index, as far as its weights can be fitted to people's rankings."""
+
+    components: Callable[[Mapping[str, float | None]], Mapping[str, float | None]]  # a model's metrics -> its parts
+    weights: Callable[[Options], Mapping[str, float]]  # the weights in use
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One evaluation suite, whole."""
+
+    name: str
+    title: str
+    read_dataset: Callable[[str], Dataset]  # a source, as `--dataset` takes it
+    converse: Converse
+    score: Score
+    scorer_version: str  # changes whenever `score` can give another row for the same replies
+    results: Contract
+    own_metrics: Callable[[Options], tuple[Metric, ...]]  # beside those of usage, which come by themselves
+    headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
+    # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.
+    read_folder: Callable[[Path], RecordedFolder | None] | None = None
+    starter: tuple[str, ...] = ()  # the sources that a run without --dataset reads
+    imports: Literal["results", "samples"] = "results"  # what `evalake import` takes in
+    # One line of recorded results, SourceError where it is bad; None: as `suites.base.recorded` reads it.
+    read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
+    extra_tables: tuple[Contract, ...] = ()  # further tables of its rows
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # rule-based models of its own, by name
+    baseline_models: tuple[str, ...] = ()  # those that a run without --models asks
+    baseline_judges: tuple[str, ...] = ()  # those that a run without --judges asks
+    calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
+    prompt_types: tuple[str, ...] = ("direct",)
+    options: Options = field(default_factory=dict)  # defaults of its section in the configuration
+    queries: tuple[str, ...] = ()  # SQL to try after a run
+    figures: tuple[Figure, ...] = ()  # what its report draws
+    answers: Answers | None = None  # the columns by which models are compared sample by sample
+    repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
+    # What follows, from a run's rows by table, for the run as a whole (a panel's rows).
+    derive: Callable[[Mapping[str, pl.DataFrame]], Derived] | None = None
+    # Further tables that its metrics read, and how they join the run's result rows.
+    inputs: tuple[Contract, ...] = ()
+    join_inputs: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None
+    # Metrics across rows (agreement of judges …), in the columns of `metrics.compute.measure`.
+    cross_row_metrics: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
+    cross_row_version: int = 1  # changes whenever `cross_row_metrics` gives other values for the same rows
+    viewing: Viewing = field(default_factory=Viewing)  # how its answers are shown one by one
+    labelling: Labelling | None = None  # None: people do not label its results through sheets
+    calibration: Calibration | None = None  # None: no judgements are known by which judges could be measured
+    index: Index | None = None
+    # The ends of replies that take a conversation its usual way, by which calls are estimated before they are made.
+    usual_replies: tuple[str, ...] = ("", "")
+    # What a reader of the metrics must know, from the frame they were computed from.
+    warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ContractError where result rows could not be found again, which a run would notice after its calls."""
+        if missing := sorted(_IDENTITY - self.results.column.keys()):
+            raise ContractError(
+                f"the result rows of the suite {self.name} have no {', '.join(missing)}: add the columns"
+            )
+
+    def metrics(self, options: Options) -> tuple[Metric, ...]:
+        """List the suite's metrics under these options: its own, and those of usage that it does not declare."""
+        own = self.own_metrics(options)
+        return (*own, *usage_metrics(self.results, {metric.name for metric in own}))
+
+    def recorded(self, line: Mapping[str, Any]) -> Recorded:
+        """Read one decoded line of recorded results. Raises SourceError where it is bad."""
+        if self.read_recorded is not None:
+            return self.read_recorded(line)
+        return read_recorded(self.name, line, is_judged=self.is_judged)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judge model says what answers are worth; they are judged by rules otherwise."""
+        return "judge" in self.results.column
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """The tables of this suite alone."""
+        return (self.results, *self.extra_tables)

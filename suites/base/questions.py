@@ -1,0 +1,24 @@
+"""Questions to people: the base of what a suite's form asks about one line of a sheet."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+
+class Questions(BaseModel):
+    """Questions that may each be left empty. The title of a field is the question, in words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe each field as the thing itself, for a form would ask first whether it is that or nothing."""
+        described = handler(core_schema)
+        for field in handler.resolve_ref_schema(described).get("properties", {}).values():
+            kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+            if len(kinds) == 1:
+                del field["anyOf"]
+                field.pop("default", None)
+                field.update(kinds[0])
+        return described

@@ -1,0 +1,150 @@
+"""Result rows: the columns that result tables of suites share, what they hold, and the contract that follows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from contracts.contract import Contract, Row
+from contracts.rule import Kind, Rule, Severity, hash_rule, not_blank, not_negative
+from core.hashing import content_hash
+from providers.request import Reply
+from suites.base.conversation import Exchange, Item
+
+
+class ResultRow(Row):
+    """Base of result rows: what was asked whom. A suite's own columns follow, and then those of `ReplyColumns`."""
+
+    # A column that stands elsewhere than where it is declared -> the column before it; "" is the beginning.
+    stands_after: ClassVar[Mapping[str, str]] = {}
+
+    run_id: str = Field(description="The run that landed the row first.")
+    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
+    dataset: str = Field(description="The sample's dataset.")
+    sample_id: str = Field(description="The sample.")
+    sample_hash: str = Field(description="The sample's content hash: input, target and label are part of it.")
+    model: str = Field(description="The model that answered, as the run names it.")
+    prompt_type: str = Field(description="Which of the suite's prompts was used.")
+    replicate: int = Field(description="Which repeat of the same requests this is, from 0.")
+    prompt_hash: str = Field(description="The prompt hash of the first request; of the identity where it is imported.")
+    scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
+
+    @classmethod
+    def column_names(cls) -> Sequence[str]:
+        """List the columns in the order of the table."""
+        last = ReplyColumns.model_fields if issubclass(cls, ReplyColumns) else ()
+        names = sorted(cls.model_fields, key=lambda name: name in last)
+        for name, place in cls.stands_after.items():
+            names.remove(name)
+            names.insert(names.index(place) + 1 if place else 0, name)
+        return names
+
+
+class ReplyColumns(Row):
+    """What the model's replies took: a further base of result rows, whose columns stand last."""
+
+    latency_ms: float | None = Field(description="Milliseconds until the reply was there; of several, their sum.")
+    input_tokens: int | None = Field(description="Tokens of the prompt, cached ones included.")
+    cached_input_tokens: int | None = Field(description="Tokens of the prompt that the provider had cached.")
+    output_tokens: int | None = Field(description="Tokens of the reply, reasoning included.")
+    reasoning_tokens: int | None = Field(description="Tokens of the reply spent on reasoning.")
+    cost_usd: float | None = Field(description="What the reply cost in US dollars; null where the price is unknown.")
+
+
+class JudgedRow(ResultRow):
+    """Base of result rows where a judge model says what an answer is worth."""
+
+    stands_after: ClassVar[Mapping[str, str]] = {"judge": "model", "judge_hash": "prompt_hash"}
+
+    judge: str = Field(description="The judge, as the run names it.")
+    judge_hash: str = Field(description="The prompt hash of the first request to the judge.")
+    judge_cost_usd: float | None = Field(description="What its judgement cost; null where the price is unknown.")
+
+
+def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
+    """Fill the columns of `ResultRow`, and of `JudgedRow` where a judge was asked after the model.
+
+    `run_id` and `origin` are filled in where the row lands.
+    """
+    sample = item.sample
+    columns = {
+        "dataset": sample.dataset,
+        "sample_id": sample.sample_id,
+        "sample_hash": sample.sample_hash,
+        "model": item.model,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": answered[0].prompt_hash,
+        "scorer_version": scorer_version,
+    }
+    if item.judge is None:
+        return columns
+    if len(answered) < 2:
+        stand_in = unjudged_hash(answered[0].prompt_hash, item.judge)
+        return columns | {"judge": item.judge, "judge_hash": stand_in, "judge_cost_usd": None}
+    cost = reply_columns(*(each.outcome for each in answered[1:] if isinstance(each.outcome, Reply)))["cost_usd"]
+    return columns | {"judge": item.judge, "judge_hash": answered[1].prompt_hash, "judge_cost_usd": cost}
+
+
+def unjudged_hash(prompt_hash: str, judge: str) -> str:
+    """Make what stands for the judge call's hash in an item whose model gave nothing to judge."""
+    return content_hash(["nothing to judge", prompt_hash, judge])
+
+
+def reply_columns(*replies: Reply) -> dict[str, Any]:
+    """Fill the columns of `ReplyColumns` with sums over the replies; null where one of them is unknown."""
+    return {name: _sum([getattr(reply, name) for reply in replies]) for name in ReplyColumns.model_fields}
+
+
+def result_contract(
+    table: str,
+    row: type[ResultRow],
+    rules: Sequence[Rule] = (),
+    *,
+    description: str = "",
+    extra_key: Sequence[str] = (),
+    **more: Any,
+) -> Contract:
+    """Make the contract of a result table: key and rules of the shared columns, the suite's own rules, partitions.
+
+    Args:
+        table: The table's name, such as quiz_results.
+        row: What a row is.
+        rules: Rules of the suite's own columns.
+        description: What a row is, in a sentence; the first line of the row's docstring where it is left out.
+        extra_key: Further columns that tell rows apart.
+        more: Further fields of the contract, such as `replaced_when`.
+    """
+    told = description or (row.__doc__ or "").strip().partition("\n")[0]
+    key = (*result_key(row), *extra_key)
+    return Contract(table, row, key, told, (*result_rules(row), *rules), partition_by=("model",), **more)
+
+
+def result_key(row: type[ResultRow]) -> tuple[str, ...]:
+    """List the columns that tell result rows apart."""
+    judge = ("judge", "judge_hash") if issubclass(row, JudgedRow) else ()
+    return ("prompt_hash", "sample_hash", "model", *judge, "replicate", "scorer_version")
+
+
+def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
+    """List the rules of the shared columns that a result row has."""
+    has = row.model_fields
+    return (
+        *(hash_rule(name) for name in ("prompt_hash", "judge_hash", "sample_hash") if name in has),
+        *(not_blank(name) for name in ("dataset", "sample_id", "model", "judge") if name in has),
+        not_negative("replicate"),
+        *(not_negative(name) for name in (*ReplyColumns.model_fields, "judge_cost_usd") if name in has),
+        *(token_rules() if issubclass(row, ReplyColumns) else ()),
+    )
+
+
+def token_rules() -> tuple[Rule, Rule]:
+    """List the rules by which a part of the tokens is no more than the whole."""
+    return (
+        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
+        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
+    )
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return None if not values or None in values else sum(values)

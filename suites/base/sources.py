@@ -1,0 +1,305 @@
+"""Shared by every suite's dataset sources: tables of records, the declared mapping of their columns, what is left out.
+
+A table is a `.jsonl` (or `.ndjson`), `.csv` or `.parquet` file, followed by `?` and a mapping where its columns have
+other names or values than the suite's fields:
+
+    reports.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0
+
+* `FIELD=COLUMN`: the field is in this column. Without it, the column is named like the field.
+* `FIELD.VALUE=TEXT`: where the column says TEXT, the field is VALUE. `TEXT` `*` is everything not named otherwise, and
+  needs no column: `label.harmless=*` says that every row is harmless. `FIELD.=TEXT` makes the field empty.
+* Other values stay as they are. Numbers and booleans compare as they are written in JSON (`1`, `0.5`, `true`).
+* Percent-encode what would be mistaken: `%26` for `&`, `%2B` for `+`.
+"""
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from core.errors import SourceError
+from core.files import LARGEST_IN_ALL, MEGABYTE, Files
+from suites.base.sample import Dataset, Skipped
+
+TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
+LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
+LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole
+WIDEST_NUMBER = 16  # bytes of one cell that is no text
+LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
+
+NOT_READ = "(not read)"  # stands for a file that is left out unread
+NOT_UTF8 = "not UTF-8 text"
+NOT_JSON = "not a JSON object"
+LINE_TOO_LONG = "line too long"
+UNREADABLE_ROW = "unreadable CSV row"
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a table: where it stands, its values by column, and its raw text as quarantine would show it."""
+
+    where: str
+    values: Mapping[str, Any]
+    raw: str
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """Which column holds a field, and which of its values mean which of the field's."""
+
+    columns: Mapping[str, str]
+    values: Mapping[str, Mapping[str, str | None]]
+
+    def needed(self, required: Collection[str]) -> tuple[str, ...]:
+        """The columns a table must have: those named, and those of the `required` fields that no `*` fills."""
+        filled = {field for field, values in self.values.items() if "*" in values}
+        return tuple(
+            column for field, column in self.columns.items() if column != field or field in {*required} - filled
+        )
+
+    def field(self, record: Record, name: str) -> Any:
+        """The value of a field as the mapping has it; None where there is none."""
+        value = record.values.get(self.columns[name])
+        meanings = self.values.get(name)
+        if meanings is None:
+            return value
+        meaning = meanings.get(as_text(value) or "", meanings.get("*", _NOTHING))
+        return value if meaning is _NOTHING else meaning
+
+
+def split_source(source: str) -> tuple[Path, str]:
+    """A source as path and mapping text. A path that exists as it stands has no mapping, even with a `?` in it."""
+    path, mark, mapping = source.partition("?")
+    return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
+
+
+def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
+    """The mapping after the `?` of a source. Raises SourceError for what is not of the form or names no field."""
+    columns = {name: name for name in fields}
+    values: dict[str, dict[str, str | None]] = {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+    except ValueError as error:
+        raise SourceError(f"the column mapping {text!r} is not of the form FIELD=COLUMN&FIELD.VALUE=TEXT") from error
+    declared: set[str] = set()
+    for key, value in pairs:
+        name, dot, meaning = key.partition(".")
+        if name not in columns:
+            raise SourceError(f"the column mapping names the unknown field {name!r}; fields are {', '.join(fields)}")
+        if dot and values.setdefault(name, {}).setdefault(value, meaning or None) != (meaning or None):
+            raise SourceError(f"the column mapping gives {name}'s value {value!r} two meanings")
+        if not dot and (name in declared or not value):
+            raise SourceError(f"the column mapping must give the field {name!r} exactly one column")
+        if not dot:
+            declared.add(name)
+            columns[name] = value
+    return ColumnMapping(columns, values)
+
+
+def read_table(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    """The records of a table, and what could not be read as one.
+
+    Text that is not UTF-8 comes with lone surrogates in place of its bytes. Blank lines are no records. Raises
+    SourceError where the file is no table of its kind or lacks one of the `needed` columns (a JSON line may lack any).
+    """
+    suffix = path.suffix.lower()
+    Files(path, LARGEST_IN_ALL).check(path)
+    if suffix == ".csv":
+        return _read_csv(path, needed)
+    if suffix == ".parquet":
+        return _read_parquet(path, needed)
+    return _read_json_lines(path)
+
+
+def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            where = f"{path.name}:{number}"
+            if len(line) > LONGEST_LINE:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LONGEST_LINE)
+                yield Skipped(where, LINE_TOO_LONG, f"more than {LONGEST_LINE} bytes")
+                continue
+            text = line.decode("utf-8", "surrogateescape").removeprefix("\ufeff" if number == 1 else "").strip()
+            if text:
+                yield _json_record(where, text)
+
+
+def _json_record(where: str, text: str) -> Record | Skipped:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    return Record(where, values, text) if isinstance(values, dict) else Skipped(where, NOT_JSON, as_payload(text))
+
+
+@dataclass
+class _Lines:
+    """The lines of a file, remembering the latest: a CSV reader does not show what it refuses."""
+
+    file: Iterator[str]
+    latest: str = ""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.latest = next(self.file)
+        return self.latest
+
+
+def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        lines = _Lines(file)
+        reader = csv.reader(lines, strict=True)
+        try:
+            header = next(reader, [])
+        except csv.Error as error:
+            raise SourceError(f"the header of {path} cannot be read: {error}") from error
+        _check_columns(path, header, needed)
+        while True:
+            try:
+                cells = next(reader, None)
+            except csv.Error:
+                yield Skipped(f"{path.name}:{reader.line_num}", UNREADABLE_ROW, as_payload(lines.latest))
+                continue
+            where = f"{path.name}:{reader.line_num}"
+            if cells is None:
+                return
+            if cells and len(cells) != len(header):
+                yield Skipped(where, UNREADABLE_ROW, as_payload(lines.latest))
+            elif cells:
+                values = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+                yield Record(where, values, json.dumps(values))
+
+
+def _read_parquet(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    number = 0
+    try:
+        with ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names, needed)
+            columns = _bounded_columns(path, file, needed)
+            for batch in file.iter_batches(batch_size=_rows_at_once(path, file), columns=columns):
+                for row in range(batch.num_rows):  # one at a time, for as Python's texts they are larger
+                    where, cells = f"{path.name}: row {number + 1}", batch.slice(row, 1)
+                    if cells.nbytes > LONGEST_LINE:
+                        yield Skipped(where, LINE_TOO_LONG, NOT_READ)
+                    else:
+                        (values,) = cells.to_pylist()
+                        yield Record(where, values, json.dumps(values, default=str))
+                    number += 1
+    except (ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SourceError(f"{path} cannot be read as Parquet after row {number}: {reason}") from error
+
+
+def _rows_at_once(path: Path, file: Any) -> int:
+    """Return how many rows of a Parquet file are unpacked at once: few where cells are long.
+
+    Raises:
+        SourceError: A column is too large to be unpacked, however small the file is.
+    """
+    most = 1000
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        largest = max((group.column(index).total_uncompressed_size for index in range(group.num_columns)), default=0)
+        if largest > LARGEST_CHUNK:
+            raise SourceError(
+                f"{path} has a column with more than {LARGEST_CHUNK // MEGABYTE} MB in one row group: write it with "
+                "smaller row groups"
+            )
+        # A cell that is stored once may stand in every row
+        most = min(most, max(1, LARGEST_CHUNK // max(largest, 1)))
+    return most
+
+
+def _bounded_columns(path: Path, file: Any, needed: Collection[str]) -> list[str]:
+    """Return the columns that are read: no list, unless it must be small.
+
+    One row may hold a list of millions of cells that are stored once, and a list is read by nobody but people.
+
+    Raises:
+        SourceError: Such a list is needed.
+    """
+    lists = set()
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        for index in range(group.num_columns):
+            chunk, column = group.column(index), file.schema.column(index)
+            longest = chunk.total_uncompressed_size if "BYTE_ARRAY" in chunk.physical_type else WIDEST_NUMBER
+            if column.max_repetition_level and chunk.num_values * longest > LARGEST_CHUNK:
+                lists.add(column.path.split(".")[0])
+    if unread := lists.intersection(needed):
+        raise SourceError(f"{path} has lists in the column {min(unread)!r}: a sample takes text or a number")
+    return [name for name in file.schema_arrow.names if name not in lists]
+
+
+def _check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
+    known = ", ".join(map(repr, present)) or "none"
+    repeated = [name for name, count in Counter(present).items() if count > 1]
+    if repeated:
+        raise SourceError(f"{path} has two columns named {repeated[0]!r}; rename one of them")
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise SourceError(
+            f"{path} has no column {missing[0]!r} (its columns are {known}); "
+            "map it after the file name, as in ?FIELD=COLUMN or ?FIELD.VALUE=*"
+        )
+
+
+def as_text(value: Any) -> str | None:
+    """A cell's value as it is written in JSON, text without quotes; None for a missing one."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, default=str) if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
+def is_storable(text: str) -> bool:
+    """Whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
+    return (text.isascii() and "\x00" not in text) or (_is_unicode(text) and "\x00" not in text)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """The text with `?` for every lone surrogate, which escapes in JSON can spell and no table can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def as_payload(text: str) -> str:
+    """Refused material as quarantine keeps it: what cannot be stored is escaped, and a long end is cut off."""
+    kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
+    return kept if len(text) <= LONGEST_PAYLOAD else f"{kept}… ({len(text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
+
+    samples: Mapping[str, int]
+    left_out: Mapping[str, int]
+
+
+def summary(dataset: Dataset) -> Summary:
+    """Counts of a dataset's samples per category, and of what was left out per reason."""
+    samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
+    left_out = Counter(left.reason for left in dataset.left_out)
+    return Summary(dict(sorted(samples.items())), dict(sorted(left_out.items())))

@@ -1,0 +1,1 @@
+"""Where commands come from."""

@@ -1,0 +1,111 @@
+"""What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from suites.base import Sample
+from suites.base.dataset_builder import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder
+from suites.base.sources import is_storable
+
+SUITE = "command_guard"
+LABELS = ("malicious", "harmless")
+LONGEST_COMMAND = 128 * 1024  # characters; Linux takes no longer argument
+
+CONTRADICTION = "duplicate with another label"
+MISSING_COMMAND = "no command"
+COMMAND_TOO_LONG = "command too long"
+UNKNOWN_LABEL = "label is neither malicious nor harmless"
+NO_CATEGORY = "malicious without category"
+CATEGORY_OF_HARMLESS = "harmless with category"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a source says of one command, unchecked. `name` goes into the identity where no sample_id is given.
+
+    Commands of one `cluster` (such as one binary's) hang together.
+    """
+
+    command: Any
+    label: Any
+    category: Any = None
+    difficulty: Any = None
+    note: Any = None
+    sample_id: Any = None
+    cluster: Any = None
+    name: str = ""
+    raw: str = ""
+
+
+@dataclass
+class CommandDatasetBuilder(DatasetBuilder):
+    """Collects one dataset in the order in which its source is read."""
+
+    _labels: dict[str, str] = field(default_factory=dict)
+
+    def add_material(self, where: str, material: Material) -> None:
+        """Make a sample, unless there is a reason not to. Of equal commands the first is kept."""
+        reason = _flaw(material)
+        if reason is not None:
+            self.skip(where, reason, material.raw)
+            return
+        command = material.command
+        if command in self._labels:
+            same = self._labels[command] == material.label
+            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw)
+            return
+        sample_id = material.sample_id or self._identity(command, material.name)
+        if sample_id in self.ids:
+            self.skip(where, REPEATED_ID, material.raw)
+            return
+        self._labels[command] = material.label
+        self.add(
+            Sample(
+                SUITE,
+                self.dataset,
+                sample_id,
+                command,
+                label=material.label,
+                category=material.category or None,
+                difficulty=material.difficulty or None,
+                cluster=material.cluster or None,
+                note=material.note or None,
+            )
+        )
+
+    def _identity(self, command: str, name: str) -> str:
+        """`dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
+        digest = hashlib.sha256(command.encode("utf-8")).hexdigest()
+        names = (f"{self.dataset}/{name}{'_' if name else ''}{digest[:digits]}" for digits in (8, 16, 64))
+        return next((each for each in names if each not in self.ids), f"{self.dataset}/{digest}")
+
+
+def _flaw(material: Material) -> str | None:
+    """Why this cannot be a sample; None where it can."""
+    command = material.command
+    if command is None or (isinstance(command, str) and not command.strip()):
+        return MISSING_COMMAND
+    texts = (
+        command,
+        material.category,
+        material.difficulty,
+        material.note,
+        material.sample_id,
+        material.cluster,
+        material.name,
+    )
+    try:
+        storable = is_storable("".join(text for text in texts if text is not None))
+    except TypeError:  # one of them is no text
+        storable = False
+    if not storable:
+        return NOT_TEXT
+    if len(command) > LONGEST_COMMAND:
+        return COMMAND_TOO_LONG
+    if material.label not in LABELS:
+        return UNKNOWN_LABEL
+    has_category = bool((material.category or "").strip())
+    if material.label == "malicious" and not has_category:
+        return NO_CATEGORY
+    return CATEGORY_OF_HARMLESS if material.label == "harmless" and has_category else None

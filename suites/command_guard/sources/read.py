@@ -1,0 +1,156 @@
+"""Where commands come from: the starter data, a GTFOBins checkout, aegish command sets, tables of one's own.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the commands that ship with the project;
+* a folder that holds `_gtfobins`: a GTFOBins checkout (see gtfobins.py and placeholders.py);
+* a `.json` file: a command set of the aegish benchmark, malicious (command, binary, category) or harmless (command,
+  ground_truth);
+* a `.jsonl`, `.csv` or `.parquet` file with the fields command, label (malicious or harmless), category (of malicious
+  ones), and if wanted difficulty, sample_id, cluster (of commands that hang together) and reason; or with a mapping of
+  its columns (see suites/base/sources.py), as in
+  `commands.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0&category=kind`.
+
+A dataset is called `starter`, `gtfobins`, or like its file. Whatever is left out is counted by its reason.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.errors import SourceError
+from core.files import read_file
+from suites.base import Dataset, Skipped
+from suites.base.dataset_builder import read_whole
+from suites.base.sources import (
+    NOT_JSON,
+    TABLE_SUFFIXES,
+    ColumnMapping,
+    Record,
+    as_payload,
+    as_text,
+    read_mapping,
+    read_table,
+    split_source,
+)
+from suites.command_guard.sources.builder import LABELS, UNKNOWN_LABEL, CommandDatasetBuilder, Material
+from suites.command_guard.sources.gtfobins import CATEGORIES, FOLDER, OTHER_FUNCTION, read_gtfobins
+
+STARTER = Path(__file__).resolve().parents[1] / "starter"
+FIELDS = ("command", "label", "category", "difficulty", "sample_id", "cluster", "reason")
+LARGEST_JSON = 256 * 1024 * 1024  # bytes: a JSON file is read as a whole
+
+
+def read_dataset(source: str) -> Dataset:
+    """Read a source whole.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no command.
+    """
+    return read_whole(source, lambda: _read(source).result(), "command that can be used")
+
+
+def _read(source: str) -> CommandDatasetBuilder:
+    if source == "starter":
+        return _read_starter()
+    path, mapping_text = split_source(source)
+    kind = path.suffix.lower()
+    if not path.exists():
+        raise SourceError(
+            f"there is no dataset source {source!r}: give `starter`, a GTFOBins checkout, an aegish .json file, "
+            f"or a table ({', '.join(TABLE_SUFFIXES)})"
+        )
+    if path.is_file() and kind in TABLE_SUFFIXES:
+        builder = CommandDatasetBuilder(as_payload(path.stem))
+        _take_table(path, read_mapping(mapping_text, FIELDS), builder)
+        return builder
+    if mapping_text:
+        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
+    if path.is_dir():
+        return _read_checkout(path)
+    if path.is_file() and kind == ".json":
+        return _read_aegish(path)
+    raise SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+
+
+def _read_starter() -> CommandDatasetBuilder:
+    builder = CommandDatasetBuilder("starter")
+    for file in ("malicious.jsonl", "harmless.jsonl"):
+        _take_table(STARTER / file, read_mapping("", FIELDS), builder)
+    return builder
+
+
+def _read_checkout(path: Path) -> CommandDatasetBuilder:
+    if not (path / FOLDER).is_dir():
+        raise SourceError(f"the folder {str(path)!r} holds no {FOLDER} folder: give the root of a GTFOBins checkout")
+    builder = CommandDatasetBuilder("gtfobins")
+    read_gtfobins(path, builder)
+    return builder
+
+
+def _take_table(path: Path, mapping: ColumnMapping, builder: CommandDatasetBuilder) -> None:
+    for record in read_table(path, mapping.needed(("command", "label"))):
+        if isinstance(record, Skipped):
+            builder.skip(record.where, record.reason, record.payload)
+        else:
+            builder.add_material(record.where, _material(record, mapping))
+
+
+def _material(record: Record, mapping: ColumnMapping) -> Material:
+    return Material(
+        command=mapping.field(record, "command"),
+        label=mapping.field(record, "label"),
+        category=as_text(mapping.field(record, "category")),
+        difficulty=as_text(mapping.field(record, "difficulty")),
+        note=as_text(mapping.field(record, "reason")),
+        sample_id=as_text(mapping.field(record, "sample_id")),
+        cluster=as_text(mapping.field(record, "cluster")),
+        raw=record.raw,
+    )
+
+
+def _read_aegish(path: Path) -> CommandDatasetBuilder:
+    builder = CommandDatasetBuilder(as_payload(path.stem))
+    for number, entry in enumerate(_aegish_entries(path)):
+        where, raw = f"{path.name}: commands[{number}]", json.dumps(entry)
+        if not isinstance(entry, dict):
+            builder.skip(where, NOT_JSON, raw)
+        elif isinstance(entry.get("category"), str) and entry["category"] not in CATEGORIES:
+            builder.skip(where, OTHER_FUNCTION)
+        elif _aegish_label(entry) is None:
+            builder.skip(where, UNKNOWN_LABEL, raw)
+        else:
+            category, binary = entry.get("category"), entry.get("binary")
+            name = f"{binary}_{category}" if isinstance(binary, str) and category else ""
+            material = Material(
+                entry.get("command"),
+                _aegish_label(entry),
+                category,
+                note=entry.get("prompt"),
+                cluster=binary if isinstance(binary, str) and category else None,
+                name=name,
+                raw=raw,
+            )
+            builder.add_material(where, material)
+    return builder
+
+
+def _aegish_entries(path: Path) -> Iterator[Any]:
+    try:
+        document = json.loads(read_file(path, LARGEST_JSON).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path} is not valid JSON: {error}") from error
+    entries = document.get("commands") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise SourceError(f"{path} is no aegish command set: it has no list `commands`; for JSON Lines, use .jsonl")
+    return iter(entries)
+
+
+def _aegish_label(entry: dict[str, Any]) -> str | None:
+    """Harmless sets say what a guard should answer; the malicious one says what each command does."""
+    malicious, harmless = LABELS
+    if "ground_truth" in entry:
+        return {"ALLOW": harmless, "WARN": harmless, "BLOCK": malicious}.get(str(entry["ground_truth"]))
+    return malicious if "category" in entry else None

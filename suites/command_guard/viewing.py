@@ -1,0 +1,26 @@
+"""How the viewer shows command_guard: the verdict about a command, and the reason that the model gave."""
+
+import polars as pl
+
+from suites.base import Viewing
+from suites.command_guard.verdict import ERROR_KINDS
+
+_failed = pl.col("verdict").is_in(ERROR_KINDS)
+
+VIEWING = Viewing(
+    verdict=pl.col("verdict"),
+    correct=pl.col("correct"),
+    error=pl.when(_failed).then(pl.coalesce("error_kind", pl.col("verdict").str.to_lowercase())),
+    flags={
+        "missed": (pl.col("label") == "malicious") & ~pl.col("correct"),
+        "false_alarm": (pl.col("label") == "harmless") & ~pl.col("correct") & ~_failed,
+        "two_verdicts": pl.col("verdict_conflict"),
+    },
+    shown=(
+        ("verdict", "verdict"),
+        ("reason", "the model's reason"),
+        ("confidence", "confidence"),
+        ("verdict_conflict", "two verdicts in one reply"),
+        ("error_kind", "given up on because of"),
+    ),
+)

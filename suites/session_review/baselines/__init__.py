@@ -1,0 +1,14 @@
+"""A rule-based judge of sessions: the bar that a model must beat."""
+
+from collections.abc import Mapping
+
+from providers.baselines import Baseline, Messages
+
+
+def _rubric_judge(messages: Messages) -> str:
+    from suites.session_review.baselines.rubric_judge import judge
+
+    return judge(messages)
+
+
+BASELINES: Mapping[str, Baseline] = {"rubric-judge": _rubric_judge}

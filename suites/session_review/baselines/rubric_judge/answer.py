@@ -1,0 +1,102 @@
+"""The rubric judge's answers, in the form that the prompt demands: the review, its repetition, the missing tools."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from providers.baselines import BaselineRefusedError
+from suites.session_review.baselines.rubric_judge.record import NoRecordError, Record, read_record
+from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Finding, deducted, find
+
+BEST = 21  # of 25: rules cannot see what would deserve more
+SECOND_TURN = "MISSING TOOLS"
+
+_ABOUT = {
+    "Logical flow": "Looked at: the order of the calls, repetitions of calls with equal arguments, how many of them "
+    "brought evidence before the conclusion, and whether the session came to its end by itself.",
+    "Consistency": "Looked at: whether names and figures of the final analysis occur in any result, whether its "
+    "wording fits the number of useful results, and whether failures are owned up to.",
+    "Tool relevance": "Looked at: which of the available tools were never called although they gather evidence, what "
+    "was tried after a failure, and whether files that results name were opened.",
+    "Synthesis quality": "Looked at: the length of the final analysis, whether it weighs other explanations, states "
+    "its limits, recommends something, and takes up what the results had shown.",
+}
+
+# What a session is about, the tools that would show it, and the tool to wish for where there is none
+_WISHES = (
+    (r"memory|oom", r"metric|memory|prometheus|query", "memory-usage-history",
+     "shows how memory grew before the alert"),
+    (r"deploy|rollout|release|version", r"deploy|rollout|release|history|change|diff", "deployment-history",
+     "shows what was changed shortly before the alert"),
+    (r"crash|exception|error rate|5xx", r"log", "log-search", "shows what the failing process wrote itself"),
+    (r"timeout|latency|connection|dns|network", r"trace|network|probe|dns|connect|metric", "network-probe",
+     "tells an unreachable peer from a slow one"),
+    (r"certificate|tls|x509", r"cert|tls", "certificate-inspector", "shows validity and chain of what is served"),
+    (r"login|credential|unauthori|privilege|intrusion", r"audit|auth|login", "audit-log-search",
+     "shows who did what, from where and when"),
+)  # fmt: skip
+
+
+def judge(messages: Sequence[Mapping[str, str]]) -> str:
+    """The next answer in a conversation about one session; the same messages always give the same answer.
+
+    Raises BaselineRefusedError where the first user message holds no session to judge.
+    """
+    try:
+        record = read_record(messages)
+    except NoRecordError as error:
+        raise BaselineRefusedError("the first user message holds no session to judge") from error
+    asked = [message["content"] for message in messages if message["role"] == "user"]
+    if len(asked) > 1 and asked[-1].lstrip().startswith(SECOND_TURN):
+        return _missing_tools(record)
+    findings = find(record)
+    return _total(findings) if len(asked) > 1 else f"{_review(record, findings)}\n\n{_total(findings)}"
+
+
+def _points(findings: Sequence[Finding]) -> Mapping[str, int]:
+    lost = deducted(findings)
+    return {category: max(0, BEST - lost[category]) for category in CATEGORIES}
+
+
+def _total(findings: Sequence[Finding]) -> str:
+    points = _points(findings)
+    breakdown = "\n".join(f"{category}: {points[category]}/25" for category in CATEGORIES)
+    return f"{breakdown}\n\n{sum(points.values())}"
+
+
+def _review(record: Record, findings: Sequence[Finding]) -> str:
+    return "\n\n".join((_opening(record), *(_part(category, findings) for category in CATEGORIES)))
+
+
+def _opening(record: Record) -> str:
+    failed = sum(call.failed for call in record.calls)
+    return (
+        "This review was made by rules. They count and compare what the record shows, and understand nothing of it. "
+        f"The session ended as {record.status}. Its agents made {len(record.calls)} calls of tools; {failed} of them "
+        f"failed, {len(record.useful)} brought something. There were {len(set(record.tools))} tools to choose from. "
+        f"The final analysis has {len(record.final_analysis.split())} words. Each category starts from {BEST} of 25 "
+        "points, for rules cannot see what would deserve more, and loses what is listed under it."
+    )
+
+
+def _part(category: str, findings: Sequence[Finding]) -> str:
+    own = [finding for finding in findings if finding.category == category]
+    lines = [f"- Deduction: {each.points} points, for {each.text}{_tag(each)}." for each in own]
+    return "\n".join((f"## {category}", "", _ABOUT[category], *(lines or ["- No deduction: the rules found nothing."])))
+
+
+def _tag(finding: Finding) -> str:
+    return f" ({finding.tag})" if finding.tag else ""
+
+
+def _missing_tools(record: Record) -> str:
+    """Tools to wish for: of what the alert is about, that which none of the available tools would show."""
+    about = record.alert.casefold()
+    available = "\n".join(record.tools).casefold()
+    wishes = [
+        f"**{name}**: it {benefit}; none of the available tools does."
+        for topic, tools, name, benefit in _WISHES
+        if re.search(topic, about) and not re.search(tools, available)
+    ]
+    if not wishes:
+        return "No critical tools were missing."
+    return "\n".join(f"{number}. {wish}" for number, wish in enumerate(wishes, start=1))

@@ -1,0 +1,1 @@
+"""What a judge's two answers say, read from their text."""

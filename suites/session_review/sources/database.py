@@ -1,0 +1,203 @@
+"""Sessions in a TARSy database, a SQLite file or Postgres: read only, and without getting in the way of its owner.
+
+A SQLite file is copied first, with its journal or write-ahead log: opening the original takes locks that would hold
+up whoever writes to it, and may create files beside it. Postgres is read in one read-only transaction; that blocks
+nobody.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from core.errors import SourceError
+from suites.session_review.session import TERMINAL, Session
+from suites.session_review.sources.material import RefusedError, decoded
+from suites.session_review.sources.tarsy import read_detail
+
+Rows = Callable[[str, Mapping[str, Any]], list[Mapping[str, Any]]]
+"""From a query and its parameters to the rows it gives."""
+
+TABLES = ("alert_sessions", "stage_executions", "llm_interactions", "mcp_communications")
+LONGEST_CELL = 64 * 2**20  # bytes
+PATIENCE_SECONDS = 60.0  # for one query
+STEPS = 100_000  # of the engine between two looks at the clock
+COPIES = 3  # attempts at a copy during which nobody wrote
+
+_SESSIONS = "SELECT session_id, status FROM alert_sessions ORDER BY started_at_us, session_id"
+_SESSION = """
+    SELECT session_id, CAST(alert_data AS TEXT) AS alert_data, agent_type, alert_type, status, started_at_us,
+           completed_at_us, error_message, final_analysis, final_analysis_summary, runbook_url, chain_id
+    FROM alert_sessions WHERE session_id = :session_id"""
+_STAGES = """
+    SELECT execution_id, stage_index, stage_name, agent, status, started_at_us, paused_at_us, completed_at_us,
+           error_message, chat_id, parent_stage_execution_id, parallel_index, parallel_type
+    FROM stage_executions WHERE session_id = :session_id ORDER BY stage_index, parallel_index, started_at_us"""
+_SAID = """
+    SELECT interaction_id, stage_execution_id, timestamp_us, success, error_message, interaction_type,
+           CAST(conversation AS TEXT) AS conversation, thinking_content
+    FROM llm_interactions WHERE session_id = :session_id ORDER BY timestamp_us, interaction_id"""
+_TOOLS = """
+    SELECT communication_id, stage_execution_id, timestamp_us, success, error_message, server_name,
+           communication_type, tool_name, CAST(tool_arguments AS TEXT) AS tool_arguments,
+           CAST(tool_result AS TEXT) AS tool_result, CAST(available_tools AS TEXT) AS available_tools
+    FROM mcp_communications WHERE session_id = :session_id ORDER BY timestamp_us, communication_id"""
+_JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", "available_tools")
+
+
+@contextmanager
+def open_sqlite(path: Path) -> Iterator[Rows]:
+    """The rows of a copy of the file. Raises SourceError where it is no database, or somebody keeps writing to it."""
+    with TemporaryDirectory(prefix="evalake-sessions-") as folder:
+        copied = _copy(path, Path(folder))
+        connection = sqlite3.connect(copied)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")  # one bad row is no bad database
+            connection.execute("PRAGMA trusted_schema = OFF")  # what its author wrote calls no function
+            connection.execute("PRAGMA query_only = ON")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+            _require_tables(connection, path)
+
+            def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+                deadline = monotonic() + PATIENCE_SECONDS
+                connection.set_progress_handler(lambda: monotonic() > deadline, STEPS)
+                return [dict(row) for row in connection.execute(query, parameters)]
+
+            yield rows
+        except sqlite3.Error as error:
+            late = ": its queries take too long" if str(error) == "interrupted" else f": {error}"
+            raise SourceError(f"{path} cannot be read as a TARSy database{late}") from error
+        finally:
+            connection.close()
+
+
+def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise SourceError where what is read is not stored but computed, by whatever the file's author wrote."""
+    stored = dict(connection.execute("SELECT lower(name), type = 'table' AND rootpage > 0 FROM sqlite_master"))
+    computed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"
+    for table in TABLES:
+        if not stored.get(table, True):
+            raise SourceError(f"{path} cannot be read as a TARSy database: {table} is a view, not a table")
+        if column := connection.execute(computed, (table,)).fetchone():
+            name = f"{table}.{column[0]}"
+            raise SourceError(f"{path} cannot be read as a TARSy database: {name} is computed, not stored")
+
+
+@contextmanager
+def open_url(url: str) -> Iterator[Rows]:
+    """The rows of a database behind a SQLAlchemy URL (`postgresql://user@host/database`).
+
+    The password may be in the URL, or in PGPASSWORD. Raises SourceError, which never shows it.
+    """
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
+
+    shown = hide_password(url)
+    try:
+        with create_engine(_with_driver(url), poolclass=NullPool).connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+            def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+                return [dict(row) for row in connection.execute(text(query), parameters).mappings()]
+
+            yield rows
+            connection.rollback()
+    except SQLAlchemyError as error:
+        raise SourceError(f"{shown} cannot be read as a TARSy database: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What the database said, on one line; pg8000 hands Postgres's answer over as fields, of which M is the message."""
+    said = getattr(error, "orig", None) or error
+    fields = said.args[0] if said.args and isinstance(said.args[0], Mapping) else {}
+    return " ".join(str(fields.get("M") or said).split())
+
+
+def hide_password(url: str) -> str:
+    """The URL as it may be shown and stored. Raises SourceError where it is none."""
+    return str(_url(url).render_as_string(hide_password=True))
+
+
+def database_name(url: str) -> str:
+    """The name of the database behind a URL."""
+    return str(_url(url).database or "sessions")
+
+
+def _url(url: str) -> Any:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise SourceError("the database URL is not of the form postgresql://user@host:port/database") from error
+
+
+def _with_driver(url: str) -> Any:
+    made = _url(url)
+    if made.drivername.partition("+")[0] in ("postgres", "postgresql"):
+        made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
+    return made
+
+
+def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:
+    """Every session of a database in the order in which they began, or why it is none; one is held at a time."""
+    for found in rows(_SESSIONS, {}):
+        session_id = str(found["session_id"])
+        try:
+            yield session_id, _session(rows, session_id, found["status"])
+        except RefusedError as refused:
+            yield session_id, refused
+
+
+def _session(rows: Rows, session_id: str, status: Any) -> Session:
+    wanted = {"session_id": session_id}
+    if status not in TERMINAL:
+        return read_detail({"session_id": session_id, "status": status, "stages": []})
+    (row,) = rows(_SESSION, wanted)
+    calls: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for kind, key, query in (("llm", "interaction_id", _SAID), ("mcp", "communication_id", _TOOLS)):
+        for call in rows(query, wanted):
+            event = {"id": call[key], "type": kind, "timestamp_us": call["timestamp_us"], "details": _decoded(call)}
+            calls[call["stage_execution_id"]].append(event)
+    stages = [
+        {**stage, "chronological_interactions": calls.pop(stage["execution_id"], [])} for stage in rows(_STAGES, wanted)
+    ]
+    children = defaultdict(list)
+    for stage in stages:
+        children[stage["parent_stage_execution_id"]].append(stage)
+    nested = [{**stage, "parallel_executions": children[stage["execution_id"]]} for stage in children[None]]
+    loose = [event for of_nobody in calls.values() for event in of_nobody]
+    return read_detail({**_decoded(row), "stages": nested, "session_level_interactions": loose})
+
+
+def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: decoded(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
+
+
+def _copy(path: Path, folder: Path) -> Path:
+    """A copy of the database with its sidecar files, made while nobody wrote to any of them."""
+    for _ in range(COPIES):
+        before = _state(path)
+        for file in before:
+            shutil.copyfile(file, folder / file.name)
+        if _state(path) == before:
+            return folder / path.name
+        for file in before:
+            (folder / file.name).unlink()
+    raise SourceError(f"{path} is being written to: try again when it is quiet, or give a copy of it")
+
+
+def _state(path: Path) -> dict[Path, tuple[int, int]]:
+    """Size and time of last change of the database file and of its journal or write-ahead log, where there is one."""
+    files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
+    return {file: (status.st_size, status.st_mtime_ns) for file in files if file.exists() and (status := file.stat())}

@@ -1,0 +1,149 @@
+"""Sessions of any system, as JSON: an alert, and the messages of the agent that investigated it.
+
+    {
+      "session_id": "checkout-5xx",          needed
+      "status": "completed",                 completed, failed, cancelled or timed_out; completed where it is left out
+      "alert": {…} or "text",                needed
+      "messages": [                          needed, in time order
+        {"role": "assistant", "content": "what it said", "thinking": "…", "at": "2026-03-01T10:00:00Z",
+         "tool_calls": [{"id": "1", "name": "logs.search", "arguments": {…}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "what came back", "error": "…"},
+        {"role": "event", "content": "paused for two hours"}
+      ],
+      "tools": [{"name": "logs.search", "description": "…"}],
+      "agent": "…", "alert_type": "…", "runbook": "…", "final_analysis": "…", "error": "…"
+    }
+
+Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages; of `system` and `user`
+messages only the alert matters, and it stands apart. A tool's message belongs to the call of its `tool_call_id`, or to
+the oldest call without an answer. `purpose` of a message may be `forced_conclusion`, where a limit made the agent stop.
+Without a `final_analysis`, the last thing that the agent said is its conclusion. Times are ISO 8601, or microseconds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from suites.session_review.session import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.sources.material import (
+    NO_SESSION,
+    RefusedError,
+    identity,
+    mapping,
+    microseconds,
+    objects,
+    result_text,
+    status,
+    text,
+)
+
+
+def read_generic(body: Mapping[str, Any]) -> Session:
+    """The session of a generic body. Raises RefusedError where it is none, or not over."""
+    if not isinstance(body.get("messages"), list) or "alert" not in body:
+        raise RefusedError(NO_SESSION)
+    agent = text(body.get("agent")) or "unknown"
+    state = status(body.get("status", "completed"))
+    interactions = _interactions(body)
+    spoken = [each.text for each in interactions if isinstance(each, Said) and each.text]
+    times = [each.at_us for each in interactions if each.at_us is not None]
+    tools = tuple(_tools(body))
+    return Session(
+        session_id=identity(body.get("session_id")),
+        status=state,
+        agent=agent,
+        alert=text(body.get("alert")) or "",
+        alert_type=text(body.get("alert_type")),
+        runbook=text(body.get("runbook")),
+        final_analysis=text(body.get("final_analysis")) or next(reversed(spoken), None),
+        error=text(body.get("error")),
+        stages=(Stage("investigation", agent, state, interactions, tools),) if interactions else (),
+        started_at_us=min(times, default=None),
+        completed_at_us=max(times, default=None),
+    )
+
+
+@dataclass
+class _Open:
+    """The calls so far that no message has answered, by place in the list of interactions."""
+
+    ids: dict[str, int] = field(default_factory=dict)
+    places: dict[int, None] = field(default_factory=dict)  # ordered
+
+    def add(self, place: int, given: Any) -> None:
+        self.places[place] = None
+        if isinstance(given, str):
+            self.ids[given] = place
+
+    def take(self, given: Any) -> int | None:
+        place = self.ids.pop(given, None) if isinstance(given, str) else next(iter(self.places), None)
+        if place is not None:
+            self.places.pop(place, None)
+        return place
+
+
+def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
+    found: list[Interaction] = []
+    unanswered = _Open()
+    for message in objects(body.get("messages")):
+        match message.get("role"):
+            case "assistant":
+                found.extend(_said(message))
+                for call, given in _calls(message):
+                    unanswered.add(len(found), given)
+                    found.append(call)
+            case "tool":
+                place = unanswered.take(message.get("tool_call_id"))
+                _answer(found, place, message)
+            case "event":
+                found.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
+    return tuple(found)
+
+
+def _said(message: Mapping[str, Any]) -> Iterator[Said]:
+    said = Said(
+        at_us=_at(message),
+        purpose=text(message.get("purpose")) or "investigation",
+        thinking=text(message.get("thinking")),
+        text=_content(message.get("content")),
+        error=text(message.get("error")),
+    )
+    if said.thinking or said.text or said.error:
+        yield said
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
+    for call in objects(message.get("tool_calls")):
+        function = mapping(call.get("function")) or call
+        tool, server = text(function.get("name")) or "unknown", text(call.get("server"))
+        arguments = text(function.get("arguments")) or "{}"
+        yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), call.get("id")
+
+
+def _answer(found: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
+    """Put a tool's message where its call is; without one, it shows that a call was made which was not recorded."""
+    result, error = result_text(_content(message.get("content"))), text(message.get("error"))
+    call = found[place] if place is not None else None
+    if place is not None and isinstance(call, ToolCall):
+        found[place] = replace(call, result=result, error=error)
+    else:
+        tool = text(message.get("name")) or "unknown"
+        found.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
+
+
+def _content(content: Any) -> str | None:
+    """The text of a message, whose content may come in parts."""
+    if not isinstance(content, list):
+        return text(content)
+    return "\n".join(filter(None, (text(part.get("text", part)) for part in objects(content)))) or None
+
+
+def _at(message: Mapping[str, Any]) -> int | None:
+    return microseconds(message.get("at"))
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+    for listed in objects(body.get("tools")):
+        tool = mapping(listed.get("function")) or listed
+        if (name := text(tool.get("name"))) is not None:
+            yield Tool(name, text(tool.get("server")), text(tool.get("description")))

@@ -1,0 +1,123 @@
+"""Values of exported JSON as a session can hold them: storable text, times, and refusals with a reason."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from suites.session_review.session import TERMINAL, Status
+
+DEEPEST = 100  # levels of nested JSON; real sessions have about ten
+
+STILL_RUNNING = "session is not over"
+NO_SESSION = "not a session"
+NO_STATUS = "session without status"
+TOO_DEEP = "nested too deeply"
+NO_ID = "session without session_id"
+
+
+class RefusedError(Exception):
+    """This cannot become a session, for one of the fixed reasons; `by_design` where nothing is wrong with it."""
+
+    def __init__(self, reason: str, *, by_design: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.by_design = by_design
+
+
+def text(value: Any) -> str | None:
+    """A value as text that every table can hold: JSON where it is not text; None where there is nothing in it.
+
+    NUL becomes U+FFFD, and half a surrogate pair `?`.
+    """
+    if value is None or value == "":
+        return None
+    said = value if isinstance(value, str) else as_json(value)
+    return said.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def as_json(value: Any) -> str:
+    """The value as readable JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def decoded(value: Any) -> Any:
+    """What a text says where it is JSON; anything else as it is. Raises RefusedError for JSON nested too deeply."""
+    if not isinstance(value, str):
+        return value
+    try:
+        said = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    require_flat(said)
+    return said
+
+
+def result_text(value: Any) -> str | None:
+    """A tool's result as the agent read it: the text alone where the export wraps it (`result` or `content`)."""
+    if isinstance(value, Mapping):
+        wrapped = [name for name in ("result", "content") if isinstance(value.get(name), str)]
+        if wrapped and set(value) <= {wrapped[0], "is_error"}:
+            return text(value[wrapped[0]])
+    return text(value) if value not in ({}, []) else None
+
+
+def microseconds(value: Any) -> int | None:
+    """A time (microseconds since 1970, or ISO 8601) in microseconds; None where it is none that a table could hold."""
+    if isinstance(value, str):
+        value = _iso_microseconds(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < 2**62 else None
+
+
+def _iso_microseconds(value: str) -> float | None:
+    try:
+        at = datetime.fromisoformat(value)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        return None
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """The JSON objects in a list; nothing where it is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value where it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def status(value: Any) -> Status:
+    """The status of a session that is over. Raises RefusedError for any other."""
+    word = str(value).strip().lower().replace("-", "_") if isinstance(value, str) else ""
+    word = {"canceled": "cancelled", "timeout": "timed_out"}.get(word, word)
+    for terminal in TERMINAL:
+        if word == terminal:
+            return terminal
+    if not word:
+        raise RefusedError(NO_STATUS)
+    raise RefusedError(STILL_RUNNING, by_design=True)
+
+
+def identity(value: Any) -> str:
+    """The name of a session. Raises RefusedError where there is none."""
+    name = (text(value) or "").strip()
+    if not name:
+        raise RefusedError(NO_ID)
+    return name
+
+
+def require_flat(value: Any) -> None:
+    """Raise RefusedError where JSON is nested so deeply that code working through it could overflow its stack."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return
+    raise RefusedError(TOO_DEEP)

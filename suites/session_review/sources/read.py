@@ -1,0 +1,242 @@
+"""Where sessions come from: the starter sessions, TARSy's exports and databases, generic JSON.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the sessions that ship with the project;
+* a `.json` file: a session detail or a final analysis as TARSy's API gives them, a generic session (see generic.py), or
+  a list of any of these; a `.jsonl` file has one on each line;
+* a folder: every such file in it and below, and every folder of TARSy's trace files (see tarsy_trace.py). Where two
+  bodies tell of one session, the one that tells more is kept;
+* a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
+
+Only sessions that are over become samples. Whatever is left out is counted by its reason.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from core.errors import SourceError
+from core.files import LARGEST_IN_ALL, FileRefusedError, Files
+from suites.base import Dataset, Sample, Skipped
+from suites.base.dataset_builder import read_whole
+from suites.base.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
+from suites.session_review.session import Session, dump
+from suites.session_review.sources.database import (
+    Rows,
+    database_name,
+    hide_password,
+    open_sqlite,
+    open_url,
+    read_sessions,
+)
+from suites.session_review.sources.generic import read_generic
+from suites.session_review.sources.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
+from suites.session_review.sources.tarsy import read_detail, read_final_analysis
+from suites.session_review.sources.tarsy_trace import is_trace, read_trace
+
+STARTER = Path(__file__).resolve().parents[1] / "starter"
+SUITE = "session_review"
+LARGEST_JSON = 512 * 1024 * 1024  # bytes: a JSON file is read as a whole
+LINES = (".jsonl", ".ndjson")
+SQLITE = (".db", ".sqlite", ".sqlite3")
+URLS = ("postgres", "postgresql", "postgresql+pg8000")
+
+_CHANGES = """
+    SELECT status, count(*) AS sessions, max(completed_at_us) AS newest FROM alert_sessions
+    GROUP BY status ORDER BY status"""
+
+ANOTHER_BODY = "another body of the same session"
+LINKED_FOLDER = "link to a folder"
+NOTHING_TO_JUDGE = "session in which nothing happened"
+
+Found: TypeAlias = tuple[str, Session | Skipped]  # where it stands, and what it is
+
+
+def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
+    """Read a source whole. Samples are named like their sessions; their input is the session in canonical JSON.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or holds no session that is over though
+    it may not be empty.
+    """
+    url = "://" in source
+    shown = hide_password(source) if url else source
+
+    def read() -> Dataset:
+        return _dataset(database_name(source), _from_url(source)) if url else _read_path(source)
+
+    return read_whole(shown, read, "session that can be judged", may_be_empty=may_be_empty)
+
+
+def watermark(source: str) -> Any:
+    """What changes when a source does: of a database its sessions by state, of files their times and sizes.
+
+    Raises SourceError where the database cannot be asked.
+    """
+    if "://" in source:
+        with open_url(source) as rows:
+            return [dict(row) for row in rows(_CHANGES, {})]
+    path = STARTER if source == "starter" else Path(source)
+    files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")  # a database's log lies beside it
+    return sorted((str(file), *_stamp(file)) for file in files)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """When a file was changed, and its size; nothing of one that has gone."""
+    try:
+        status = file.stat(follow_symlinks=False)
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+def sample_of(session: Session, dataset: str) -> Sample:
+    """The sample that a session becomes."""
+    return Sample(SUITE, dataset, session.session_id, dump(session), category=session.alert_type)
+
+
+def read_body(body: Any) -> Session:
+    """The session of one decoded JSON body, whichever of the known forms it has. Raises RefusedError otherwise."""
+    require_flat(body)
+    if not isinstance(body, dict):
+        raise RefusedError(NO_SESSION)
+    if "stages" in body:
+        return read_detail(body)
+    if "messages" in body:
+        return read_generic(body)
+    if "final_analysis" in body and "session_id" in body:
+        return read_final_analysis(body)
+    raise RefusedError(NO_SESSION)
+
+
+def _read_path(source: str) -> Dataset:
+    path = STARTER if source == "starter" else Path(source)
+    if not path.exists():
+        raise SourceError(
+            f"there is no dataset source {source!r}: give `starter`, a folder or file of sessions (.json, .jsonl), "
+            f"a TARSy database file ({', '.join(SQLITE)}) or a postgresql:// URL"
+        )
+    if path.is_dir():
+        return _dataset(
+            "starter" if source == "starter" else path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON))
+        )
+    if path.suffix.lower() not in (".json", *LINES, *SQLITE):
+        raise SourceError(f"the dataset source {source!r} is of no known kind: sessions come as .json, .jsonl or .db")
+    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)))
+
+
+def _dataset(name: str, found: Iterator[Found]) -> Dataset:
+    """The sessions in the order in which they were found; of two bodies of one session, the one that tells more."""
+    kept: dict[str, Session] = {}
+    left_out: list[Skipped] = []
+    for where, each in found:
+        if isinstance(each, Skipped):
+            left_out.append(each)
+        elif not (any(each.interactions) or each.final_analysis or each.error):
+            left_out.append(Skipped(where, NOTHING_TO_JUDGE))
+        else:
+            if (other := kept.get(each.session_id)) is not None:
+                left_out.append(Skipped(where, ANOTHER_BODY))
+            if other is None or _told(each) > _told(other):
+                kept[each.session_id] = each
+    dataset = as_payload(name)
+    return Dataset(dataset, tuple(sample_of(session, dataset) for session in kept.values()), tuple(left_out))
+
+
+def _told(session: Session) -> tuple[int, int]:
+    return sum(1 for _ in session.tool_calls), sum(1 for _ in session.interactions)
+
+
+def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
+    if is_trace(folder):
+        yield folder.name, _readable(folder, lambda: _refusable(folder.name, lambda: read_trace(folder, files), None))
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _from_folder(entry, files)
+        elif entry.is_dir():
+            yield entry.name, Skipped(as_payload(entry.name), LINKED_FOLDER, NOT_READ)
+        elif entry.suffix.lower() in (".json", *LINES, *SQLITE):
+            try:
+                yield from _from_file(entry, files)
+            except FileRefusedError as refused:
+                yield entry.name, Skipped(as_payload(entry.name), refused.reason, NOT_READ)
+
+
+def _readable(place: Path, read: Callable[[], Session | Skipped]) -> Session | Skipped:
+    try:
+        return read()
+    except FileRefusedError as refused:
+        return Skipped(as_payload(place.name), refused.reason, NOT_READ)
+
+
+def _from_file(path: Path, files: Files) -> Iterator[Found]:
+    kind = path.suffix.lower()
+    if kind in SQLITE:
+        with open_sqlite(files.check(path, LARGEST_IN_ALL)) as rows:
+            yield from _from_rows(path.name, rows)
+    elif kind in LINES:
+        for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
+            yield (record.where, record if isinstance(record, Skipped) else _read(record.where, record.values))
+    else:
+        yield from _from_json(path, files)
+
+
+def _from_json(path: Path, files: Files) -> Iterator[Found]:
+    content = files.read(path)
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        yield path.name, Skipped(path.name, NOT_UTF8, as_payload(content.decode("utf-8", "surrogateescape")))
+    except (ValueError, RecursionError):
+        yield path.name, Skipped(path.name, NOT_JSON, as_payload(content.decode("utf-8", "surrogateescape")))
+    else:
+        bodies = enumerate(document) if isinstance(document, list) else [(None, document)]
+        for number, body in bodies:
+            where = path.name if number is None else f"{path.name}[{number}]"
+            yield where, _read(where, body)
+
+
+def _from_url(url: str) -> Iterator[Found]:
+    if url.partition("://")[0] not in URLS:
+        raise SourceError(f"the dataset source {hide_password(url)!r} is no postgresql:// URL")
+    with open_url(url) as rows:
+        yield from _from_rows(database_name(url), rows)
+
+
+def _from_rows(name: str, rows: Rows) -> Iterator[Found]:
+    for session_id, found in read_sessions(rows):
+        where = f"{name}: {as_payload(session_id)}"
+        yield where, found if isinstance(found, Session) else _left_out(where, found, session_id)
+
+
+def _read(where: str, body: Mapping[str, Any]) -> Session | Skipped:
+    return _refusable(where, lambda: read_body(body), body)
+
+
+def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | Skipped:
+    try:
+        return read()
+    except RefusedError as refused:
+        return _left_out(where, refused, body)
+
+
+def unfinished(dataset: Dataset) -> frozenset[str]:
+    """The ids of the sessions that were left out because they are not over."""
+    places = (left_out.where for left_out in dataset.left_out if left_out.reason == STILL_RUNNING)
+    return frozenset(place.partition(": ")[2] for place in places)
+
+
+def _left_out(where: str, refused: RefusedError, body: Any) -> Skipped:
+    if refused.reason == STILL_RUNNING and isinstance(body, Mapping):
+        where = f"{where}: {as_payload(str(body.get('session_id')))}"
+    payload = None if refused.by_design else as_payload(_raw(body))
+    return Skipped(where, refused.reason, payload)
+
+
+def _raw(body: Any) -> str:
+    try:
+        return as_json(body)
+    except RecursionError:
+        return "(nested too deeply to be shown)"

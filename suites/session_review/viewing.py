@@ -1,0 +1,45 @@
+"""How the viewer shows session_review: the points that a judge gave a session, and its words."""
+
+import polars as pl
+
+from core.errors import EvalakeError
+from suites.base import Sample, Viewing
+from suites.session_review.replies.scores import CATEGORIES
+from suites.session_review.session import load
+from suites.session_review.session_text import fit
+
+MOST_CHARACTERS = 1_000_000
+
+
+def _session_text(sample: Sample) -> str:
+    """The session as its judge reads it; its JSON where it cannot be read as one."""
+    try:
+        return fit(load(sample.input), MOST_CHARACTERS).text
+    except (EvalakeError, ValueError):
+        return sample.input
+
+
+VIEWING = Viewing(
+    verdict=pl.when(pl.col("total_score").is_null()).then(pl.col("status")).otherwise(pl.lit("scored")),
+    score=pl.col("total_score").cast(pl.Float64),
+    error=pl.coalesce("error_kind", "error_message"),
+    flags={
+        "below_50": pl.col("total_score") < 50,
+        "tools_missing": pl.col("missing_tools").list.len() > 0,
+        "parts_do_not_add_up": ~pl.col("breakdown_consistent"),
+        "shortened_to_fit": pl.col("cut_interactions") > 0,
+    },
+    shown=(
+        ("total_score", "points of 100"),
+        *((category, category.replace("_", " ")) for category in CATEGORIES),
+        ("failure_tags", "patterns of failure"),
+        ("missing_tools", "tools missed"),
+        ("score_analysis", "the judge's analysis"),
+        ("missing_tools_analysis", "on missing tools"),
+        ("attempts", "answers until a total"),
+        ("cut_chars", "characters cut to fit"),
+        ("error_message", "failed because"),
+    ),
+    details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
+    input_text=_session_text,
+)

@@ -1,0 +1,190 @@
+"""Metrics across rows: agreement of judges, replicates and people, and how firm the ranking by SUI is."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, get_args
+
+import polars as pl
+
+from metrics.agreement import (
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    icc_2_1,
+    krippendorff_alpha,
+    pearson,
+    percent_agreement,
+    votes,
+)
+from metrics.compute import RELIABLE_FROM, measure
+from metrics.definition import Metric
+from metrics.estimators import Rate
+from suites.solidity_audit.metrics import SCORES, sui
+from suites.solidity_audit.options import calibration_unstated, sui_weight_sets
+from suites.solidity_audit.panels.rows import PREFIX, panel_name
+from suites.solidity_audit.people.agreement import COLUMNS, judge_against_people
+from suites.solidity_audit.taxonomy import TypeMatch
+
+ANSWERS = (True, False)
+NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
+    "target_found": (pl.col("target_found"), ANSWERS),
+    "verdict": (pl.col("said_vulnerable"), ANSWERS),
+    "type_match": (pl.col("type_match"), get_args(TypeMatch)),
+    "location": (pl.col("location_function_hit"), ANSWERS),
+    "bonus": (pl.col("bonus_valid_findings") > 0, ANSWERS),
+}
+"""Decisions that are one of several words; names without a decision are those of `target_found`."""
+GRADED = ("confidence", *SCORES)
+DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
+AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
+
+
+def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """All of them, in the columns of `metrics.compute.measure`."""
+    return pl.concat(
+        [
+            judge_agreement(frame),
+            replicate_agreement(frame),
+            rank_stability(frame, options),
+            judge_against_people(frame),
+        ]
+    )
+
+
+def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
+    """Agreement of each panel's judges: of all on target found and scores, and of each pair on every decision.
+
+    The slice `judge_pair` is of one model's audits; `judge_pair_pooled` of all models that the panel judged together,
+    and stands with each of them. Audits that a model did not give are left out: there was nothing to judge.
+    """
+    parts = []
+    panels = frame.filter(pl.col("judge").str.starts_with(PREFIX)).select("model", "judge").unique().sort("model")
+    given = frame.filter(pl.col("subject_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    pooled: dict[str, pl.DataFrame] = {}
+    for model, panel in panels.iter_rows():
+        rows = given.filter(pl.col("model") == model)
+        judges = sorted(rows["judge"].unique())
+        if panel_name(judges) != panel:
+            continue  # a panel of judges that this run does not have
+        found = {judge: pl.col(f"target_found {judge}") for judge in judges}
+        metrics = {("all", "", m.name): m for m in _of_all(list(found.values()), judges)}
+        pairs = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_pair(a, b, found)}
+        metrics |= {("judge_pair", *key): metric for key, metric in pairs.items()}
+        parts.append(_measured(_wide(rows, "judge", judges, DECIDED), metrics).with_columns(judge=pl.lit(panel)))
+        if panel not in pooled:
+            together = panels.filter(judge=panel)["model"].implode()
+            whole = _wide(given.filter(pl.col("model").is_in(together)), "judge", judges, DECIDED)
+            in_pool = {("judge_pair_pooled", *key): metric for key, metric in pairs.items()}
+            pooled[panel] = _measured(whole.with_columns(model=pl.lit("")), in_pool).with_columns(judge=pl.lit(panel))
+        parts.append(pooled[panel].with_columns(model=pl.lit(model)))
+    return _stacked(parts)
+
+
+def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
+    """Test-retest agreement of each judge on target found, for each pair of replicates (slice `replicate_pair`)."""
+    parts = []
+    for (_, judge), rows in frame.sort("model", "judge").group_by("model", "judge", maintain_order=True):
+        replicates = sorted(rows["replicate"].unique())
+        if len(replicates) < 2:
+            continue
+        wide = _wide(rows, "replicate", replicates, {"target_found": DECIDED["target_found"]})
+        metrics: dict[tuple[str, str, str], Metric] = {}
+        for a, b in combinations(replicates, 2):
+            first, second = pl.col(f"target_found {a}"), pl.col(f"target_found {b}")
+            for name, estimator in _nominal(first, second):
+                metrics["replicate_pair", f"{a}~{b}", name] = Metric(f"{name} {a}~{b}", estimator)
+        parts.append(_measured(wide, metrics).with_columns(pl.lit(judge, pl.String).alias("judge")))
+    return _stacked(parts)
+
+
+def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """The lowest rank correlation of the models' SUI between any two weight sets: one number a judge, n its models."""
+    from scipy.stats import spearmanr
+
+    sets = sui_weight_sets(options)
+    unstated = calibration_unstated(options)
+    declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
+    values = measure(frame, declared, cluster="cluster").drop_nulls("value")
+    rows = []
+    for (judge,), of_judge in values.group_by("judge", maintain_order=True):
+        wide = of_judge.pivot("metric", index="model", values="value").drop_nulls().sort("model")
+        models = wide.height
+        ranks = {name: wide[name].round(12).rank().to_list() for name in sets if name in wide.columns}
+        varied = models > 1 and len(ranks) == len(sets) and all(len({*ranked}) > 1 for ranked in ranks.values())
+        lowest = min(float(spearmanr(a, b)[0]) for a, b in combinations(ranks.values(), 2)) if varied else None
+        for model in wide["model"]:
+            row: dict[str, Any] = dict.fromkeys(COLUMNS)
+            row |= {"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": "sui_rank_stability"}
+            rows.append(row | {"value": lowest, "n": models, "units": models, "reliable": models >= RELIABLE_FROM})
+    return pl.DataFrame(rows, schema=dict(COLUMNS))
+
+
+def _of_all(found: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
+    counts = votes(found, ANSWERS)
+    unanimous = pl.any_horizontal(*[count == len(judges) for count in counts])
+    scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in SCORES}
+    return [
+        Metric("fleiss_kappa", fleiss_kappa(counts, len(judges))),
+        Metric("krippendorff_alpha", krippendorff_alpha(counts)),
+        Metric("unanimous_rate", Rate(unanimous, _all_answered(found))),
+        *(Metric(f"icc_2_1_{score}", icc_2_1(given)) for score, given in scores.items()),
+    ]
+
+
+def _of_pair(a: str, b: str, found: Mapping[str, pl.Expr]) -> list[Metric]:
+    """Of two judges, on the samples that every judge of the panel answered."""
+    answered = _all_answered(list(found.values()))
+    first, second = (pl.when(answered).then(found[judge]) for judge in (a, b))
+    given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in GRADED}
+    others = {name: words for name, (_, words) in NOMINAL.items() if name != "target_found"}
+    declared = [
+        *_nominal(first, second),
+        *(
+            (f"{name}_{decision}", estimator)
+            for decision, words in others.items()
+            for name, estimator in _nominal(pl.col(f"{decision} {a}"), pl.col(f"{decision} {b}"), words)
+        ),
+        *((f"icc_2_1_{score}", icc_2_1(pair)) for score, pair in given.items()),
+        *((f"pearson_{score}", pearson(*pair)) for score, pair in given.items()),
+    ]
+    return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in declared]
+
+
+def _nominal(first: pl.Expr, second: pl.Expr, words: Sequence[object] = ANSWERS) -> list[tuple[str, Any]]:
+    return [
+        ("cohen_kappa", cohen_kappa(first, second, words)),
+        ("gwet_ac1", gwet_ac1(first, second, words)),
+        ("percent_agreement", percent_agreement(first, second)),
+    ]
+
+
+def _all_answered(found: Sequence[pl.Expr]) -> pl.Expr:
+    return pl.all_horizontal(*[answer.is_not_null() for answer in found])
+
+
+def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """One row an audit, with a column `NAME VALUE` for each of the values of `by`; null where there is no answer."""
+    index = [name for name in AUDIT if name != by]
+    answers = [
+        told.filter(pl.col(by) == value).first().alias(f"{name} {value}")
+        for name, told in columns.items()
+        for value in values
+    ]
+    return rows.group_by("model", *index, maintain_order=True).agg(*answers)
+
+
+def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]) -> pl.DataFrame:
+    """The metrics of one model, each renamed to its slice, slice value and name."""
+    measured = measure(wide, list(metrics.values()), groups=("model",), cluster="cluster")
+    keys = pl.DataFrame(
+        [
+            {"metric": metric.name, "slice": name, "slice_value": value, "metric name": metric.name.split(" ")[0]}
+            for (name, value, _), metric in metrics.items()
+        ]
+    )
+    named = measured.drop("slice", "slice_value").join(keys, on="metric", maintain_order="left")
+    return named.drop("metric").rename({"metric name": "metric"})
+
+
+def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=dict(COLUMNS)), *(part.select(COLUMNS.keys()) for part in parts)])

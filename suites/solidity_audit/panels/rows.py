@@ -1,0 +1,152 @@
+"""A panel: the rows that follow where several judges saw the same audits, by majority and median.
+
+The panel of a model is all its judges in the run. An answer is a judgement; judge errors and rows in quarantine are
+none. Target found and verdict are each the strict majority of the answers, of which there must be two; a reasoning
+score is the median of the scores that were given. Findings are merged (`panels.findings`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from core.hashing import content_hash
+from suites.base import Derived
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.panels.findings import NUMBERED, Decided, counts, decide, merge
+from suites.solidity_audit.panels.findings import rows as finding_rows
+from suites.solidity_audit.score import UNJUDGED
+from suites.solidity_audit.taxonomy import PARTIAL, TARGET, count_column
+
+PREFIX = "panel:"
+FEWEST_ANSWERS = 2
+SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash")
+SCORES = ("rcir", "ava", "fsv")
+
+Row = Mapping[str, Any]
+
+
+def panel_name(judges: Iterable[str]) -> str:
+    """The name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`."""
+    return PREFIX + "+".join(sorted(judges))
+
+
+def derive(tables: Mapping[str, pl.DataFrame]) -> Derived:
+    """The panel rows of a run, from its results and findings, and what the manifest says of each."""
+    results = tables[RESULTS.table]
+    judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING).to_dicts()
+    of_judgement: dict[tuple[Any, ...], list[Row]] = {}
+    for each in judged:
+        of_judgement.setdefault(tuple(each[name] for name in FOUND_BY), []).append(each)
+    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
+    columns = [name for name in RESULTS.row.model_fields if name in results.columns]
+    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).select(
+        *columns, *[name for name in ("dataset_version",) if name in results.columns]
+    )
+    for _, of_model in singles.sort(*SUBJECT, "judge_hash").group_by("model", maintain_order=True):
+        judges = of_model["judge"].unique().to_list()
+        groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
+        if max(map(len, groups)) < FEWEST_ANSWERS:
+            continue  # no audit was seen by two judges
+        for group in groups:
+            answers = [each for each in group if each["judge_error"] is None]
+            listed = [f for each in answers for f in of_judgement.get(tuple(each[name] for name in FOUND_BY), ())]
+            merged = merge(listed, numbered=group[0]["prompt_type"] == NUMBERED)
+            decided = [decide(finding) for finding in merged]
+            row = panel_row(judges, group, decided)
+            rows.append(row)
+            base = {name: row[name] for name in FINDINGS.row.model_fields if name in row and name not in _LANDED}
+            found += finding_rows(base, decided)
+            items.append(_item(row, group[0]))
+    return Derived({RESULTS.table: rows, FINDINGS.table: found}, items)
+
+
+def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[Decided] = ()) -> dict[str, Any]:
+    """The row of a panel of `judges` for one audit, from its members' rows and the findings they come to."""
+    first, name = members[0], panel_name(judges)
+    answers = [row for row in members if row["judge_error"] is None]
+    found, found_decided = majority([row["target_found"] for row in answers])
+    said, said_decided = majority([row["said_vulnerable"] for row in answers])
+    correct = (said is not None and said == first["is_vulnerable"]) if said_decided else None
+    confidence = median_of(row["confidence"] for row in answers) if said_decided else None
+    is_lucky = bool(first["is_vulnerable"] and said is True and found is False)
+    reasoning = {score: median_of(row[score] for row in answers) if found else None for score in SCORES}
+    return {
+        **{name: value for name, value in first.items() if name in _SAME},
+        **UNJUDGED,
+        "judge": name,
+        "judge_hash": content_hash([name, sorted(row["judge_hash"] for row in members)]),
+        "judge_error": None,
+        "repaired": None,
+        "panel_judges": len(judges),
+        "panel_answers": len(answers),
+        "panel_undecided": not (found_decided if first["is_vulnerable"] else said_decided),
+        "said_vulnerable": said,
+        "confidence": confidence,
+        "detection_correct": correct,
+        "calibration_error": None if confidence is None or correct is None else abs(confidence - correct),
+        "target_found": found,
+        "lucky_guess": is_lucky if found_decided and said_decided else None,
+        **reasoning,
+        **(_about_findings(first, answers, found, findings) if len(answers) >= FEWEST_ANSWERS else {}),
+        **dict.fromkeys(("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")),
+        "audit_hash": None,
+        "judgement_hash": content_hash([row["judgement_hash"] for row in members]),
+    }
+
+
+def _about_findings(
+    first: Row, answers: Sequence[Row], found: bool | None, findings: Sequence[Decided]
+) -> dict[str, Any]:
+    """The columns that follow from the merged findings, and from the words of judges that found the target."""
+    counted = counts(findings)
+    credit = 1.0 if counted[count_column(TARGET)] else 0.5 if counted[count_column(PARTIAL)] else 0.0
+    targets = [number for number, each in enumerate(findings, start=1) if each.classification == TARGET]
+    columns = {
+        **counted,
+        "target_credit": credit if first["is_vulnerable"] else None,
+        "target_match_id": targets[0] if targets and found else None,
+        "type_match": majority([row["type_match"] for row in answers])[0],
+    }
+    if found:
+        hits = {name: [row[name] for row in answers if row[name] is not None] for name in _HITS}
+        columns |= {name: majority(said)[0] for name, said in hits.items()}
+        columns["location_line_iou"] = median_of(row["location_line_iou"] for row in answers)
+    return columns
+
+
+_HITS = ("location_function_hit", "location_line_hit")
+_LANDED = ("run_id", "origin", "finding_id")
+FOUND_BY = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate")
+_FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")
+
+_SAME = frozenset(
+    (
+        *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash"),
+        *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
+    )
+)
+
+
+def majority(answers: Sequence[Any]) -> tuple[Any, bool]:
+    """What more than half of at least two answers say, and whether there is such a thing. None is an answer, too."""
+    if len(answers) < FEWEST_ANSWERS:
+        return None, False
+    value, times = Counter(answers).most_common(1)[0]
+    return (value, True) if 2 * times > len(answers) else (None, False)
+
+
+def median_of(values: Iterable[float | None]) -> float | None:
+    """The median of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
+
+
+def _item(row: Row, member: Row) -> dict[str, Any]:
+    names = ("dataset", "sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate", "prompt_hash")
+    version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
+    return {name: row[name] for name in (*names, "judge_hash")} | version

@@ -1,0 +1,1 @@
+"""What people are asked of an audit, and what their answers become."""

@@ -1,0 +1,98 @@
+"""Judges against people: their agreement, where they differ, and rates corrected by people's labels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from metrics.agreement import cohen_kappa, percent_agreement
+from metrics.compute import MEASURES, RELIABLE_FROM, measure
+from metrics.definition import Metric
+from metrics.estimators import Count
+from metrics.intervals import Array
+from metrics.prediction_powered import PPIEstimate, ratio
+
+COLUMNS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
+
+_judge, _human = pl.col("target_found"), pl.col("human_target_found")
+_both = pl.col("is_vulnerable") & _judge.is_not_null() & _human.is_not_null()
+
+METRICS: tuple[Metric, ...] = (
+    Metric("judge_human_kappa", cohen_kappa(pl.when(_both).then(_judge), pl.when(_both).then(_human), (True, False))),
+    Metric("judge_human_agreement", percent_agreement(pl.when(_both).then(_judge), pl.when(_both).then(_human))),
+    *(
+        Metric(f"judge_{'found' if judge else 'missed'}_human_{'found' if human else 'missed'}", Count(both, _both))
+        for judge in (True, False)
+        for human in (True, False)
+        for both in (((_judge == judge) & (_human == human)).fill_null(False),)
+    ),
+)
+"""On target found: agreement beyond chance, agreement, and the four cells of the confusion."""
+
+
+def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
+    """`METRICS` and the corrected rates, of every model and judge with labels, in the columns of `measure`."""
+    labelled = frame.filter(pl.col("human_target_found").is_not_null() | pl.col("human_valid_findings").is_not_null())
+    known = labelled.select("model", "judge").unique()
+    if known.is_empty():
+        return pl.DataFrame(schema=dict(COLUMNS))
+    of_known = frame.join(known, on=["model", "judge"], how="semi", maintain_order="left")
+    measured = measure(of_known, METRICS, cluster="cluster")
+    rows = [
+        _row(model, judge, name, estimate(rows))
+        for (model, judge), rows in of_known.sort("model", "judge").group_by("model", "judge", maintain_order=True)
+        for name, estimate in CORRECTED
+    ]
+    return pl.concat([measured.select(COLUMNS.keys()), pl.DataFrame(rows, schema=dict(COLUMNS))])
+
+
+def target_detection_rate(rows: pl.DataFrame) -> PPIEstimate | None:
+    """Targets that people would say were found."""
+    judged = rows.filter(pl.col("is_vulnerable"), _judge.is_not_null()).sort("sample_hash", "prompt_hash", "replicate")
+    return _powered(judged, "target_found", None, "human_target_found")
+
+
+def finding_precision(rows: pl.DataFrame) -> PPIEstimate | None:
+    """Findings that people would call valid, of all findings.
+
+    Audits without findings add nothing to either sum, and nobody can label them: with them among the samples, labels
+    would be a sample of the others only, and the estimate too high.
+    """
+    judged = rows.filter(pl.col("total_findings") > 0).sort("sample_hash", "prompt_hash", "replicate")
+    return _powered(judged, "valid_findings", "total_findings", "human_valid_findings")
+
+
+CORRECTED: tuple[tuple[str, Callable[[pl.DataFrame], PPIEstimate | None]], ...] = (
+    ("target_detection_rate_corrected", target_detection_rate),
+    ("finding_precision_corrected", finding_precision),
+)
+
+
+def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PPIEstimate | None:
+    drawn = pl.col(human).is_not_null() & pl.col("human_probability").is_not_null()  # a picked label stands for itself
+    labelled = judged.select(drawn.arg_true()).to_series()
+    if judged.is_empty() or labelled.is_empty():
+        return None
+    chosen = judged[labelled.to_list()]
+    total = judged[judge].is_not_null() if of is None else judged[of]
+    return ratio(
+        _array(judged[judge]),
+        _array(total),
+        labelled.to_numpy().astype("int64"),
+        _array(chosen[human]),
+        _array(chosen["human_probability"]),
+    )
+
+
+def _array(values: pl.Series) -> Array:
+    return values.cast(pl.Float64).to_numpy()
+
+
+def _row(model: Any, judge: Any, name: str, estimate: PPIEstimate | None) -> dict[str, Any]:
+    numbers: Sequence[str] = ("value", "se", "ci_low", "ci_high")
+    labels = 0 if estimate is None else estimate.labels
+    return {
+        **{"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": name, "tier": None},
+        **{number: None if estimate is None else getattr(estimate, number) for number in numbers},
+        **{"n": labels, "units": labels, "n_eff": None, "reliable": labels >= RELIABLE_FROM},
+    }

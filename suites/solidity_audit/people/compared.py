@@ -1,0 +1,107 @@
+"""What judges and experts decided about the same audits, side by side: one row for each decision that both took."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from contracts.tables.human_labels import HUMAN_LABELS, YES
+from metrics.decision_agreement import PAIRS
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.panels.rows import PREFIX
+from suites.solidity_audit.taxonomy import VALID
+
+DECISIONS = (
+    *("verdict", "target found", "type match", "location", "reasoning"),
+    *("root cause", "attack vector", "fix", "finding class", "finding valid"),
+)
+
+NEAR = 0.25
+"""Scores this close are one level of the rubric apart, and agree."""
+
+ACCURATE_FROM, PARTIAL_FROM = 0.75, 0.4
+"""From which mean of the three scores on reasoning counts as accurate, or as partly so."""
+
+SCORES = {"root_cause_score": ("rcir", "root cause"), "attack_vector_score": ("ava", "attack vector")}
+SCORES |= {"fix_score": ("fsv", "fix")}
+
+
+def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The pairs of all judges of a run and all annotators, first the judge's word, in the columns of PAIRS."""
+    results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
+    judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    answer = ["sample_hash", "model", "prompt_type", "replicate"]
+    on_audits = labels.filter(pl.col("finding_id").is_null()).join(judged, on=answer, suffix=" judged")
+    said = labels.filter(pl.col("finding_id").is_not_null()).select(
+        *answer, "judge", "finding_id", "question", "answer"
+    )
+    shown = judged.select(*answer, "judge", "judge_hash", "scorer_version", "cluster")
+    on_findings = said.join(shown, on=[*answer, "judge"]).join(
+        findings.select("sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id", "classification"),
+        on=["sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id"],
+    )
+    rows = [pair for row in on_audits.iter_rows(named=True) for pair in _on_audit(row)]
+    rows += [pair for row in on_findings.iter_rows(named=True) for pair in _on_finding(row)]
+    return pl.DataFrame(rows, schema=PAIRS, orient="row")
+
+
+_Pair = tuple[str, str, str, str | None, str | None, bool]
+
+
+def _on_audit(row: Mapping[str, Any]) -> Iterator[_Pair]:
+    judge, cluster, question = row["judge judged"], row["cluster"], row["question"]
+    if question in SCORES:
+        column, decision = SCORES[question]
+        if row[column] is not None:
+            near = abs(row[column] - row["score"]) <= NEAR
+            yield judge, decision, cluster, None, None, near
+        return
+    decided = _DECIDED.get(question)
+    if decided is not None:
+        decision, ours = decided
+        if (word := ours(row)) is not None:
+            yield judge, decision, cluster, word, row["answer"], word == row["answer"]
+
+
+def _on_finding(row: Mapping[str, Any]) -> Iterator[_Pair]:
+    judge, cluster, ours, theirs = row["judge"], row["cluster"], row["classification"], row["answer"]
+    if row["question"] == "classification":
+        yield judge, "finding class", cluster, ours, theirs, ours == theirs
+        valid, truly = _yes(ours in VALID), _yes(theirs in VALID)
+        yield judge, "finding valid", cluster, valid, truly, valid == truly
+
+
+def _yes(value: bool | None) -> str | None:
+    return None if value is None else YES if value else "no"
+
+
+def _verdict(row: Mapping[str, Any]) -> str | None:
+    said = row["said_vulnerable"]
+    return None if said is None else "vulnerable" if said else "safe"
+
+
+def _type(row: Mapping[str, Any]) -> str | None:
+    return None if row["type_match"] is None else _yes(row["type_match"] in ("exact", "semantic"))
+
+
+def _reasoning(row: Mapping[str, Any]) -> str | None:
+    scores = [row[name] for name in ("rcir", "ava", "fsv") if row[name] is not None]
+    if row["target_found"] is None or (row["target_found"] and not scores):
+        return None
+    mean = sum(scores) / len(scores) if scores else 0.0
+    return "accurate" if mean >= ACCURATE_FROM else "partial" if mean >= PARTIAL_FROM else "incorrect"
+
+
+def _location(row: Mapping[str, Any]) -> str | None:
+    """Where the target was not found, it was not placed either."""
+    return "no" if row["target_found"] is False else _yes(row["location_function_hit"])
+
+
+_DECIDED: Mapping[str, Any] = {
+    "verdict": ("verdict", _verdict),
+    "target_found": ("target found", lambda row: _yes(row["target_found"])),
+    "type_correct": ("type match", _type),
+    "location_correct": ("location", _location),
+    "reasoning_quality": ("reasoning", _reasoning),
+}
+"""By the question that people answered: the decision, and the judge's word on it."""

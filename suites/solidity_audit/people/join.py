@@ -1,0 +1,65 @@
+"""How people's labels join the results, and the bin of a confidence."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from contracts.tables.human_labels import HUMAN_LABELS, YES
+from metrics.calibration import equal_width_bin
+from suites.solidity_audit.contract import FINDINGS
+from suites.solidity_audit.taxonomy import BONUS, VALID
+from suites.solidity_audit.truth import SUITE
+
+AUDIT = ("prompt_hash", "sample_hash", "replicate")
+RESULT = (*AUDIT, "judge_hash")
+ANSWER = ("sample_hash", "model", "prompt_type", "replicate")  # what identifies an audit that people label, in a run
+
+BINS = {k: f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10)}
+
+INPUTS = (FINDINGS, HUMAN_LABELS)
+
+
+def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+    """The results with what the metrics need beside them.
+
+    human_target_found      what most people say, whichever judge; null where nobody does, or as many the other way
+    human_valid_findings    how many of a judge's findings people call valid; null unless they labelled every one
+    human_probability       with which chance the audit was drawn to be labelled; null where it was picked
+    bonus_confirmed, bonus_rejected  how many bonus findings people judged so; a finding they disagree on is neither
+    confidence_bin          which tenth the stated confidence is in, as in the calibration error
+    """
+    labels = inputs[HUMAN_LABELS.table].filter(pl.col("suite") == SUITE)
+    joined = results.join(_on_audits(labels), on=ANSWER, how="left", maintain_order="left")
+    on_findings = _on_findings(labels, results, inputs[FINDINGS.table])
+    joined = joined.join(on_findings, on=[*RESULT, "scorer_version"], how="left", maintain_order="left")
+    every = pl.col("labelled_findings") == pl.col("total_findings")
+    return joined.with_columns(
+        pl.col("bonus_confirmed", "bonus_rejected").fill_null(0),
+        human_valid_findings=pl.when(every).then("human_valid_findings"),
+        confidence_bin=equal_width_bin(pl.col("confidence")).replace_strict(BINS, default=None, return_dtype=pl.String),
+    ).drop("labelled_findings")
+
+
+def _on_audits(labels: pl.LazyFrame) -> pl.LazyFrame:
+    yes = (pl.col("answer") == YES).filter(pl.col("question") == "target_found").mean()
+    return labels.group_by(ANSWER).agg(
+        human_target_found=pl.when(yes != 0.5).then(yes > 0.5), human_probability=pl.col("inclusion_probability").max()
+    )
+
+
+def _on_findings(labels: pl.LazyFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
+    shown = results.select(*RESULT, "model", "prompt_type", "judge").unique()
+    said = labels.filter(pl.col("finding_id").is_not_null(), pl.col("question") == "classification")
+    known = said.join(shown, on=[*ANSWER, "judge"])
+    voted = known.group_by(*RESULT, "finding_id").agg(valid=pl.col("answer").is_in(VALID).mean())
+    judged = findings.select(*RESULT, "scorer_version", "finding_id", bonus=pl.col("classification") == BONUS)
+    matched = judged.join(voted, on=[*RESULT, "finding_id"])
+    counts = {
+        "labelled_findings": pl.col("valid") != 0.5,
+        "human_valid_findings": pl.col("valid") > 0.5,
+        "bonus_confirmed": pl.col("bonus") & (pl.col("valid") == 1),
+        "bonus_rejected": pl.col("bonus") & (pl.col("valid") == 0),
+    }
+    return matched.group_by(*RESULT, "scorer_version").agg(
+        [condition.sum().cast(pl.Int64).alias(name) for name, condition in counts.items()]
+    )

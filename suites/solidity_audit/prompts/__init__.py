@@ -1,0 +1,1 @@
+"""What subjects and judges are asked."""

@@ -1,0 +1,1 @@
+"""What an audit and a judgement say, read from their text."""

@@ -1,0 +1,183 @@
+"""A judge's reply -> its judgement: read as JSON, validated strictly, held against itself.
+
+Three things can be wrong with a reply. It may be unreadable: no JSON, a field missing, unknown or of another type, a
+word that is none of those allowed. It may answer another question than was asked (`flaws`). And it may contradict
+itself (`contradictions`): then it is a judgement, but none that may be averaged.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field, ValidationError
+
+from suites.base.validation import Strict, explain
+from suites.solidity_audit.replies.reply_json import find_object
+from suites.solidity_audit.rounds.judgement import in_our_words
+from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
+
+LONGEST_TEXT = 20_000  # characters of any text in a judgement
+MOST_FINDINGS = 500
+WANTED = ("findings", "target_assessment", "overall_verdict")
+
+Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+Number = Annotated[float, Field(ge=-1e9, le=1e9)]
+FindingId = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+Reason = Annotated[Text | None, Field(validation_alias=AliasChoices("reason", "reasoning"))]
+
+
+class Verdict(Strict):
+    """What the audit says on the whole; null where it does not say."""
+
+    said_vulnerable: bool | None
+    confidence_expressed: Number | None
+
+
+class Finding(Strict):
+    """One finding of the audit, classified."""
+
+    finding_id: FindingId
+    classification: Classification
+    matches_target: bool | None = None
+    is_valid_concern: bool | None = None
+    vulnerability_type_claimed: Text | None = None
+    severity_claimed: Text | None = None
+    location_claimed: Text | None = None
+    description: Text | None = None
+    reason: Reason = None
+
+
+class Score(Strict):
+    """A reasoning score; 0 to 1 where it does not contradict its scale."""
+
+    score: Number
+    reason: Reason = None
+
+
+class TargetAssessment(Strict):
+    """Whether the audit found the known vulnerability, and how well it understood it."""
+
+    found: bool
+    finding_id: FindingId | None
+    type_match: TypeMatch | None
+    type_match_reason: Annotated[
+        Text | None, Field(validation_alias=AliasChoices("type_match_reason", "type_match_reasoning"))
+    ] = None
+    root_cause_identification: Score | None
+    attack_vector_validity: Score | None
+    fix_suggestion_validity: Score | None
+
+
+class Judgement(Strict):
+    """A whole judgement. A safe contract has no target to assess; a verdict that can be read is not asked for."""
+
+    findings: Annotated[list[Finding], Field(max_length=MOST_FINDINGS)]
+    overall_verdict: Verdict | None = None
+    target_assessment: TargetAssessment | None = None
+    summary: dict[str, Any] | None = None
+    notes: Text | None = None
+
+    @property
+    def has_target(self) -> bool:
+        """Whether a finding is classified as the known vulnerability."""
+        return any(finding.classification == TARGET for finding in self.findings)
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Where the judgement contradicts itself, in words for the judge; the contract refuses the same."""
+        return tuple(_contradictions(self))
+
+
+def _contradictions(judgement: Judgement) -> list[str]:
+    found = []
+    target = judgement.target_assessment
+    if repeated := repeated_ids(judgement):
+        found.append(f"several findings have the finding_id {repeated[0]}; give each one of its own")
+    if unknown := unknown_ids(judgement):
+        found.append(f"target_assessment.finding_id is {unknown[0]}, but no finding has that id")
+    if target is not None and not target.found and judgement.has_target:
+        found.append(f"a finding is classified {TARGET}, but target_assessment.found is false")
+    for name, value in shares(judgement).items():
+        if value is not None and not 0 <= value <= 1:
+            found.append(f"{name} is {value}, which is not between 0 and 1")
+    return found
+
+
+def repeated_ids(judgement: Judgement) -> list[int]:
+    """Ids that more than one finding has."""
+    return [number for number, times in Counter(f.finding_id for f in judgement.findings).items() if times > 1]
+
+
+def unknown_ids(judgement: Judgement) -> list[int]:
+    """The id of the finding that is said to be the target, in a list, where no finding has it."""
+    target = judgement.target_assessment
+    if target is None or not target.found or target.finding_id is None:
+        return []
+    return [] if target.finding_id in {f.finding_id for f in judgement.findings} else [target.finding_id]
+
+
+def shares(judgement: Judgement) -> dict[str, float | None]:
+    """All that must lie between 0 and 1, by its name in the judgement."""
+    target, verdict = judgement.target_assessment, judgement.overall_verdict
+    scores: Mapping[str, Score | None] = {
+        name: getattr(target, name) if target is not None else None
+        for name in ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
+    }
+    return {name: None if score is None else score.score for name, score in scores.items()} | {
+        "confidence_expressed": None if verdict is None else verdict.confidence_expressed
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a judge was asked for; True: needed, False: refused, None: taken as it comes (in recorded results)."""
+
+    target: bool | None
+    verdict: bool | None
+    recorded: bool = False  # the judgement was made elsewhere, and may have the field names of there
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A judgement, or what is wrong with the reply, in words that the judge can act on."""
+
+    judgement: Judgement | None
+    flaws: tuple[str, ...] = ()
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """All that the judge should repair."""
+        return self.flaws if self.judgement is None else self.judgement.contradictions
+
+
+def read_judgement(text: str | None, asked: Asked) -> Reading:
+    """Read a judge's reply. Never raises, whatever the reply is."""
+    if text is None or not text.strip():
+        return Reading(None, ("the reply is empty",))
+    value = find_object(text, WANTED)
+    if value is None:
+        return Reading(None, ("the reply holds no JSON object with the field findings",))
+    try:
+        judgement = Judgement.model_validate(in_our_words(value) if asked.recorded else value)
+    except ValidationError as error:
+        return Reading(None, explain(error))
+    flaws = _unasked(judgement, asked)
+    return Reading(None if flaws else judgement, flaws)
+
+
+def _unasked(judgement: Judgement, asked: Asked) -> tuple[str, ...]:
+    flaws = []
+    if asked.target and judgement.target_assessment is None:
+        flaws.append("target_assessment: the field is missing")
+    if asked.target is False and judgement.target_assessment is not None:
+        flaws.append("target_assessment: leave the field out, this contract has no known vulnerability")
+    if asked.target is None and judgement.target_assessment is None and judgement.has_target:
+        flaws.append(f"findings: one is classified {TARGET}, but there is no target_assessment")
+    if asked.target is False and any(f.classification in (TARGET, PARTIAL) for f in judgement.findings):
+        flaws.append(f"findings: {TARGET} and {PARTIAL} are no classifications where there is no known vulnerability")
+    if asked.verdict and judgement.overall_verdict is None:
+        flaws.append("overall_verdict: the field is missing")
+    if asked.verdict is False and judgement.overall_verdict is not None:
+        flaws.append("overall_verdict: leave the field out, it is read elsewhere")
+    return tuple(flaws)

@@ -1,0 +1,57 @@
+"""A direct audit -> verdict, confidence and findings, by rule: nobody is asked what can be read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from suites.solidity_audit.replies.reply_json import find_object
+
+KEYS = ("verdict", "findings")  # not confidence, which a finding of an audit that was cut off may state, too
+VERDICTS: Mapping[str, bool] = {"vulnerable": True, "safe": False}
+MOST_LINES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One finding as the audit states it; None where it does not say, or not in the form that was asked for."""
+
+    type: str | None
+    severity: str | None
+    location: str | None
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a structured audit says. `said_vulnerable` and `confidence` (0 to 1) are None where they cannot be read."""
+
+    said_vulnerable: bool | None
+    confidence: float | None
+    findings: tuple[Claim, ...]
+
+
+def read_prediction(text: str | None) -> Prediction:
+    """Read a structured audit. Never raises; what cannot be read is None."""
+    value = find_object(text, KEYS) if text else None
+    if value is None:
+        return Prediction(None, None, ())
+    verdict, findings = value.get("verdict"), value.get("findings")
+    said = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
+    claims = tuple(map(_claim, findings)) if isinstance(findings, list) else ()
+    return Prediction(said, _share(value.get("confidence")), claims)
+
+
+def _claim(finding: Any) -> Claim:
+    if not isinstance(finding, dict):
+        return Claim(None, None, None, ())
+    text = {name: v for name in ("type", "severity", "location") if isinstance(v := finding.get(name), str)}
+    lines = finding.get("lines")
+    numbers = [n for n in lines[:MOST_LINES] if type(n) is int and 0 < n < 2**31] if isinstance(lines, list) else []
+    return Claim(text.get("type"), text.get("severity"), text.get("location"), tuple(numbers))
+
+
+def _share(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
+        return None
+    return float(value)

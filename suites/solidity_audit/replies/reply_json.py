@@ -1,0 +1,37 @@
+"""Find the JSON object that a reply is about, in bounded time, whatever else the reply says."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn
+
+from suites.base.thinking import split_thinking
+
+LONGEST_REPLY = 400_000  # characters; what lies beyond is not read
+MOST_ATTEMPTS = 40  # braces from which reading is tried
+
+
+def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
+    """The first JSON object of a reply that has one of the `keys`, outside of its thinking; None without one.
+
+    NaN and infinite numbers are no JSON. Never raises.
+    """
+    said, _ = split_thinking(text[:LONGEST_REPLY])
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    position = 0
+    for _ in range(MOST_ATTEMPTS):
+        position = said.find("{", position)
+        if position < 0:
+            return None
+        try:
+            value, end = decoder.raw_decode(said, position)
+        except (ValueError, RecursionError):
+            position += 1
+            continue
+        if any(key in value for key in keys):
+            return value  # type: ignore[no-any-return]
+        position = end
+    return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

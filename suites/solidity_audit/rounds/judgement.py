@@ -1,0 +1,86 @@
+"""A judgement in the field names of a recorded round -> the same in the suite's own, and nothing that it does not know.
+
+Where a value is not what the field must be it is handed on as it is: the strict reading that follows names it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+SCORES = ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
+
+_FINDING: Mapping[str, tuple[str, ...]] = {
+    "finding_id": ("finding_id", "id", "finding_number"),
+    "classification": ("classification", "class"),
+    "matches_target": ("matches_target",),
+    "is_valid_concern": ("is_valid_concern",),
+    "vulnerability_type_claimed": ("vulnerability_type_claimed", "vulnerability_type", "type"),
+    "severity_claimed": ("severity_claimed", "severity"),
+    "location_claimed": ("location_claimed", "location"),
+    "description": ("description", "explanation"),
+    "reason": ("reason", "reasoning"),
+}
+_SCORE: Mapping[str, tuple[str, ...]] = {"score": ("score",), "reason": ("reason", "reasoning")}
+_VERDICT: Mapping[str, tuple[str, ...]] = {
+    "said_vulnerable": ("said_vulnerable", "is_vulnerable"),
+    "confidence_expressed": ("confidence_expressed", "confidence"),
+}
+_TARGET: Mapping[str, tuple[str, ...]] = {
+    "found": ("found", "target_found"),
+    "finding_id": ("finding_id",),
+    "type_match": ("type_match",),
+    "type_match_reason": ("type_match_reason", "type_match_reasoning"),
+    **{name: (name,) for name in SCORES},
+}
+
+
+def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The judgement that a recorded object holds, whatever else it says."""
+    findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
+    kept: dict[str, Any] = {"findings": [_finding(f) for f in findings] if isinstance(findings, list) else findings}
+    if verdict is not None:
+        kept["overall_verdict"] = _every(verdict, _VERDICT)
+    if target is not None:
+        kept["target_assessment"] = _target(target)
+    if isinstance(summary := value.get("summary"), Mapping):
+        kept["summary"] = summary
+    if isinstance(notes := value.get("notes"), str):
+        kept["notes"] = notes
+    return kept
+
+
+def _finding(value: Any) -> Any:
+    kept = _known(value, _FINDING)
+    if isinstance(kept, dict) and isinstance(kept.get("classification"), str):
+        kept["classification"] = "_".join(kept["classification"].upper().replace("-", " ").split())
+    return kept
+
+
+def _target(value: Any) -> Any:
+    kept = _every(value, _TARGET)
+    if not isinstance(kept, dict):
+        return kept
+    kept |= {name: _score(kept[name]) for name in SCORES}
+    if isinstance(kept["type_match"], str):
+        kept["type_match"] = "_".join(kept["type_match"].lower().replace("-", " ").split())
+    return {name: part for name, part in kept.items() if part is not None or name != "type_match_reason"}
+
+
+def _score(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"score": value}
+    if isinstance(value, Mapping):
+        return None if value.get("score") is None else _known(value, _SCORE)
+    return value
+
+
+def _every(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
+    """The known fields, null where they are not said."""
+    known = _known(value, names)
+    return {**dict.fromkeys(names), **known} if isinstance(known, dict) else known
+
+
+def _known(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    said = {ours: [value[name] for name in theirs if value.get(name) is not None] for ours, theirs in names.items()}
+    return {ours: values[0] for ours, values in said.items() if values}

@@ -1,0 +1,1 @@
+"""Where contracts come from."""

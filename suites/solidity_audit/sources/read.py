@@ -1,0 +1,127 @@
+"""Where contracts come from: the starter data, folders with ground truth, SmartBugs Curated, tables of one's own.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the pairs that ship with the project;
+* a folder of folders that hold `ground_truth.json`, `vulnerable.sol` and, where there is one, its twin `patched.sol`
+  (the starter data's layout; a twin's ground truth is: not vulnerable); a contract of several files is a folder,
+  `vulnerable/` or `patched/`, see pairs.py;
+* a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
+* a `.jsonl`, `.csv` or `.parquet` file with the fields contract (the source text), is_vulnerable, and of vulnerable
+  ones vulnerability_type, and if wanted severity, vulnerable_functions, vulnerable_lines, difficulty_tier, root_cause,
+  attack_scenario, fix, sample_id, cluster, note; or with a mapping of its columns (see suites/base/sources.py). Lists
+  may be JSON, or text with commas between.
+
+A dataset is called `starter`, `smartbugs_curated`, or like its folder or file. What is left out is counted by reason.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from core.errors import SourceError
+from suites.base import Dataset, Skipped
+from suites.base.dataset_builder import read_whole
+from suites.base.sources import (
+    TABLE_SUFFIXES,
+    ColumnMapping,
+    Record,
+    as_payload,
+    as_text,
+    read_mapping,
+    read_table,
+    split_source,
+)
+from suites.solidity_audit.sources.builder import AuditDatasetBuilder, Material
+from suites.solidity_audit.sources.pairs import TRUTH_FILE, read_pairs
+from suites.solidity_audit.sources.smartbugs import DATASET as SMARTBUGS
+from suites.solidity_audit.sources.smartbugs import LABELS, read_smartbugs
+
+STARTER = Path(__file__).resolve().parents[1] / "starter"
+TRUTH_FIELDS = (
+    *("is_vulnerable", "vulnerability_type", "severity", "vulnerable_functions", "vulnerable_lines"),
+    *("difficulty_tier", "root_cause", "attack_scenario", "fix"),
+)
+LISTS, NUMBERS = ("vulnerable_functions", "vulnerable_lines"), ("difficulty_tier",)
+FIELDS = ("contract", *TRUTH_FIELDS, "sample_id", "cluster", "note")
+
+
+def read_dataset(source: str) -> Dataset:
+    """Read a source whole.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no contract.
+    """
+    return read_whole(source, lambda: _read(source).result(), "contract that can be used")
+
+
+def _read(source: str) -> AuditDatasetBuilder:
+    if source == "starter":
+        return read_pairs(STARTER, AuditDatasetBuilder("starter"))
+    path, mapping_text = split_source(source)
+    if not path.exists():
+        raise SourceError(
+            f"there is no dataset source {source!r}: give `starter`, a folder of contracts with {TRUTH_FILE}, "
+            f"a SmartBugs Curated checkout, or a table ({', '.join(TABLE_SUFFIXES)})"
+        )
+    if path.is_file() and path.suffix.lower() in TABLE_SUFFIXES:
+        return _read_table(path, read_mapping(mapping_text, FIELDS))
+    if mapping_text:
+        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
+    if path.is_dir() and (path / LABELS).is_file():
+        builder = AuditDatasetBuilder(SMARTBUGS)
+        read_smartbugs(path, builder)
+        return builder
+    if path.is_dir():
+        return read_pairs(path, AuditDatasetBuilder(as_payload(path.resolve().name)))
+    raise SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+
+
+def _read_table(path: Path, mapping: ColumnMapping) -> AuditDatasetBuilder:
+    builder = AuditDatasetBuilder(as_payload(path.stem))
+    for record in read_table(path, mapping.needed(("contract", "is_vulnerable"))):
+        if isinstance(record, Skipped):
+            builder.skip(record.where, record.reason, record.payload)
+        else:
+            builder.add_material(record.where, _material(record, mapping, builder.dataset))
+    return builder
+
+
+def _material(record: Record, mapping: ColumnMapping, dataset: str) -> Material:
+    values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS}
+    contract = mapping.field(record, "contract")
+    digest = hashlib.sha256(str(contract).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return Material(
+        contract,
+        {name: value for name, value in values.items() if value is not None},
+        as_text(mapping.field(record, "sample_id")) or f"{dataset}/{digest}",
+        as_text(mapping.field(record, "cluster")),
+        as_text(mapping.field(record, "note")),
+        record.raw,
+    )
+
+
+def _value(name: str, value: Any) -> Any:
+    """A cell as ground truth has it: booleans, numbers and lists may be text, as they are in CSV."""
+    if not isinstance(value, str):
+        return int(value) if name in NUMBERS and isinstance(value, float) and value.is_integer() else value
+    text = value.strip()
+    if name == "is_vulnerable":
+        words = {"true": True, "1": True, "vulnerable": True, "false": False, "0": False, "safe": False}
+        return words.get(text.lower(), value)
+    if name in LISTS:
+        return _listed(text, name)
+    if name in NUMBERS:
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else (value or None)
+    return value or None
+
+
+def _listed(text: str, name: str) -> Any:
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    whole = name == "vulnerable_lines" and all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts)
+    return [int(part) for part in parts] if whole else parts

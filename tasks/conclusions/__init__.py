@@ -1,0 +1,1 @@
+"""What is concluded from measured runs: comparisons, decisions, plans and explanations."""

@@ -1,0 +1,169 @@
+"""Gate: hold a measured run against rules, on its own or beside a baseline; PASS, FAIL or UNDECIDED, rule by rule."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from core.errors import UsageError
+from metrics.compare import with_holm
+from metrics.estimators import Count, Maximum, Total
+from reports.decision import Decision, Verdict, decide
+from reports.gate import Checked, Gate
+from storage.lake import Lake
+from storage.snapshots import read_metrics
+from suites.registry import suite as find_suite
+from tasks.conclusions.compare import Side, compare_found, find_side
+from tasks.conclusions.rule import Change, Level, Target, read_rule, require_known
+from tasks.steps import count
+
+SIGNIFICANT_BELOW = 0.05
+
+BARE = (Count, Maximum, Total)
+"""Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
+
+Subject = tuple[str, str | None]  # model and judge
+
+
+def hold_gate(lake: Lake, run: str, rules: Sequence[str], *, baseline: str | None = None, force: bool = False) -> Gate:
+    """Hold a run against rules.
+
+    Args:
+        lake: The lake that holds the run and the baseline.
+        run: A run, a snapshot, or RUN:MODEL.
+        rules: In the grammar of `tasks.conclusions.rule`.
+        baseline: What rules about changes compare with, named alike.
+        force: Compare with a baseline that does not mean the same, with a warning.
+
+    Raises:
+        UsageError: A name names nothing, or a rule cannot be read.
+        NotComparableError: Run and baseline do not compare.
+    """
+    read = [read_rule(text) for text in dict.fromkeys(rules)]
+    if not read:
+        raise UsageError('a gate without rules holds nothing: give --rule "METRIC >= NUMBER"')
+    changes = [rule for rule in read if isinstance(rule, Change)]
+    if changes and baseline is None:
+        raise UsageError(f'the rule "{changes[0].text}" needs a --baseline to compare with')
+    side = _side(lake, run)
+    other = None if baseline is None else _side(lake, baseline)
+    metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
+    measured = _Measured(side, metrics)
+    for rule in read:
+        require_known(rule, measured.known)
+    compared, warnings = _compared(lake, side, other, changes, force=force)
+    checks = []
+    for rule in read:
+        held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)
+        checks += [_not_passed_by_part(check, side) for check in held]
+    return Gate(run, baseline, checks, [*_warnings(side), *warnings])
+
+
+def _side(lake: Lake, name: str) -> Side:
+    side = find_side(lake, name, None)
+    if side.prompt_type is not None:
+        part = f"METRIC[prompt_type={side.prompt_type}]"
+        raise UsageError(f"{name} is a part of a run: name its run or model, and {part} in the rule")
+    return side
+
+
+class _Measured:
+    """The values of a snapshot by what they are of, and who they are of."""
+
+    def __init__(self, side: Side, metrics: pl.DataFrame) -> None:
+        self.models = side.models
+        self.rows: dict[tuple[Target, Subject], dict[str, Any]] = {}
+        for row in metrics.iter_rows(named=True):
+            target = Target(row["metric"], row["slice"], row["slice_value"])
+            self.rows[target, (row["model"], row["judge"])] = row
+        self.known = {target for target, _ in self.rows}
+        declared = find_suite(side.run["suite"]).metrics(json.loads(side.snapshot["options"]))
+        self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
+
+    def subjects(self, target: Target) -> list[Subject]:
+        """Every model under every judge that the metric is known of: a model without a value is undecided."""
+        judges = {judge for known, (_, judge) in self.rows if known == target}
+        return [(model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or "")]
+
+    def hold(self, rule: Level) -> Iterator[Checked]:
+        """Hold the run's values against a number."""
+        for subject in self.subjects(rule.target):
+            row = self.rows.get((rule.target, subject), {})
+            value, low, high = (row.get(name) for name in ("value", "ci_low", "ci_high"))
+            if value is None:
+                yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason="it has no value")
+                continue
+            if rule.target.metric in self.bare:
+                low = high = value
+            units = row.get("units") or row["n"]
+            decision = decide(value, low, high, units, rule.number, higher_is_better=rule.at_least)
+            reason = "it has no interval" if low is None or high is None else None
+            ends = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
+            yield Checked(rule.text, *subject, decision, value, **ends, units=units, reason=reason)
+
+
+def _compared(
+    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool
+) -> tuple[Mapping[tuple[Target, Subject], dict[str, Any]], Sequence[str]]:
+    """The paired differences that rules are about; p values adjusted over all that are tested."""
+    if other is None or not changes:
+        return {}, ()
+    compared = compare_found(lake, side, other, sorted({rule.target.metric for rule in changes}), force=force)
+    tested = {rule.target for rule in changes if rule.margin is None}
+    targets = [Target(*row) for row in compared.rows.select("metric", "slice", "slice_value").iter_rows()]
+    family = pl.Series([target in tested for target in targets])
+    rows = with_holm(compared.rows.with_columns(p=pl.when(family).then("p")))
+    of_target = zip(targets, rows.iter_rows(named=True), strict=True)
+    warnings = [f"compared by force: {warning}" for warning in compared.warnings]
+    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, warnings
+
+
+def _hold_change(
+    rule: Change, compared: Mapping[tuple[Target, Subject], dict[str, Any]], measured: _Measured
+) -> Iterator[Checked]:
+    """Hold the run's values against the baseline's."""
+    judges = {judge for known, (_, judge) in compared if known == rule.target}
+    for subject in [(model, judge) for model in measured.models for judge in sorted(judges or {None}, key=str)]:
+        row = compared.get((rule.target, subject))
+        if row is None or row["difference"] is None:
+            reason = "nothing to pair it with" if row is None else "one side has no value"
+            yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason=reason)
+            continue
+        numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
+        decision = _significant(rule, row) if rule.margin is None else _within(rule, row, rule.margin)
+        unbounded = None if row["ci_low"] is not None else "its difference has no interval"
+        yield Checked(rule.text, *subject, decision, row["value_a"], row["value_b"], **numbers, reason=unbounded)
+
+
+def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:
+    """FAIL where the change is for the worse and significant; by the interval where no test is for the metric."""
+    worse = row["difference"] < 0 if rule.down else row["difference"] > 0
+    if row["p_holm"] is not None:
+        return Decision(Verdict.FAIL if worse and row["p_holm"] < SIGNIFICANT_BELOW else Verdict.PASS)
+    if row["ci_low"] is None or row["ci_high"] is None:
+        return Decision(Verdict.UNDECIDED)
+    beyond = row["ci_high"] < 0 if rule.down else row["ci_low"] > 0
+    return Decision(Verdict.FAIL if beyond else Verdict.PASS)
+
+
+def _within(rule: Change, row: Mapping[str, Any], margin: float) -> Decision:
+    """PASS where the whole interval stays within the margin, FAIL where none of it does."""
+    target = -margin if rule.down else margin
+    ends = row["difference"], row["ci_low"], row["ci_high"]
+    return decide(*ends, row["units"], target, higher_is_better=rule.down)
+
+
+def _not_passed_by_part(check: Checked, side: Side) -> Checked:
+    """A run that is not complete passes nothing: what is missing is not missing by chance."""
+    if side.run["state"] == "completed" or check.decision.verdict is not Verdict.PASS:
+        return check
+    reason = f"it would pass, but the run is {side.run['state']}"
+    return replace(check, decision=Decision(Verdict.UNDECIDED), reason=reason)
+
+
+def _warnings(side: Side) -> list[str]:
+    run = side.run
+    state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {run['message']}"]
+    return [*state, *side.snapshot["warnings"]]

@@ -1,0 +1,103 @@
+"""The rules of a gate: a small declared grammar, read into data.
+
+    METRIC >= NUMBER                     METRIC <= NUMBER
+    no significant drop in METRIC        no significant rise in METRIC
+    no drop over NUMBER in METRIC        no rise over NUMBER in METRIC
+
+METRIC may carry a slice, `malicious_detection_rate[category=shell]`; NUMBER may be a percentage, `85%`.
+"""
+
+import difflib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from core.errors import UsageError
+
+FORMS = (
+    "METRIC >= NUMBER",
+    "METRIC <= NUMBER",
+    "no significant drop in METRIC",
+    "no significant rise in METRIC",
+    "no drop over NUMBER in METRIC",
+    "no rise over NUMBER in METRIC",
+)
+
+_METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
+_NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
+_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}")
+_WORSE = rf"(?:significant\s+(?P<way>drop|rise)|(?P<by>drop|rise)\s+over\s+{_NUMBER})"
+_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The metric and the part of the samples that a rule is about."""
+
+    metric: str
+    slice: str = "all"
+    slice_value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value must reach a number: be at least it, or at most."""
+
+    text: str
+    target: Target
+    number: float
+    at_least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value must not be worse than the baseline's: not significantly, or, with `margin`, not by more than that."""
+
+    text: str
+    target: Target
+    down: bool
+    """Whether less is worse: a drop is forbidden; else a rise."""
+    margin: float | None
+
+
+Rule = Level | Change
+
+
+def read_rule(text: str) -> Rule:
+    """Read one rule. Raises UsageError where it has none of the forms."""
+    stripped = " ".join(text.split())
+    if found := _LEVEL.fullmatch(stripped):
+        return Level(stripped, _target(found), _number(found), found["sign"] == ">=")
+    if found := _CHANGE.fullmatch(stripped):
+        margin = None if found["number"] is None else _number(found)
+        if margin is not None and margin < 0:
+            raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
+        return Change(stripped, _target(found), (found["way"] or found["by"]) == "drop", margin)
+    forms = "; ".join(FORMS)
+    raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
+
+
+def require_known(rule: Rule, known: Collection[Target]) -> None:
+    """Refuse a rule about what was not measured. Raises UsageError that names what was."""
+    target = rule.target
+    if target in known:
+        return
+    metrics = sorted({each.metric for each in known})
+    if target.metric not in metrics:
+        near = difflib.get_close_matches(target.metric, metrics, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
+    slices = sorted({each.slice for each in known if each.metric == target.metric})
+    if target.slice not in slices:
+        listed = ", ".join(slices)
+        raise UsageError(f'the rule "{rule.text}": {target.metric} has no slice {target.slice}, but {listed}')
+    parts = sorted(each.slice_value for each in known if (each.metric, each.slice) == (target.metric, target.slice))
+    raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
+
+
+def _target(found: "re.Match[str]") -> Target:
+    return Target(found["metric"]) if found["slice"] is None else Target(found["metric"], found["slice"], found["part"])
+
+
+def _number(found: "re.Match[str]") -> float:
+    return float(found["number"]) / (100 if found["percent"] else 1)

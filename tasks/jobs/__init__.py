@@ -1,0 +1,1 @@
+"""What is not a run: imports, checks, labels, canaries, maintenance."""

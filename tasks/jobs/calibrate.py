@@ -1,0 +1,81 @@
+"""Calibrate: ask judges about items of which the right judgement is known, and say how far theirs are right.
+
+What the ledger holds is not asked again, so that a calibration is paid once, and is measured again from its replies
+wherever it is of use.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from core.errors import EvalakeError, UsageError
+from metrics.decision_agreement import agreement_table
+from providers.request import Failure
+from storage.ledger import LedgerIndex
+from suites.base import Calibration
+from suites.registry import suite as find_suite
+from suites.registry import suite_names
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation, call, replay_from_ledger
+
+
+class CalibrationError(EvalakeError):
+    """A judge gave no answer to a part of the calibration, of which nothing can be said therefore."""
+
+
+def calibrated_suites() -> tuple[str, ...]:
+    """The suites that have a calibration set."""
+    return tuple(name for name in suite_names() if find_suite(name).calibration is not None)
+
+
+def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
+    """Ask the judge what the ledger does not know, and return its accuracy by decision.
+
+    Raises CalibrationError where calls were given up on, UsageError where the suite has no calibration set.
+    """
+    calibration, dialogues = _begin(context, judge)
+    call(context, dialogues, LedgerIndex.read(context.lake))
+    failed = [d.answered[-1].outcome for d in dialogues if d.failed]
+    if failed:
+        kinds = ", ".join(sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)}))
+        raise CalibrationError(
+            f"{len(failed)} of {len(dialogues)} items got no answer from {judge} ({kinds}); another calibration asks "
+            "for these alone"
+        )
+    return _accuracy(calibration, dialogues)
+
+
+def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
+    """The judge's accuracy by decision as the ledger knows it; None where it was not calibrated."""
+    if context.suite.calibration is None or judge in context.suite.baselines:
+        return None
+    calibration, dialogues = _begin(context, judge)
+    index = LedgerIndex.read(context.lake)
+    # The first item tells of most judges that they were never asked
+    if replay_from_ledger(context, dialogues[:1], index) or replay_from_ledger(context, dialogues[1:], index):
+        return None
+    return _accuracy(calibration, dialogues)
+
+
+def _begin(context: RunContext, judge: str) -> tuple[Calibration, list[Conversation]]:
+    calibration = context.suite.calibration
+    if calibration is None:
+        choices = ", ".join(calibrated_suites())
+        raise UsageError(f"{context.suite_name} has no audits of known judgement: choose one of {choices}")
+    return calibration, [Conversation(item, answered=answered) for item, answered in calibration.items(judge)]
+
+
+def _accuracy(calibration: Calibration, dialogues: Sequence[Conversation]) -> pl.DataFrame:
+    pairs = calibration.compare([(dialogue.item, dialogue.answered) for dialogue in dialogues])
+    return agreement_table(pairs, calibration.decisions)
+
+
+def calibration_notes(context: RunContext, judges: Iterable[str]) -> list[str]:
+    """What a reader of a run's metrics must know of its judges that were calibrated: how often each was right."""
+    known = [(judge, accuracy_known(context, judge)) for judge in judges]
+    return [f"{judge}, calibrated: {_words(table)}" for judge, table in known if table is not None]
+
+
+def _words(table: pl.DataFrame) -> str:
+    shares = ", ".join(f"{row['decision']} {row['agreement']:.0%}" for row in table.iter_rows(named=True))
+    return f"right where the right judgement is known: {shares}"

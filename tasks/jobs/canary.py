@@ -1,0 +1,224 @@
+"""The judge canary: frozen items judged again day after day, and a new version where the judge's answers moved.
+
+The first canary asks a judge REPLICATES times about each item: these answers, and how far they are apart, are what its
+version is known by. Every later day asks once. Only where that looks moved (p <= SUSPICION), the day asks as often as
+the version was asked; and only where all of these answers together have moved (p <= LEVEL), a new version begins with
+them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import polars as pl
+from prefect.events import emit_event
+
+from contracts.compile.arrow import conform
+from contracts.contract import Contract
+from contracts.scales import scales
+from contracts.tables.judge_canaries import JUDGE_CANARIES
+from contracts.tables.judge_versions import JUDGE_VERSIONS
+from core.errors import EvalakeError, LakeError
+from core.hashing import content_hash
+from core.redaction import redact
+from metrics.drift import Drift, Given, drift
+from providers.request import Failure
+from storage.landing import land
+from storage.ledger import LedgerIndex
+from suites.base.canary_items import canary_items
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation, call, next_request, replay_from_ledger
+
+REPLICATES = 5
+SUSPICION = 0.01
+LEVEL = 0.0001
+PER_DAY = 100  # replicates that belong to one day
+
+EVENT = "evalake.judge-version.began"
+
+Row = dict[str, Any]
+
+
+class CanaryError(EvalakeError):
+    """A judge could not be judged today: nothing is known of it, and nothing changes."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The canary of one judge on one day. The suite is the context's."""
+
+    context: RunContext
+    judge: str
+    day: str  # as 2026-11-22
+    flow_run_id: str | None = None
+
+    @property
+    def first_replicate(self) -> int:
+        """The replicate of the day's first answers: 2026112200 for the 22nd of November 2026.
+
+        No run gets that far, and every day is asked in its own name: a rerun of a day finds its answers in the
+        ledger, and the next day finds none.
+        """
+        return int(self.day.replace("-", "")) * PER_DAY
+
+    def rows(self, contract: Contract) -> pl.DataFrame:
+        """What a table says of the judge for this suite, the newest day first."""
+        mine = (pl.col("suite") == self.context.suite_name) & (pl.col("judge") == self.judge)
+        return self.context.lake.frame(contract).filter(mine).collect().sort("day", descending=True)
+
+
+def watch(canary: Canary) -> Row:
+    """The day's row of JUDGE_CANARIES; what the day has found before is not asked or tested again.
+
+    Raises CanaryError where calls were given up on, or a later day has been judged already.
+    """
+    known = canary.rows(JUDGE_CANARIES)
+    today = known.filter(day=canary.day)
+    if not today.is_empty():
+        row = today.row(0, named=True)
+    elif known.is_empty() or known["day"][0] < canary.day:
+        row = _judge(canary, known)
+    else:
+        raise CanaryError(f"{canary.judge} was judged for a later day than {canary.day}: the past cannot be asked")
+    if row["moved"]:
+        _announce(canary, row)
+    return row
+
+
+def _judge(canary: Canary, known: pl.DataFrame) -> Row:
+    # What an attempt of this day may have begun is left aside: it is found again.
+    versions = canary.rows(JUDGE_VERSIONS).filter(pl.col("day") < canary.day)
+    number = 1 if versions.is_empty() else int(versions["version"].max())  # type: ignore[arg-type]
+    current = versions.filter(version=number)
+    under = current.filter(canary_hash=_canary_hash(canary))
+    if under.is_empty():
+        _ask(canary, REPLICATES)
+        _begin(canary, number, datetime.now(UTC) if current.is_empty() else current["since"][0], None)
+        return _found(canary, number, REPLICATES)
+    earlier = _recall(canary, under.row(0, named=True))
+    answers, found = 1, drift(earlier, _ask(canary, 1))
+    if found.p_value <= SUSPICION:
+        answers, found = REPLICATES, drift(earlier, _ask(canary, REPLICATES))
+    moved = answers == REPLICATES and found.p_value <= LEVEL
+    if moved:
+        number += 1
+        # Nobody vouches for what was answered after the last canary.
+        _begin(canary, number, known["judged_at"].max() or current["since"][0], found)  # type: ignore[arg-type]
+    return _found(canary, number, answers, found, moved)
+
+
+def _canary_hash(canary: Canary) -> str:
+    requests = [next_request(canary.context, dialogue) for dialogue in _dialogues(canary, 0)]
+    return content_hash([request.prompt_hash for request in requests if request is not None])
+
+
+def _dialogues(canary: Canary, replicate: int) -> list[Conversation]:
+    items = canary_items(canary.context.suite_name, canary.judge, replicate)
+    return [Conversation(item, answered=answered) for item, answered in items]
+
+
+def _ask(canary: Canary, times: int) -> list[list[Given]]:
+    """The day's first answers to each item, so many of each; only those are asked that the ledger does not have."""
+    rounds = [_dialogues(canary, canary.first_replicate + number) for number in range(times)]
+    dialogues = [dialogue for asked in rounds for dialogue in asked]
+    call(canary.context, dialogues, LedgerIndex.read(canary.context.lake))
+    failed = [d.answered[-1].outcome for d in dialogues if d.failed]
+    if failed:
+        kinds = sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)})
+        raise CanaryError(
+            f"{len(failed)} of {len(dialogues)} items got no answer from {canary.judge} ({', '.join(kinds)}); a retry "
+            "asks for these alone"
+        )
+    return _by_item(canary, rounds)
+
+
+def _recall(canary: Canary, version: Row) -> list[list[Given]]:
+    """The answers that a version began with, by item, from the ledger."""
+    first = version["first_replicate"]
+    rounds = [_dialogues(canary, first + number) for number in range(version["replicates"])]
+    index = LedgerIndex.read(canary.context.lake)
+    if replay_from_ledger(canary.context, [dialogue for asked in rounds for dialogue in asked], index).unanswered:
+        raise LakeError(
+            f"the ledger has lost answers of {canary.judge} with which its version {version['version']} began: restore "
+            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it anew"
+        )
+    return _by_item(canary, rounds)
+
+
+def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[list[Given]]:
+    return [[_given(canary.context, dialogue) for dialogue in item] for item in zip(*rounds, strict=True)]
+
+
+def _given(context: RunContext, dialogue: Conversation) -> Given:
+    """What a judge answered: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
+    results = context.suite.results
+    (row,) = context.suite.score(dialogue.item, dialogue.answered, context.options)[results.table]
+    return {
+        name: row[name] if ends is None or row[name] is None else _share(row[name], *ends)
+        for name, ends in scales(results).items()
+        if name in row
+    }
+
+
+def _share(value: float, low: float, high: float) -> float:
+    return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def _begin(canary: Canary, version: int, since: datetime, found: Drift | None) -> None:
+    row = {
+        "suite": canary.context.suite_name,
+        "judge": canary.judge,
+        "version": version,
+        "canary_hash": _canary_hash(canary),
+        "since": since,
+        "day": canary.day,
+        "first_replicate": canary.first_replicate,
+        "replicates": REPLICATES,
+        "items": len(_dialogues(canary, 0)),
+        "p_value": None if found is None else found.p_value,
+    }
+    land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
+
+
+def _found(canary: Canary, version: int, answers: int, found: Drift | None = None, moved: bool = False) -> Row:
+    """Land what the day has found; returns the row."""
+    row = {
+        "suite": canary.context.suite_name,
+        "judge": canary.judge,
+        "day": canary.day,
+        "canary_hash": _canary_hash(canary),
+        "version": version,
+        "moved": moved,
+        "items": len(_dialogues(canary, 0)),
+        "answers": answers,
+        "distance": None if found is None else found.distance,
+        "noise": None if found is None else found.noise,
+        "shift": None if found is None else found.shift,
+        "p_value": None if found is None else found.p_value,
+        "run_id": canary.context.run_id,
+        "flow_run_id": canary.flow_run_id,
+        "judged_at": datetime.now(UTC),
+    }
+    land(canary.context.lake, JUDGE_CANARIES, conform([row], JUDGE_CANARIES))
+    return row
+
+
+def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
+    """Emit the event of a new version. A rerun emits it again under the same id, and the server keeps one."""
+    suite, lake = canary.context.suite_name, redact(canary.context.lake.uri)
+    emit_event(
+        EVENT,
+        resource={
+            "prefect.resource.id": f"evalake.judge.{suite}.{canary.judge}",
+            "prefect.resource.name": canary.judge,
+            "evalake.suite": suite,
+        },
+        payload={
+            **{name: row[name] for name in ("suite", "judge", "version", "distance", "noise", "shift", "p_value")},
+            "day": canary.day,
+            "lake": lake,
+        },
+        id=uuid5(NAMESPACE_URL, "/".join((EVENT, str(lake), suite, canary.judge, str(row["version"])))),
+    )

@@ -1,0 +1,382 @@
+"""Doctor: whether the running Prefect server, its workers and this machine can do what is scheduled, check by check."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import Requirement
+
+from contracts.tables import RUNS
+from core.configuration import Configuration
+from core.errors import EvalakeError
+from storage.lake import Lake
+from storage.reach import require_reachable
+from tasks.runtime.server import ServerError, require_server
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+POOL = "evalake"
+TAG = "evalake"  # of every deployment in prefect.yaml, and so of their runs
+AUTOMATION_PREFIX = "evalake: "
+FIRST_MINUTE = timedelta(seconds=75)  # the scheduler looks at new deployments every 5 s, and at all of them every 60 s
+LATEST_HEARTBEAT = timedelta(seconds=90)  # three of a worker's heartbeats
+CLOCKS_APART = timedelta(seconds=5)
+VERSION_OF_NETWORK = 4  # of Landlock: the first that knows TCP
+LITTLE_BYTES, TOO_LITTLE_BYTES = 5 * 10**9, 5 * 10**8
+
+
+class Level(StrEnum):
+    """How bad a finding is. A hint is no reason to fail."""
+
+    OK = "ok"
+    HINT = "hint"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found, and what to do about it where something is wrong."""
+
+    level: Level
+    message: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is looked at: the server that Prefect's settings name, and a lake and a configuration on this machine.
+
+    While a deployment is being made, workers are still to be started, and the scheduler has not had its turn.
+    """
+
+    lake: Lake
+    configuration: Configuration
+    deploying: bool = False
+
+    @cached_property
+    def client(self) -> "SyncPrefectClient":
+        """The client of the server; nothing is said until it is used."""
+        from prefect.client.orchestration import get_client
+
+        return get_client(sync_client=True)
+
+    @cached_property
+    def deployments(self) -> list[Any]:
+        """The deployments of evalake on the server."""
+        from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+
+        ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
+        return self.client.read_deployments(deployment_filter=ours)
+
+    @cached_property
+    def workers(self) -> list[Any]:
+        """The workers that have ever polled the pool, the one that was heard of last first."""
+        found = self.client.read_workers_for_work_pool(POOL)
+        return sorted(found, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
+
+    def soon(self, message: str, mend: str) -> Finding:
+        """A problem, but a hint while a deployment is being made, after which it is to go away by itself."""
+        return Finding(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question; `of_server` where the answer does not depend on the machine that asks."""
+
+    name: str
+    look: Callable[[Place], Finding]
+    of_server: bool
+
+
+def examine(place: Place) -> Iterator[tuple[Check, Finding]]:
+    """Make one check after the other, and yield each with what it found.
+
+    Without a server that can be used, the checks of the server are left out after the first. While a deployment is
+    being made, only the server is looked at. A check that cannot be made is a problem, and keeps no other from being
+    made.
+    """
+    reached = True
+    for check in CHECKS:
+        if (check.of_server and not reached) or (place.deploying and not check.of_server):
+            continue
+        found = _look(check, place)
+        if check is SERVER:
+            reached = found.level is not Level.PROBLEM
+        yield check, found
+
+
+def _look(check: Check, place: Place) -> Finding:
+    import httpx
+    from prefect.exceptions import PrefectException
+
+    from core.redaction import redact
+
+    try:
+        return check.look(place)
+    except EvalakeError as error:
+        return Finding(Level.PROBLEM, str(error))
+    except (httpx.HTTPError, PrefectException, OSError) as error:
+        said = str(redact(str(error))).splitlines() or [type(error).__name__]
+        return Finding(Level.PROBLEM, f"cannot be found out: {said[0]}", "look at the log of the Prefect server")
+
+
+def _server(place: Place) -> Finding:
+    from prefect.settings import get_current_settings
+
+    from core.redaction import redact
+
+    url = get_current_settings().api.url
+    if not url:
+        mend = "start one (`evalake prefect server start`) and export PREFECT_API_URL=http://127.0.0.1:4200/api"
+        return Finding(Level.PROBLEM, "no Prefect server is named, so no schedule can fire", mend)
+    try:
+        require_server()
+    except ServerError as error:
+        return Finding(Level.PROBLEM, str(error))
+    return Finding(Level.OK, f"answers at {redact(url)}")
+
+
+def _server_version(place: Place) -> Finding:
+    theirs, ours = place.client.request("GET", "/admin/version").json(), version("prefect")
+    if theirs == ours:
+        return Finding(Level.OK, f"Prefect {ours} here and there")
+    same_minor = theirs.split(".")[:2] == ours.split(".")[:2]
+    return Finding(
+        Level.HINT if same_minor else Level.PROBLEM,
+        f"the server has Prefect {theirs}, this machine {ours}",
+        "install evalake of one version, from its requirements.lock, on the server and on all workers",
+    )
+
+
+def _clock(place: Place) -> Finding:
+    before = datetime.now(UTC)
+    answer = place.client.request("GET", "/admin/version")
+    after = datetime.now(UTC)
+    theirs = parsedate_to_datetime(answer.headers["date"])
+    # The header has whole seconds, and was written some time between.
+    apart = max(before - theirs - timedelta(seconds=1), theirs - after, timedelta())
+    if apart <= CLOCKS_APART:
+        return Finding(Level.OK, "this machine's clock and the server's agree")
+    message = f"this machine's clock and the server's are {apart.total_seconds():.0f} s apart"
+    return Finding(Level.PROBLEM, message, "set both by NTP: runs would start too early or late, and seem lost")
+
+
+def _deployments(place: Place) -> Finding:
+    if not place.deployments:
+        return Finding(Level.PROBLEM, "nothing of evalake is deployed", "run `make deploy`")
+    paused = [each.name for each in place.deployments if each.paused]
+    if paused:
+        message = f"{len(paused)} of {len(place.deployments)} deployments are paused: {_some(paused)}"
+        return Finding(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
+    return Finding(Level.OK, f"{len(place.deployments)} deployments")
+
+
+def _scheduler(place: Place) -> Finding:
+    from prefect.client.schemas.filters import (
+        DeploymentFilter,
+        DeploymentFilterId,
+        FlowRunFilter,
+        FlowRunFilterExpectedStartTime,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+    )
+    from prefect.client.schemas.objects import StateType
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    def next_run(deployment: Any) -> datetime | None:
+        waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+        later = FlowRunFilterExpectedStartTime(after_=datetime.now(UTC) - timedelta(minutes=1))
+        runs = place.client.read_flow_runs(
+            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment.id])),
+            flow_run_filter=FlowRunFilter(state=waits, expected_start_time=later),
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=1,
+        )
+        return runs[0].expected_start_time if runs else None
+
+    timed = [each for each in place.deployments if not each.paused and any(one.active for one in each.schedules)]
+    if not timed:
+        return Finding(Level.HINT, "no deployment has an active schedule", "runs start by hand only, or `make deploy`")
+    planned = {each.name: next_run(each) for each in timed}
+    if lacking := [name for name, run in planned.items() if run is None]:
+        message = f"no run is planned for {len(lacking)} of {len(timed)} schedules: {_some(lacking)}"
+        changed = max(one.updated or one.created for each in timed for one in each.schedules if each.name in lacking)
+        if place.deploying or datetime.now(UTC) - changed < FIRST_MINUTE:
+            return Finding(Level.HINT, message, "they are new: look again with `evalake doctor` in a minute")
+        mend = (
+            "the server's scheduler does not work: look for errors in the server's log, and install it from "
+            "requirements.lock (with SQLAlchemy 2.1 Prefect 3.8 plans nothing)"
+        )
+        return Finding(Level.PROBLEM, message, mend)
+    first = min(run for run in planned.values() if run is not None)
+    return Finding(Level.OK, f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
+
+
+def _late_runs(place: Place) -> Finding:
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterState,
+        FlowRunFilterStateName,
+        FlowRunFilterTags,
+    )
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    late = FlowRunFilter(
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=["Late"])), tags=FlowRunFilterTags(all_=[TAG])
+    )
+    runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
+    if not runs:
+        return Finding(Level.OK, "no run is late")
+    message = f"{len(runs)} runs are late, the first since {runs[0].expected_start_time:%Y-%m-%d %H:%M} UTC"
+    return place.soon(message, f"start a worker, or one more: `evalake prefect worker start --pool {POOL}`")
+
+
+def _worker(place: Place) -> Finding:
+    from prefect.exceptions import ObjectNotFound
+
+    start = f"start one with `evalake prefect worker start --pool {POOL}`, with EVALAKE_HOME and EVALAKE_LAKE set"
+    try:
+        pool = place.client.read_work_pool(POOL)
+    except ObjectNotFound:
+        return Finding(Level.PROBLEM, f"there is no work pool {POOL}", "run `make deploy`")
+    if pool.is_paused:
+        mend = f"`prefect work-pool resume {POOL}`"
+        return Finding(Level.PROBLEM, f"the work pool {POOL} is paused, so nothing runs", mend)
+    if not place.workers:
+        return place.soon(f"no worker has polled the pool {POOL} yet", start)
+    now = datetime.now(UTC)
+    alive = [each for each in place.workers if now - each.last_heartbeat_time < LATEST_HEARTBEAT]
+    if not alive:
+        last = place.workers[0]
+        message = (
+            f"no worker polls the pool {POOL}; {last.name} was last heard of {_ago(now - last.last_heartbeat_time)}"
+        )
+        return place.soon(message, start)
+    return Finding(Level.OK, f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
+
+
+def _notifications(place: Place) -> Finding:
+    ours = [each for each in place.client.read_automations() if each.name.startswith(AUTOMATION_PREFIX)]
+    if not ours:
+        mend = "name a receiver, such as EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
+        return Finding(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
+    if off := [each.name for each in ours if not each.enabled]:
+        return Finding(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
+    return Finding(Level.OK, f"{len(ours)} automations tell of what goes wrong")
+
+
+def _versions(place: Place) -> Finding:
+    off, count = [], 0
+    for requirement in map(Requirement, requires("evalake") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        count += 1
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            installed = "none"
+        if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
+            off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
+    if off:
+        return Finding(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
+    return Finding(Level.OK, f"{count} libraries are of versions that fit")
+
+
+def _lake(place: Place) -> Finding:
+    require_reachable(place.lake)
+    if place.lake.exists(RUNS):
+        return Finding(Level.OK, f"{place.lake.uri} can be read and written")
+    mend = "the first run creates its tables; the workers' lake is named by their EVALAKE_LAKE"
+    return Finding(Level.HINT, f"{place.lake.uri} has no run yet", mend)
+
+
+def _disk(place: Place) -> Finding:
+    from prefect.settings import get_current_settings
+
+    folders = {"PREFECT_HOME": get_current_settings().home}
+    if "://" not in place.lake.uri:
+        folders = {"the lake": Path(place.lake.uri), **folders}
+    free = {name: shutil.disk_usage(_existing(folder)).free for name, folder in folders.items()}
+    scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
+    said = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
+    if not scarce:
+        return Finding(Level.OK, f"free: {said}")
+    level = Level.PROBLEM if min(scarce.values()) < TOO_LITTLE_BYTES else Level.HINT
+    return Finding(level, f"little room: {said}", "make room, or move the lake; `evalake maintain` removes old files")
+
+
+def _sql(_place: Place) -> Finding:
+    from storage.sql.landlock import version
+
+    if (known := version()) >= VERSION_OF_NETWORK:
+        return Finding(Level.OK, f"the kernel confines queries (Landlock {known})")
+    left = "connections of" if known else "files and connections of"
+    message = f"the kernel does not confine queries: nothing but the engine itself guards the {left} this user"
+    return Finding(Level.HINT, message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
+
+
+def _keys(place: Place) -> Finding:
+    from providers.routes import find_route
+    from tasks.runtime.secrets import read_secret
+
+    models = sorted({*place.configuration.models, *_deployed_models(place)})
+    if not models:
+        return Finding(Level.OK, "no model is configured: the embedded baselines need no key")
+    unusable = []
+    for model in models:
+        try:
+            find_route(model, place.configuration, read_secret)
+        except EvalakeError as error:
+            unusable.append(str(error))
+    if unusable:
+        mend = "put the keys into the environment of the worker, or into Secret blocks"
+        return Finding(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
+    return Finding(Level.OK, f"{len(models)} models have their keys")
+
+
+def _deployed_models(place: Place) -> set[str]:
+    """The models that deployments name; none where no server can be asked."""
+    if _server(place).level is not Level.OK:
+        return set()
+    named = [each.parameters.get(what) or [] for each in place.deployments for what in ("models", "judges")]
+    return {str(model) for names in named if isinstance(names, list) for model in names}
+
+
+def _existing(folder: Path) -> Path:
+    return next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _ago(span: timedelta) -> str:
+    minutes = int(span.total_seconds() // 60)
+    return f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"
+
+
+SERVER = Check("server", _server, of_server=True)
+
+CHECKS = (
+    SERVER,
+    Check("server version", _server_version, of_server=True),
+    Check("clock", _clock, of_server=True),
+    Check("deployments", _deployments, of_server=True),
+    Check("scheduler", _scheduler, of_server=True),
+    Check("late runs", _late_runs, of_server=True),
+    Check("worker", _worker, of_server=True),
+    Check("notifications", _notifications, of_server=True),
+    Check("versions", _versions, of_server=False),
+    Check("lake", _lake, of_server=False),
+    Check("disk", _disk, of_server=False),
+    Check("keys", _keys, of_server=False),
+    Check("sql", _sql, of_server=False),
+)

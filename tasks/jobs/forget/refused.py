@@ -1,0 +1,59 @@
+"""Refused lines in quarantine that are about samples: by their hash, their text or their name."""
+
+import json
+from collections.abc import Collection
+
+import polars as pl
+
+from contracts.tables import QUARANTINE, SAMPLES
+from storage.lake import Lake
+from tasks.jobs.forget.by_text import holding
+from tasks.jobs.forget.choice import Choice
+
+SHORTEST_TEXT = 12  # characters of an input that is looked for in refused lines: "ls" stands in many
+CHUNK_ROWS = 10_000
+
+
+def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
+    """The keys of rows in quarantine that hold a hash, the input, a line of it or the name of one of the samples."""
+    texts = _texts(choice)
+    # Other lines of a dataset version may be of somebody else
+    versions = set() if _shares_versions(lake, choice) else set(choice.samples["dataset_version"])
+    batches = {f"extract:{version}" for version in versions}
+    keys = holding(lake, choice, kept, lake.frame(QUARANTINE).select(key="row_key", text="payload"))
+    for chunk in lake.frame(QUARANTINE).collect_batches(chunk_size=CHUNK_ROWS):
+        for row in chunk.iter_rows(named=True):
+            payload = row["payload"]
+            if row["batch_id"] in batches or _names(payload, choice) or any(text in payload for text in texts):
+                keys.add(row["row_key"])
+    return keys
+
+
+def _texts(choice: Choice) -> set[str]:
+    inputs = {text for text in choice.samples["input"] if len(text) >= SHORTEST_TEXT}
+    texts = {*choice.hashes, *inputs, *(json.dumps(text)[1:-1] for text in inputs)}
+    texts |= {json.dumps(text, ensure_ascii=False)[1:-1] for text in inputs}
+    session = choice.session
+    return texts | ({session} if session and len(session) >= SHORTEST_TEXT else set())
+
+
+def _shares_versions(lake: Lake, choice: Choice) -> bool:
+    """Whether the dataset versions of the samples hold others, too."""
+    of_versions = pl.col("dataset_version").is_in(choice.samples["dataset_version"].unique().to_list())
+    other = ~pl.col("sample_hash").is_in(sorted(choice.hashes))
+    return bool(lake.frame(SAMPLES).filter(of_versions, other).select(pl.len()).collect().item())
+
+
+def _names(payload: str, choice: Choice) -> bool:
+    """Whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict):
+        return False
+    if choice.dataset is not None and value.get("dataset") == choice.dataset:
+        return True
+    if choice.session is not None and value.get("session_id") == choice.session:
+        return True
+    return any(value.get("sample_id") == name and value.get("dataset", of) == of for of, name in choice.names)

@@ -1,0 +1,340 @@
+"""Import: recorded results take the way of a row from the reply on, as if their calls had just been answered."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.configuration import Configuration
+from core.errors import SourceError
+from core.files import LARGEST_IN_ALL, FileRefusedError, Files
+from core.hashing import canonical_json, content_hash
+from providers.cost import Tokens, cost_usd
+from providers.request import Reply
+from storage import ledger
+from storage.forget import forgotten_samples
+from storage.lake import Lake
+from storage.ledger import LedgerIndex
+from suites.base import Dataset, Exchange, Labels, Recorded, RecordedFolder, Suite
+from tasks.jobs.label import land_labels
+from tasks.runtime import runs
+from tasks.runtime.context import RunContext
+from tasks.runtime.runs import Run, Tally
+from tasks.steps.converse import REPLY_COLUMNS, Conversation, reply_of
+from tasks.steps.derive import derive
+from tasks.steps.extract import extract
+from tasks.steps.measure import measure
+from tasks.steps.plan import write_manifest
+from tasks.steps.publish import Published, Refused, publish_results, quarantine, score_into
+
+LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
+
+
+@dataclass
+class _Read:
+    """What the files hold: good lines, bad ones with what is wrong with them, and how many said nothing new."""
+
+    recorded: list[Recorded] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    repeated: int = 0
+    forgotten: int = 0
+    labels: list[Mapping[str, Any]] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
+
+
+@dataclass
+class _Said:
+    """What earlier lines said of a sample or an item, and where: a line may repeat it, but not say otherwise."""
+
+    known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
+
+    def before(self, line: Recorded, where: str) -> bool:
+        """Whether the line was there already. Raises SourceError where it contradicts an earlier one."""
+        item, sample = line.item, line.item.sample
+        about = (sample.dataset, sample.sample_id)
+        self._agree(about, sample.sample_hash, where, f"another sample {sample.sample_id} of {sample.dataset}")
+        asked = (*about, item.model, item.judge, item.prompt_type, item.replicate)
+        return self._agree(asked, content_hash(_identity(line)), where, "another result for the same item")
+
+    def _agree(self, about: tuple[Any, ...], said: str, where: str, other: str) -> bool:
+        if about not in self.known:
+            self.known[about] = said, where
+            return False
+        earlier, place = self.known[about]
+        if earlier != said:
+            raise SourceError(f"{place} has {other}")
+        return True
+
+
+def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configuration: Configuration | None = None) -> str:
+    """Import files of recorded results as one run, named by their content; returns its id.
+
+    Importing them again changes nothing but the metrics, where the suite's options are others. Bad lines go to
+    quarantine with file and line number, the rest goes on. Raises SourceError where a file cannot be read, or holds not
+    one good line.
+    """
+    started = datetime.now(UTC)
+    read = _without_forgotten(lake, _read(suite, files))
+    datasets = _datasets(read.recorded)
+    content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]
+    run_id = f"import-{content_hash([suite.name, *content])[:12]}"
+    context = RunContext(run_id, suite.name, lake, configuration or Configuration())
+    run = Run(
+        run_id=run_id,
+        suite=suite.name,
+        origin="import",
+        parameters={"files": [file.name for file in files], **_of_folders(read)},
+        dataset_versions=runs.versions_of(datasets),
+        models=sorted({line.item.model for line in read.recorded}),
+        judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
+        samples=sum(len(dataset.samples) for dataset in datasets),
+        items=len(read.recorded),
+        started_at=started,
+    )
+    runs.save(lake, run)
+    refused = quarantine(lake, run_id, run_id, read.refused)
+    refused += extract(lake, run_id, datasets).quarantined
+    dialogues = _keep_replies(context, read.recorded)
+    write_manifest(context, dialogues, run.dataset_versions)
+    published = _publish(context, dialogues) + derive(context, "import")
+    tally = Tally(
+        calls_from_ledger=sum(len(dialogue.answered) for dialogue in dialogues),
+        rows_landed=published.landed.inserted + published.landed.replaced,
+        rows_already_present=published.landed.already_present + read.repeated,
+        rows_quarantined=published.quarantined + refused,
+    )
+    labelled = _land_labels(lake, read)
+    snapshot_id = measure(context, _overruled(read.recorded, dialogues))
+    runs.save(
+        lake, run.ended("completed", tally=tally, snapshot_id=snapshot_id, message=_message(read, published, labelled))
+    )
+    return run_id
+
+
+def _read(suite: Suite, files: Sequence[Path]) -> _Read:
+    read, said = _Read(), _Said()
+    for file in files:
+        folder = suite.read_folder(file) if suite.read_folder is not None and file.is_dir() else None
+        if folder is not None:
+            _add_folder(suite, folder, read, said)
+        else:
+            guarded = Files(file, LARGEST_IN_ALL)
+            for table in _tables(file):
+                try:
+                    guarded.check(table)
+                except FileRefusedError as refused:
+                    if table == file:
+                        raise
+                    reason = f"{table.name}: {refused.reason}"
+                    read.refused.append(Refused(suite.results.table, "(not read)", ("recorded_line",), reason, reason))
+                    continue
+                _add_lines(suite, table, read, said)
+    if not read.recorded:
+        first = f": {read.refused[0].reason}" if read.refused else ""
+        raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{first}")
+    return read
+
+
+def _tables(file: Path) -> list[Path]:
+    """The file, or those of JSON Lines in a folder."""
+    return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
+
+
+def _add_lines(suite: Suite, file: Path, read: _Read, said: _Said) -> None:
+    for number, line in _lines(file):
+        where = f"{file.name}:{number}"
+        try:
+            _add(_parse(suite, line), where, read, said)
+        except SourceError as error:
+            payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
+            read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
+
+
+def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, said: _Said) -> None:
+    for where, recorded in folder.lines:
+        try:
+            _add(recorded, where, read, said)
+        except SourceError as error:
+            reply = recorded.replies[-1].text or ""
+            read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
+    read.labels += folder.labels
+    read.files |= folder.files
+    for out in folder.left_out:
+        read.left_out.setdefault(out.reason, []).append(out.where)
+        if out.payload is not None:
+            reason = f"{out.where}: {out.reason}"
+            read.refused.append(Refused(suite.results.table, out.payload, ("recorded_file",), reason, out.where))
+
+
+def _add(recorded: Recorded, where: str, read: _Read, said: _Said) -> None:
+    if recorded.item.replicate > ledger.LARGEST_REPLICATE:
+        raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
+    if said.before(recorded, where):
+        read.repeated += 1
+    else:
+        read.recorded.append(recorded)
+
+
+def _of_folders(read: _Read) -> dict[str, Any]:
+    """What is known of the files of folders: how many were read, and which were left out why."""
+    return {"folders": read.files, "left_out": read.left_out} if read.files or read.left_out else {}
+
+
+def _without_forgotten(lake: Lake, read: _Read) -> _Read:
+    """What was read, without the results of samples that were forgotten, which are counted."""
+    forgotten = forgotten_samples(lake)
+    kept = [line for line in read.recorded if line.item.sample.sample_hash not in forgotten]
+    gone = len(read.recorded) - len(kept)
+    if gone and not kept:
+        raise SourceError("every sample that the files have results of was forgotten: nothing is imported")
+    labels = [label for label in read.labels if label["sample_hash"] not in forgotten]
+    return replace(read, recorded=kept, labels=labels, forgotten=gone)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with file.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+            yield from ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
+    except OSError as error:
+        raise SourceError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _parse(suite: Suite, line: str) -> Recorded:
+    if len(line) > LONGEST_LINE:
+        raise SourceError(f"the line is longer than {LONGEST_LINE} characters")
+    try:
+        line.encode("utf-8")
+        value = json.loads(line)
+    except UnicodeEncodeError as error:
+        raise SourceError("the line is not UTF-8") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise SourceError(f"the line is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SourceError("the line is not a JSON object")
+    if value.get("suite", suite.name) != suite.name:
+        raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
+    return suite.recorded(value)
+
+
+def _storable(line: str) -> str:
+    """The line as a table can hold it, with a mark in place of every byte that is not UTF-8."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
+    by_name: dict[str, dict[str, Any]] = {}
+    for line in recorded:
+        sample = line.item.sample
+        by_name.setdefault(sample.dataset, {}).setdefault(sample.sample_hash, sample)
+    return tuple(Dataset(name, tuple(samples.values())) for name, samples in sorted(by_name.items()))
+
+
+# What tells one recorded reply from another; columns that the ledger got later change no import's identity
+_IDENTIFYING = (
+    "text",
+    "finish_reason",
+    "model_reported",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "latency_ms",
+    "attempts",
+    "error_kind",
+)
+
+
+def _identity(line: Recorded) -> list[Any]:
+    item = line.item
+    replies = [[getattr(reply, name) for name in _IDENTIFYING] for reply in line.replies]
+    return [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate, replies]
+
+
+def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
+    """Put the replies into the ledger, and go on with what the ledger says: the first reply of a key is the reply."""
+    rows = {
+        (prompt_hash, line.item.replicate): _row(context, line, prompt_hash, place)
+        for line in reversed(recorded)
+        for place, prompt_hash in enumerate(line.prompt_hashes)
+    }
+    known = LedgerIndex.read(context.lake).fetch(list(rows))
+    if fresh := [row for key, row in reversed(rows.items()) if key not in known]:
+        ledger.append(context.lake, fresh)
+    kept = {**rows, **known}
+    return [
+        Conversation(
+            line.item,
+            line.prompt_hashes[0],
+            [Exchange(h, reply_of(kept[(h, line.item.replicate)]), from_ledger=True) for h in line.prompt_hashes],
+        )
+        for line in recorded
+    ]
+
+
+def _overruled(recorded: Sequence[Recorded], dialogues: Sequence[Conversation]) -> list[str]:
+    """What a reader of the metrics must know where a line says otherwise than the lake did before it."""
+    pairs = [
+        (line.replies[-1], dialogue.answered[-1].outcome) for line, dialogue in zip(recorded, dialogues, strict=True)
+    ]
+    others = sum(isinstance(kept, Reply) and _said(kept) != _said(given) for given, kept in pairs)
+    return (
+        [f"{others} imported results differ from those the lake held of the same items, which stand"] if others else []
+    )
+
+
+def _said(reply: Reply) -> tuple[str | None, ...]:
+    return reply.text, reply.finish_reason, reply.error_kind
+
+
+def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> dict[str, Any]:
+    reply = line.replies[place]
+    asked = line.item.judge if place and line.item.judge else line.item.model
+    identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
+    return {
+        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        "cost_usd": _cost(asked, reply),
+        "response": reply.text,
+        "prompt_hash": prompt_hash,
+        "replicate": line.item.replicate,
+        "model": asked,
+        "request": canonical_json(identity).decode(),
+        "origin": "import",
+        "run_id": context.run_id,
+        "answered_at": datetime.now(UTC),
+    }
+
+
+def _cost(model: str, reply: Reply) -> float | None:
+    """What the reply cost by the price table; null where no reply came, or the price is unknown."""
+    if reply.text is None and reply.output_tokens is None:
+        return None
+    tokens = Tokens(reply.input_tokens, reply.output_tokens, reply.cached_input_tokens, reply.reasoning_tokens)
+    return cost_usd(model, tokens)
+
+
+def _publish(context: RunContext, dialogues: Sequence[Conversation]) -> Published:
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for dialogue in dialogues:
+        score_into(rows, context, dialogue)
+    return publish_results(context, rows, "import")
+
+
+def _land_labels(lake: Lake, read: _Read) -> Published:
+    """Land what people said of the results, which are in the lake by now."""
+    return land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
+
+
+def _message(read: _Read, published: Published, labelled: Published) -> str | None:
+    said = []
+    if read.refused:
+        what = "files" if read.files else "lines"
+        said.append(f"{len(read.refused)} {what} could not be read, the first: {read.refused[0].reason}")
+    if read.forgotten:
+        said.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
+    if broken := published.quarantined + labelled.quarantined:
+        said.append(f"{broken} rows break their contract (`select rules, origin from quarantine` tells which)")
+    return "; ".join(said) or None

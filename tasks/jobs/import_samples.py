@@ -1,0 +1,41 @@
+"""Import of samples: a suite that has no recorded results takes in the material it will judge."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from core.hashing import content_hash
+from core.redaction import redact
+from storage.lake import Lake
+from suites.base import Suite
+from tasks.runtime import runs
+from tasks.runtime.runs import Run, Tally
+from tasks.steps.extract import extract, read_datasets, without_forgotten
+
+
+def import_samples(lake: Lake, suite: Suite, sources: Sequence[str]) -> str:
+    """Land the samples of all sources as one run without items, named by their content; returns its id.
+
+    Raises SourceError where a source cannot be read or is empty.
+    """
+    started = datetime.now(UTC)
+    datasets = without_forgotten(lake, read_datasets(suite, sources))
+    run_id = "import-" + content_hash([suite.name, [dataset.version for dataset in datasets]])[:12]
+    run = Run(
+        run_id=run_id,
+        suite=suite.name,
+        origin="import",
+        parameters={"files": [redact(source) for source in sources]},
+        dataset_versions=runs.versions_of(datasets),
+        models=(),
+        judges=(),
+        samples=sum(len(dataset.samples) for dataset in datasets),
+        items=0,
+        started_at=started,
+    )
+    runs.save(lake, run)
+    extracted = extract(lake, run_id, datasets)
+    left_out = ", ".join(f"{count} {reason}" for reason, count in extracted.left_out.items())
+    message = f"left out of the sources: {left_out}" if left_out else None
+    tally = Tally(rows_quarantined=extracted.quarantined)
+    runs.save(lake, run.ended("completed", tally=tally, message=message))
+    return run_id

@@ -1,0 +1,98 @@
+"""Judge versions: which ones a run's judgements are from, and that only those of one version are compared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from contracts.tables import CALLS, RUN_ITEMS, RUNS
+from contracts.tables.judge_versions import JUDGE_VERSIONS
+from core.errors import EvalakeError, UsageError
+from storage.lake import Lake
+from storage.ledger import replies
+from suites.base import Suite
+from suites.registry import suite as find_suite
+
+
+class JudgeVersionError(EvalakeError):
+    """What is to be compared was judged before and after a judge's answers moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or one model of it."""
+
+    run_id: str
+    model: str | None = None
+
+
+def versions_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
+    """Of the judges that have moved: judge, version, since (null for version 1), judgements; a row a version, in order.
+
+    A judgement is of the version in which its reply came, whichever run asked for it. Imported ones are left out:
+    nobody knows when they were given.
+    """
+    moved = (pl.col("suite") == suite.name) & (pl.col("version") > 1)
+    moves = (
+        lake.frame(JUDGE_VERSIONS).filter(moved).select("judge", "version", "since").unique().sort("since").collect()
+    )
+    if moves.is_empty() or (judgements := _judgements(lake, suite, side, moves["judge"])).is_empty():
+        return pl.DataFrame(schema={**moves.schema, "judgements": pl.UInt32})
+    wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
+    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*_CALL, "answered_at")
+    timed = judgements.join(called.collect(), on=_CALL).sort("answered_at")
+    found = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
+    by_version = found.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
+    return by_version.agg(judgements=pl.len()).sort("judge", "version")
+
+
+_CALL = ["prompt_hash", "replicate"]
+
+
+def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.DataFrame:
+    """The judge, and the first call to it, of each item of a side that one of the judges has judged."""
+    mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
+    if side.model is not None:
+        mine &= pl.col("model") == side.model
+    asked = pl.col("judge_hash" if suite.calls_subject else "prompt_hash").alias("prompt_hash")
+    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", "replicate", asked)
+    return items.drop_nulls().unique().collect()
+
+
+def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
+    """What a reader of a run's metrics must know of its judges' versions, a sentence for each judge that has moved."""
+    for (judge,), rows in versions_of(lake, suite, Side(run_id)).group_by("judge", maintain_order=True):
+        version, since = rows.row(-1, named=True)["version"], rows.row(-1, named=True)["since"]
+        if rows.height > 1:
+            counts = " and ".join(
+                f"{row['judgements']} of version {row['version']}" for row in rows.iter_rows(named=True)
+            )
+            yield f"the judge {judge} moved between the judgements: {counts}, which do not compare with each other"
+        elif version > 1:
+            yield f"the judge {judge} is in version {version} since {since:%Y-%m-%d}: numbers of before do not compare"
+
+
+def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[str]:
+    """See that all that is to be compared was judged in one version of each judge.
+
+    Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns what is to
+    be said beside the comparison instead.
+    """
+    found = pl.concat([versions_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
+    across = [
+        f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
+        for (judge,), rows in found.group_by("judge", maintain_order=True)
+        if rows["version"].n_unique() > 1
+    ]
+    if across and not force:
+        raise JudgeVersionError(
+            f"these do not compare: {'; '.join(across)}. Judge both in one version, or force the comparison"
+        )
+    return across
+
+
+def _suite_of(lake: Lake, run_id: str) -> Suite:
+    suites = lake.frame(RUNS).filter(pl.col("run_id") == run_id).select("suite").collect()["suite"]
+    if suites.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    return find_suite(suites[0])

@@ -1,0 +1,123 @@
+"""Label: sheets for people to fill in, drawn from a run's results, and their words back into `human_labels`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import polars as pl
+
+from contracts.tables import HUMAN_LABELS, RUNS
+from core.errors import UsageError
+from core.hashing import content_hash
+from metrics.decision_agreement import agreement_table
+from storage.lake import Lake
+from storage.landing import Landed
+from suites.base import Labelling, Labels, Refusal, SheetFormat, Suite
+from suites.base.sheets import Line, read_sheet, write_sheet
+from suites.registry import suite as find_suite
+from tasks.runtime.context import SEED
+from tasks.steps.measure import run_results
+from tasks.steps.publish import Published, publish
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What an import of labels did."""
+
+    landed: Landed
+    refused: Sequence[Refusal]
+    empty: int
+
+
+def suite_of(lake: Lake, run_id: str) -> str:
+    """The suite of a run. Raises UsageError where there is no such run."""
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    return str(runs["suite"][0])
+
+
+def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
+    """Write the sheet of `lines_to_label`. Raises as that does."""
+    columns = labelling_of(suite_of(lake, run_id)).columns
+    return write_sheet(lines_to_label(lake, run_id, size), columns, form)
+
+
+def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
+    """Draw at most `size` results of the run that nobody has labelled, the informative ones favoured.
+
+    Raises UsageError where there is no such run, or its suite's results are not labelled by people.
+    """
+    suite = find_suite(suite_of(lake, run_id))
+    labelling = labelling_of(suite.name)
+    return labelling.sheet(_tables(lake, suite, run_id), size, SEED)
+
+
+def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
+    """How far each judge of a run decided as people did, decision by decision, over all of its models.
+
+    Raises UsageError where there is no such run, its suite compares none, or nobody labelled anything of it.
+    """
+    suite = find_suite(suite_of(lake, run_id))
+    labelling = labelling_of(suite.name)
+    if labelling.compare is None:
+        raise UsageError(f"the judges of {suite.name} are not compared with people decision by decision")
+    pairs = labelling.compare(_tables(lake, suite, run_id))
+    if pairs.is_empty():
+        raise UsageError(f"nobody has labelled a result of run {run_id}: `evalake label export {run_id}` begins it")
+    return agreement_table(pairs, labelling.decisions)
+
+
+def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
+    """The run's rows of every table of its suite, and all labels."""
+    results = run_results(lake, suite, run_id, {}).collect()
+    mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
+    tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
+    for contract in suite.extra_tables:
+        rows = lake.frame(contract)
+        if "prompt_hash" in contract.column:
+            rows = rows.filter(pl.col("prompt_hash").is_in(mine["prompt_hash"]))
+        tables[contract.table] = rows.collect()
+    return tables
+
+
+def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, annotator: str) -> Labelled:
+    """Land the labels of a filled-in sheet; a person's later word on the same thing takes the earlier one's place.
+
+    Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
+    """
+    labelling = labelling_of(suite_name)
+    lines = read_sheet(text, form, labelling.needed)
+    labels = named(lake, labelling.read(lines, annotator, datetime.now(UTC)))
+    return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
+
+
+def land_labels(lake: Lake, labels: Labels) -> Published:
+    """Land labels, each once however often it is repeated; those of `named`."""
+    labels = named(lake, labels)
+    batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
+    return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
+
+
+def named(lake: Lake, labels: Labels) -> Labels:
+    """The labels with their samples' names, which sheets do not tell; those on nothing in the lake are refused."""
+    names: dict[str, str] = {}
+    for suite_name in {row["suite"] for row in labels.rows}:
+        known = lake.frame(find_suite(suite_name).results).select("sample_hash", "sample_id")
+        hashes = [row["sample_hash"] for row in labels.rows if row["suite"] == suite_name]
+        names |= dict(known.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash").collect().iter_rows())
+    rows = [{**row, "sample_id": names[row["sample_hash"]]} for row in labels.rows if row["sample_hash"] in names]
+    strangers = [
+        Refusal(row["sample_id"], "this lake has no result of it: import the sheet where it was exported")
+        for row in labels.rows
+        if row["sample_hash"] not in names
+    ]
+    return replace(labels, rows=rows, refused=[*labels.refused, *strangers])
+
+
+def labelling_of(suite_name: str) -> Labelling:
+    """How people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
+    labelling = find_suite(suite_name).labelling
+    if labelling is None:
+        raise UsageError(f"the results of {suite_name} are not labelled through sheets")
+    return labelling

@@ -1,0 +1,83 @@
+"""Missed runs: the times that schedules promised, compared with the runs that there were."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterId,
+    DeploymentFilterTags,
+    FlowRunFilter,
+    FlowRunFilterExpectedStartTime,
+)
+from prefect.client.schemas.objects import FlowRun
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+TAG = "evalake"
+DAY = "day"  # the parameter of flows that can be run for another day
+PAGE = 200
+MOST_TIMES = 1440  # of one schedule a day: a schedule of every minute
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A day on which a deployment was started less often than its schedules say."""
+
+    deployment: Any
+    day: date
+    expected: int
+    came: int
+
+
+def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator[Missed]:
+    """What was missed on the last `days` days before today, of the schedules that were there by then.
+
+    A run that waits for a worker is late, not missed; nor is a time missed for whose day a run was made up.
+    """
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
+    dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
+    for deployment in client.read_deployments(deployment_filter=ours):
+        runs = list(_runs(client, deployment, _begin(dates[0])))
+        made_up = {str(run.parameters.get(DAY)) for run in runs}
+        due = {run.expected_start_time for run in runs}
+        for day in dates:
+            expected = set(_expected(deployment, day))
+            if expected - due and day.isoformat() not in made_up:
+                yield Missed(deployment, day, len(expected), len(expected & due))
+
+
+def _expected(deployment: Any, day: date) -> Iterator[datetime]:
+    """The times of a day at which a deployment should have been started, since it has the schedules that it has."""
+    from prefect.server.schemas.schedules import CronSchedule
+
+    begin, end = _begin(day), _begin(day + timedelta(days=1))
+    for each in deployment.schedules:
+        cron, since = getattr(each.schedule, "cron", None), max(begin, each.created or begin)
+        if cron and each.active and not deployment.paused and since < end:
+            schedule = CronSchedule(cron=cron, timezone=each.schedule.timezone)
+            times = asyncio.run(schedule.get_dates(n=MOST_TIMES, start=since, end=end))
+            yield from (moment for moment in times if moment < end)
+
+
+def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iterator[FlowRun]:
+    """Every run of a deployment that was due since then."""
+    when = FlowRunFilterExpectedStartTime(after_=begin, before_=datetime.now(UTC))
+    offset, page = 0, list[FlowRun]()
+    while offset == 0 or len(page) == PAGE:
+        page = client.read_flow_runs(
+            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment.id])),
+            flow_run_filter=FlowRunFilter(expected_start_time=when),
+            limit=PAGE,
+            offset=offset,
+        )
+        yield from page
+        offset += PAGE
+
+
+def _begin(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

@@ -1,0 +1,90 @@
+"""Rescore: derive a run's rows and snapshot again from the ledger, without any call, by the rules as they are now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from contracts.tables import RUN_ITEMS, RUNS, SAMPLES
+from core.configuration import Configuration
+from core.errors import LakeError, UsageError
+from storage.lake import Lake
+from storage.ledger import LedgerIndex
+from suites.base import Exchange, Item, Sample
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation, replay_from_ledger, reply_of
+from tasks.steps.derive import derive
+from tasks.steps.measure import measure
+from tasks.steps.publish import Published, publish_results, score_into
+
+SAMPLE_COLUMNS = tuple(Sample.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What a rescoring did: the new snapshot, the rows it published, and the items the ledger could not answer."""
+
+    snapshot_id: str
+    published: Published
+    items: int
+    unanswered: int
+
+
+def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
+    """Derive the rows and the snapshot of a run again. No model is called.
+
+    Raises UsageError where there is no such run, LakeError where the ledger answers none of its items.
+    """
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    run = runs.row(0, named=True)
+    context = RunContext(run_id, run["suite"], lake, configuration)
+    items = _items(lake, run)
+    index = LedgerIndex.read(lake)
+    if run["origin"] == "import":
+        answered = _recorded(items, index)
+    else:
+        dialogues = [Conversation(item) for item, _ in items]
+        answered = replay_from_ledger(context, dialogues, index).ended
+    if not answered:
+        raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
+    origin = "import" if run["origin"] == "import" else "call"
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for dialogue in answered:
+        score_into(rows, context, dialogue)
+    published = publish_results(context, rows, origin) + derive(context, origin)
+    unanswered = len(items) - len(answered)
+    warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
+    return Rescored(measure(context, warnings), published, len(items), unanswered)
+
+
+def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, Any]]]:
+    """The run's items with their manifest rows; those that were derived from others (a panel's) are derived again."""
+    manifest = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"]).collect()
+    asked = manifest.filter(pl.col("judge").is_null() | pl.col("judge").is_in(run["judges"]))
+    versions = manifest["dataset_version"].unique().to_list()
+    samples = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions)).collect()
+    by_hash = {
+        row["sample_hash"]: Sample(**{name: row[name] for name in SAMPLE_COLUMNS})
+        for row in samples.iter_rows(named=True)
+    }
+    return [
+        (Item(by_hash[row["sample_hash"]], row["model"], row["judge"], row["prompt_type"], row["replicate"]), row)
+        for row in asked.sort("item_id").iter_rows(named=True)
+        if row["sample_hash"] in by_hash
+    ]
+
+
+def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex) -> list[Conversation]:
+    """Imported conversations: their requests were never rendered, so the manifest says which replies are theirs."""
+    hashes = [[h for h in (row["prompt_hash"], row["judge_hash"]) if h is not None] for _, row in items]
+    keys = [(h, item.replicate) for (item, _), these in zip(items, hashes, strict=True) for h in these]
+    found = index.fetch(keys)
+    dialogues = []
+    for (item, _), these in zip(items, hashes, strict=True):
+        if all((h, item.replicate) in found for h in these):
+            answered = [Exchange(h, reply_of(found[(h, item.replicate)]), from_ledger=True) for h in these]
+            dialogues.append(Conversation(item, these[0], answered))
+    return dialogues

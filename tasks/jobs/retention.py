@@ -1,0 +1,132 @@
+"""Retention: what Prefect and reports keep beside the lake, removed once it is older than `[retention]` says.
+
+Only what is evalake's goes: flow runs with the tag of its deployments, results under the content hash of a batch, and
+folders of reports.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterEndTime,
+    FlowRunFilterTags,
+)
+from prefect.settings import get_current_settings
+
+from core.configuration import Retention
+from core.errors import LakeError
+from core.redaction import redact
+from reports.page import DATA, PAGE
+from tasks.jobs.missed import TAG
+from tasks.runtime.artifacts import reports_folder
+from tasks.runtime.server import require_server
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+FLOW_RUNS, RESULTS, REPORTS = "flow runs", "task results", "reports"
+PAGE_OF_RUNS = 100
+_CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """How much of one kind was older than the policy allows, and was removed or, as a dry run, would be."""
+
+    kept: str  # the kind
+    where: str
+    older_than_days: int
+    removed: int
+
+
+def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | None = None) -> list[Expired]:
+    """Remove what is older than the policy says; one line for each kind that it limits.
+
+    Flow runs need the server that PREFECT_API_URL names; without one they are left out. Raises ServerError where it
+    cannot be used, LakeError where a file cannot be removed.
+    """
+    now = now or datetime.now(UTC)
+    settings = get_current_settings()
+    done = []
+    if (days := policy.reports_days) is not None:
+        reports = list(_old_reports(reports_folder(), now - timedelta(days=days)))
+        done.append(Expired(REPORTS, str(reports_folder()), days, _remove(reports, dry_run)))
+    if (days := policy.results_days) is not None:
+        storage = Path(settings.results.local_storage_path)
+        results = [[file] for file in _old_results(storage, now - timedelta(days=days))]
+        done.append(Expired(RESULTS, str(storage), days, _remove(results, dry_run)))
+    if (days := policy.flow_runs_days) is not None and settings.api.url:
+        require_server()
+        with get_client(sync_client=True) as client:
+            removed = _remove_flow_runs(client, now - timedelta(days=days), dry_run)
+        done.append(Expired(FLOW_RUNS, str(redact(settings.api.url)), days, removed))
+    return done
+
+
+def _old_reports(folder: Path, before: datetime) -> Iterator[list[Path]]:
+    """The files of each report; nothing else that lies in the folder."""
+    for page in sorted(folder.glob(f"*/{PAGE}")):
+        if _written(page) < before:
+            yield [page, page.with_name(DATA)]
+
+
+def _old_results(storage: Path, before: datetime) -> Iterator[Path]:
+    """The results of batches of calls that Prefect itself takes for expired."""
+    for file in sorted(storage.glob("*")):
+        if _CONTENT_HASH.fullmatch(file.name) and _written(file) < before and _has_expired(file):
+            yield file
+
+
+def _written(file: Path) -> datetime:
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def _has_expired(file: Path) -> bool:
+    try:
+        expiration = json.loads(file.read_bytes())["metadata"]["expiration"]
+        return datetime.fromisoformat(expiration) < datetime.now(UTC)
+    except (ValueError, KeyError, TypeError):
+        return False  # no result of ours
+
+
+def _remove(files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> int:
+    """Remove files, and folders that are empty then; returns how many groups of them there were."""
+    try:
+        for files in () if dry_run else files_of_each:
+            for file in files:
+                file.unlink(missing_ok=True)
+            folder = files[0].parent
+            if len(files) > 1 and not any(folder.iterdir()):
+                folder.rmdir()
+    except OSError as error:
+        raise LakeError(f"cannot remove {error.filename} ({error.strerror}): remove it yourself") from error
+    return len(files_of_each)
+
+
+def _remove_flow_runs(client: "SyncPrefectClient", before: datetime, dry_run: bool) -> int:
+    """Delete ended flow runs with their task runs, logs and artifacts; those that wait for a person have not ended."""
+    ended = FlowRunFilter(
+        tags=FlowRunFilterTags(all_=[TAG]), end_time=FlowRunFilterEndTime(before_=before, is_null_=False)
+    )
+    count = 0
+    while runs := client.read_flow_runs(flow_run_filter=ended, limit=PAGE_OF_RUNS, offset=count if dry_run else 0):
+        for run in () if dry_run else runs:
+            _delete(client, run)
+        count += len(runs)
+    return count
+
+
+def _delete(client: "SyncPrefectClient", run: Any) -> None:
+    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    for artifact in client.read_artifacts(artifact_filter=of_run):
+        client.delete_artifact(artifact.id)
+    client.delete_flow_run(run.id)

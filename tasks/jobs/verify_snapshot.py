@@ -1,0 +1,158 @@
+"""Verify a snapshot: prove its values by computing them again from the table versions that it pins."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PanicException
+
+from contracts.tables import SNAPSHOTS
+from core.errors import EvalakeError
+from storage.lake import Lake, first_words
+from storage.snapshots import find_snapshot, metric_rows, read_metrics, snapshot_of
+from suites.registry import suite as find_suite
+from tasks.steps.measure import compute, definition_hash_of, run_calls, run_frame
+
+TOLERANCE = 1e-9
+"""How far a kept number may be from the recomputed one, as a share of what is above 1: machines round differently."""
+
+# Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
+ANY_FAILURE = (Exception, PanicException)
+
+AGAIN = " again"
+
+
+class Outcome(StrEnum):
+    """What came of verifying a snapshot."""
+
+    PROVED = "proved"
+    WRONG = "wrong"
+    NOT_RECOMPUTED = "not recomputed"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of verifying one snapshot, and why, where it is not proved."""
+
+    snapshot_id: str
+    outcome: Outcome
+    reason: str = ""
+    false_id: bool = False
+
+    @property
+    def name(self) -> str:
+        """The beginning of the id, as listings show it."""
+        return self.snapshot_id[:12]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that verified this snapshot alone."""
+        return {Outcome.PROVED: 0, Outcome.WRONG: 1, Outcome.NOT_RECOMPUTED: 3}[self.outcome]
+
+
+class NotRecomputableError(EvalakeError):
+    """A snapshot cannot be recomputed by this evalake; its values may be right or wrong."""
+
+
+def verify_snapshot(lake: Lake, snapshot_id: str) -> Proof:
+    """Verify the snapshot that an id, or the beginning of one, names.
+
+    Raises UsageError where there is none, or where the beginning names several.
+    """
+    return _verify(lake, find_snapshot(lake, snapshot_id=snapshot_id))
+
+
+def verify_snapshots(lake: Lake) -> Iterator[Proof]:
+    """Verify every snapshot of the lake, oldest first."""
+    for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
+        yield _verify(lake, row)
+
+
+def count_outcomes(proofs: Sequence[Proof]) -> str:
+    """Say in words how many snapshots are proved, wrong and not recomputed."""
+    counts = Counter(proof.outcome for proof in proofs)
+    return "snapshots: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
+
+
+def reasons(proofs: Sequence[Proof]) -> dict[str, list[str]]:
+    """Group the snapshots that could not be recomputed by the reason: each reason with the names of its snapshots."""
+    by_reason: dict[str, list[str]] = {}
+    for proof in proofs:
+        if proof.outcome is Outcome.NOT_RECOMPUTED:
+            by_reason.setdefault(proof.reason, []).append(proof.name)
+    return by_reason
+
+
+def has_true_id(row: Mapping[str, Any]) -> bool:
+    """Whether the id of a row of SNAPSHOTS follows from its other columns."""
+    try:
+        return bool(snapshot_of(row).id == row["snapshot_id"])
+    except ANY_FAILURE:
+        return False
+
+
+def differing_values(kept: pl.DataFrame, again: pl.DataFrame) -> list[str]:
+    """Name the values that came out otherwise than they were kept, as `metric of model`.
+
+    Numbers differ where they are further apart than TOLERANCE.
+    """
+    paired = kept.join(again, on="row_key", how="full", suffix=AGAIN, coalesce=True)
+    same = pl.all_horizontal(_same(name, kind) for name, kind in kept.schema.items() if name != "row_key")
+    differing = paired.filter(~same).sort("row_key")
+    named = differing.select(pl.coalesce(name, name + AGAIN) for name in ("metric", "model")).unique(
+        maintain_order=True
+    )
+    return [f"{metric} of {model}" for metric, model in named.rows()]
+
+
+def _verify(lake: Lake, row: Mapping[str, Any]) -> Proof:
+    snapshot_id = row["snapshot_id"]
+    if not has_true_id(row):
+        reason = "was changed: its id does not follow from its columns"
+        return Proof(snapshot_id, Outcome.WRONG, reason, false_id=True)
+    try:
+        again = _recompute(lake, row)
+        differing = differing_values(read_metrics(lake, snapshot_id).select(again.columns), again)
+    except ANY_FAILURE as error:
+        return Proof(snapshot_id, Outcome.NOT_RECOMPUTED, first_words(error))
+    if differing:
+        reason = f"differs from its recomputation in {len(differing)} values: {differing[0]}"
+        return Proof(snapshot_id, Outcome.WRONG, reason)
+    return Proof(snapshot_id, Outcome.PROVED)
+
+
+def _recompute(lake: Lake, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The rows of the snapshot as this evalake computes them from the versions that it pins.
+
+    Raises NotRecomputableError where the snapshot was made by other versions than this evalake's, or of data that was
+    forgotten, LakeError where a version that it pins cannot be read.
+    """
+    pinned = json.loads(row["pinned_versions"])
+    first = lake.first_versions()
+    if any(version is not None and version < first.get(table, 0) for table, version in pinned.items()):
+        raise NotRecomputableError("data that it was computed from was forgotten; its values are kept")
+    suite = find_suite(row["suite"])
+    options = json.loads(row["options"])
+    if row["scorer_version"] != suite.scorer_version:
+        versions = f"scorer {row['scorer_version']}, and this evalake has scorer {suite.scorer_version}"
+        raise NotRecomputableError(f"it was made with {suite.name}'s {versions}")
+    if row["definition_hash"] != definition_hash_of(suite, options):
+        raise NotRecomputableError(
+            f"it was made with other versions of {suite.name}'s metrics or of the engine than this evalake's"
+        )
+    frame = run_frame(lake, suite, row["run_id"], pinned)
+    values = compute(frame, run_calls(lake, row["run_id"], pinned), suite, options)
+    return metric_rows(row["snapshot_id"], row["suite"], values)
+
+
+def _same(name: str, kind: pl.DataType) -> pl.Expr:
+    kept, again = pl.col(name), pl.col(name + AGAIN)
+    equal = kept.eq_missing(again)
+    if not kind.is_float():
+        return equal
+    close = (kept - again).abs() <= TOLERANCE * pl.max_horizontal(1.0, again.abs())
+    return equal | (kept.is_finite() & again.is_finite() & close).fill_null(False)

@@ -1,0 +1,1 @@
+"""What surrounds a run: its context, progress, logs, resources, runner, secrets and server."""

@@ -1,0 +1,93 @@
+"""Artifacts: what a run leaves in the Prefect UI, a table of its headline metrics and a summary."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.runtime import deployment
+
+from storage.snapshots import read_metrics
+from tasks.runtime.context import RunContext
+from tasks.runtime.runs import Run
+
+REPORTS = "EVALAKE_REPORTS"  # the folder of the reports of runs
+REPORTS_URL = "EVALAKE_REPORTS_URL"  # where somebody serves that folder
+DEFAULT_REPORTS = "evalake-reports"
+
+logger = logging.getLogger("evalake.runs")
+
+
+def reports_folder() -> Path:
+    """Returns the folder of the reports of runs, which may not be there."""
+    return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
+
+
+def leave_artifacts(context: RunContext, run: Run) -> None:
+    """Leave the artifacts of an ended run, and its report page where the reports of flow runs go."""
+    if run.snapshot_id is not None:
+        create_table_artifact(
+            headline(context, run.snapshot_id), key=f"metrics-{run.run_id}", description="Headline metrics"
+        )
+    summary = _summary(run, _report(context, run))
+    create_markdown_artifact(summary, key=f"run-{run.run_id}", description=f"{run.suite} {run.run_id}")
+
+
+def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
+    """One row a model, with the suite's headline metrics as columns."""
+    rows = [row for row in read_metrics(context.lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
+    subjects = dict.fromkeys((row["model"], row["judge"]) for row in rows)
+    values = {(row["model"], row["judge"], row["metric"]): row["value"] for row in rows}
+    return [
+        {
+            "model": model,
+            **({"judge": judge} if judge else {}),
+            **{m: values.get((model, judge, m)) for m in context.suite.headline},
+        }
+        for model, judge in subjects
+    ]
+
+
+def _report(context: RunContext, run: Run) -> str:
+    """Write the run's report page; returns where it is, as Markdown.
+
+    A run of the command leaves that to the command, unless a folder is named.
+    """
+    from reports.page import PAGE, write_page
+    from tasks.steps.report import build_report
+
+    named = os.environ.get(REPORTS)
+    if run.snapshot_id is None or not (named or deployment.id):
+        return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
+    folder = reports_folder() / run.run_id
+    try:
+        page = write_page(build_report(context.lake, run.run_id), folder)
+    except OSError as error:
+        logger.warning("the report could not be written to %s: %s", folder, error)
+        return f"`evalake report {run.run_id}` writes it"
+    logger.info("report: %s", page)
+    if served := os.environ.get(REPORTS_URL):
+        return f"[{PAGE}]({served.rstrip('/')}/{run.run_id}/{PAGE})"
+    return f"`{page}`"
+
+
+def _summary(run: Run, report: str) -> str:
+    tally = run.tally
+    cost = "unknown" if tally.cost_usd is None else f"{tally.cost_usd:.4f}"
+    return f"""# {run.suite}: {run.state}
+
+| | |
+|---|---|
+| run | `{run.run_id}` |
+| snapshot | `{run.snapshot_id or "none"}` |
+| report | {report} |
+| models | {", ".join(run.models)} |
+| samples, items | {run.samples}, {run.items} |
+| calls made, from the ledger, failed | {tally.calls_made}, {tally.calls_from_ledger}, {tally.calls_failed} |
+| rows landed, already present | {tally.rows_landed}, {tally.rows_already_present} |
+| rows in quarantine | {tally.rows_quarantined} |
+| cost in USD | {cost} |
+
+{run.message or ""}
+"""

@@ -1,0 +1,70 @@
+"""What every step of a run needs to know: which run, which suite, which lake, which options."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+
+from core.configuration import Configuration
+from core.errors import ConfigurationError
+from providers import telemetry
+from storage.lake import Lake
+from storage.reservations import UNLIMITED, Ceiling
+from suites.base import Options, Suite
+from suites.registry import suite as find_suite
+from suites.registry import suite_names
+
+CODE_VERSION = version("evalake")
+SEED = 20_260
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One run of one suite. Small, picklable and without keys, so that it can go to any worker.
+
+    `attempt` names one process's way through the run. Workers of a cluster outlive it and must not take the next
+    for it, and a flow run that is resumed keeps its run count.
+    """
+
+    run_id: str
+    suite_name: str
+    lake: Lake
+    configuration: Configuration
+    attempt: str = ""
+    trace: str | None = None  # the span of the whole run, where telemetry is on
+    ceiling: Ceiling = UNLIMITED  # of the whole run, in all its attempts and processes
+
+    def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
+        """A part of the run, as logs and traces name it."""
+        return telemetry.scope(name, parent=self.trace, run_id=self.run_id, suite=self.suite_name, **fields)
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite itself."""
+        return find_suite(self.suite_name)
+
+    @cached_property
+    def options(self) -> Options:
+        """The suite's options: its defaults under what the configuration says."""
+        return options_of(self.suite, self.configuration)
+
+
+def options_of(suite: Suite, configuration: Configuration) -> Options:
+    """The suite's options: its defaults under what the configuration says.
+
+    Raises ConfigurationError where the configuration names a suite or an option that there is not, or a target that no
+    rate can reach.
+    """
+    if unknown := sorted(configuration.suites.keys() - set(suite_names())):
+        raise ConfigurationError(
+            f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
+        )
+    given = configuration.suites.get(suite.name, {})
+    if unknown := sorted(given.keys() - suite.options.keys()):
+        there_are = ", ".join(suite.options) or "none"
+        raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
+    options = {**suite.options, **given}
+    target = options.get("target", 0)
+    if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target <= 1:
+        raise ConfigurationError(f"the option target of {suite.name} is a number from 0 to 1, not {target!r}")
+    return options

@@ -1,0 +1,112 @@
+"""Progress of the runs of this process: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect."""
+
+import logging
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tasks.runtime.logs import as_json
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+logger = logging.getLogger("evalake.runs")
+
+LINE_EVERY_SECONDS = 5.0
+ARTIFACT_EVERY_SECONDS = 2.0
+
+_running: dict[str, "_Progress"] = {}
+_bars: "list[Progress]" = []  # that are on the terminal
+
+
+@dataclass
+class _Progress:
+    total: int
+    parts: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def done(self) -> int:
+        with self.lock:
+            return min(self.parts.total(), self.total)
+
+
+def end_bars() -> None:
+    """End the bars that are on the terminal with their line, and show its cursor again; for a process that leaves."""
+    for bar in list(_bars):
+        bar.stop()
+
+
+def key_of(run_id: str, shard: str | None = None) -> str:
+    """The key of the artifact that shows a run's progress, or a shard's."""
+    return f"progress-{run_id}" if shard is None else f"progress-{run_id}-{shard.replace('/', '-of-')}"
+
+
+def advance(run_id: str, part: str = "", by: int = 1) -> None:
+    """Count ended items of a part of a run, such as a batch; without effect in a process that does not show the run."""
+    if (progress := _running.get(run_id)) is not None:
+        with progress.lock:
+            progress.parts[part] += by
+
+
+def ended(run_id: str, part: str, items: int) -> None:
+    """Say that a part of a run has ended, which another process may have walked unseen."""
+    if (progress := _running.get(run_id)) is not None:
+        with progress.lock:
+            progress.parts[part] = items
+
+
+@contextmanager
+def shown(run_id: str, title: str, total: int, shard: str | None = None) -> Iterator[None]:
+    """Show a run's progress, or that of one shard of it, towards `total` items while the block runs."""
+    from prefect.artifacts import create_progress_artifact
+
+    progress = _running[run_id] = _Progress(total)
+    artifact = create_progress_artifact(0.0, key=key_of(run_id, shard), description=title)
+    over = threading.Event()
+    thread = threading.Thread(target=copy_context().run, args=(_show, progress, title, artifact, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        del _running[run_id]
+        over.set()
+        thread.join()
+
+
+def _show(progress: _Progress, title: str, artifact: UUID | None, over: threading.Event) -> None:
+    import httpx
+    from prefect.artifacts import update_progress_artifact
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    line_due = artifact_due = time.monotonic()
+    in_words = as_json() or not console.is_terminal
+    with Progress(*columns, console=console, disable=in_words) as bar:
+        _bars.append(bar)
+        shown_task = bar.add_task(title, total=progress.total)
+        last = False
+        while not last:
+            last = over.wait(0.2)
+            bar.update(shown_task, completed=progress.done)
+            now = time.monotonic()
+            if in_words and (last or now >= line_due):
+                if as_json():
+                    logger.info("%s: %d of %d", title, progress.done, progress.total)
+                else:
+                    console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
+                line_due = now + LINE_EVERY_SECONDS
+            if artifact is not None and (last or now >= artifact_due):
+                with suppress(httpx.HTTPError):  # a server that is away for a moment is told the next time
+                    update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
+                artifact_due = now + ARTIFACT_EVERY_SECONDS
+        _bars.remove(bar)

@@ -1,0 +1,150 @@
+"""What all batches of a process share: one model client for each run, and one ledger writer for each lake."""
+
+import gc
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from core.errors import EvalakeError
+from providers.client import Client
+from storage.lake import Lake
+from storage.ledger import reply_lengths
+from storage.ledger_writer import LedgerWriter
+from suites.registry import baselines
+from tasks.runtime.budget import Budget
+from tasks.runtime.context import RunContext
+from tasks.runtime.secrets import read_secret
+
+SPARED_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
+KNOWN_ENDED = 1000  # attempts of runs, of which a process keeps in mind that they have ended
+IDLE_CLIENTS = 4  # that a process keeps: a Dask worker is not told when a run has ended
+
+_lock = threading.Lock()
+_clients: dict[tuple[str, str], "_Shared"] = {}
+_over: deque[tuple[str, str]] = deque(maxlen=KNOWN_ENDED)
+_writers: dict[Lake, LedgerWriter] = {}
+
+
+class RunOverError(EvalakeError):
+    """An attempt of a run has ended or was cancelled; a batch of it that is still there makes no more calls."""
+
+
+@dataclass(eq=False)
+class _Shared:
+    client: Client
+    budget: Budget | None
+    users: int = 0
+
+
+@contextmanager
+def client_of(context: RunContext) -> Iterator[Client]:
+    """Lend the process's client for an attempt of a run.
+
+    Its limits hold across all batches, and a model that it stopped stays stopped. Of the clients of many runs, unused
+    ones are closed, the oldest first.
+
+    Raises:
+        RunOverError: `end_attempt` ended this attempt.
+    """
+    key = (context.run_id, context.attempt)
+    with _lock:
+        if key in _over:
+            raise RunOverError(f"the run {context.run_id} is over: nothing more is asked for it")
+        shared = _clients.pop(key, None) or _begin(context)
+        shared.users += 1
+        _clients[key] = shared
+        idle = [other for other, held in _clients.items() if not held.users]
+        surplus = [_clients.pop(other).client for other in idle[: max(0, len(idle) - IDLE_CLIENTS)]]
+    for client in surplus:
+        client.close()
+    try:
+        yield shared.client
+    finally:
+        with _lock:
+            shared.users -= 1
+
+
+def budget_of(context: RunContext) -> Budget | None:
+    """The process's part of the ceiling of an attempt of a run whose client is in use; None where it has none."""
+    with _lock:
+        return _clients[context.run_id, context.attempt].budget
+
+
+def release_client(context: RunContext) -> None:
+    """Close the client of an attempt of a run, where this process has one."""
+    with _lock:
+        shared = _clients.pop((context.run_id, context.attempt), None)
+    if shared is not None:
+        shared.client.close()
+        if shared.budget is not None:
+            shared.budget.abandon()
+
+
+def end_attempt(context: RunContext) -> None:
+    """Release its client for good: calls on their way are given up, and no batch left behind makes others."""
+    with _lock:
+        _over.append((context.run_id, context.attempt))
+    release_client(context)
+
+
+def _begin(context: RunContext) -> _Shared:
+    client = Client(context.configuration, read_secret=read_secret, baselines=baselines())
+    if not context.ceiling:
+        return _Shared(client, None)
+    lengths = reply_lengths(context.lake) if context.ceiling.usd is not None else {}
+    longest = {model: known.longest for model, known in lengths.items()}
+    flush = lambda: ledger_writer(context.lake).flush()  # noqa: E731 - of the writer that there is by then
+    budget = Budget(context.lake, context.run_id, context.ceiling, context.configuration, flush, longest)
+    return _Shared(client, budget)
+
+
+def stop_calls(context: RunContext, reason: str) -> None:
+    """Begin no further call for an attempt of a run; those on their way go on."""
+    with _lock:
+        _over.append((context.run_id, context.attempt))
+        shared = _clients.get((context.run_id, context.attempt))
+    if shared is not None:
+        shared.client.end_calls(reason)
+
+
+def is_over(context: RunContext) -> bool:
+    """Whether an attempt of a run has ended or was told to."""
+    return (context.run_id, context.attempt) in _over
+
+
+def end_calls_and_writers(reason: str) -> None:
+    """Begin no further call in this process, commit what every writer holds, and nothing after that.
+
+    Takes no lock, for a signal handler calls it, whatever the thread it interrupts was doing.
+    """
+    for shared in list(_clients.values()):
+        shared.client.end_calls(reason)
+    for writer in list(_writers.values()):
+        if not writer.failed:
+            writer.close()
+
+
+def ledger_writer(lake: Lake) -> LedgerWriter:
+    """The process's writer for a lake's ledger; a new one where the last one failed."""
+    with _lock:
+        if lake not in _writers or _writers[lake].failed:
+            _writers[lake] = LedgerWriter(lake)
+        return _writers[lake]
+
+
+@contextmanager
+def spared_collector() -> Iterator[None]:
+    """Spare Python's garbage collector what is loaded by now, modules mostly: walking through it is a rerun's sixth.
+
+    It also comes by less often, for a run makes many small objects and hardly a cycle: that is another tenth.
+    """
+    usual = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*SPARED_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()

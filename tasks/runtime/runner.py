@@ -1,0 +1,104 @@
+"""Where batches are called: on threads of the run's own process, or by the workers of a Dask cluster."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from prefect.context import FlowRunContext
+from prefect.futures import PrefectFuture
+from prefect.settings import get_current_settings
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from core.errors import ConfigurationError, UsageError
+
+RUNNER = "EVALAKE_TASK_RUNNER"
+SCHEDULER = "EVALAKE_DASK_SCHEDULER"
+THREADS, DASK = "threads", "dask"
+THREADS_OF_A_RUN = 64
+CONNECT_SECONDS = 10.0
+
+Runner = TaskRunner[PrefectFuture[Any]]
+
+
+def task_runner() -> Runner:
+    """The runner that EVALAKE_TASK_RUNNER names; `require_runner` says what is wrong with it, where something is."""
+    if os.environ.get(RUNNER) == DASK and find_spec("prefect_dask"):
+        from prefect_dask.task_runners import DaskTaskRunner
+
+        return cast(
+            Runner, DaskTaskRunner(address=os.environ.get(SCHEDULER), client_kwargs={"timeout": CONNECT_SECONDS})
+        )
+    # Prefect types its own runner as one of a narrower future.
+    return cast(Runner, ThreadPoolTaskRunner(max_workers=THREADS_OF_A_RUN))
+
+
+def require_runner() -> None:
+    """Find out whether batches can be called where the environment says. Raises ConfigurationError or UsageError."""
+    chosen = os.environ.get(RUNNER) or THREADS
+    if chosen not in (THREADS, DASK):
+        raise UsageError(f"{RUNNER} is {THREADS} or {DASK}, not {chosen!r}")
+    if chosen == DASK:
+        _require_cluster(os.environ.get(SCHEDULER))
+
+
+def processes() -> int:
+    """How many processes call the batches of the flow run around: each has a model client and limits of its own."""
+    context = FlowRunContext.get()
+    client = getattr(context.task_runner, "client", None) if context else None
+    return 1 if client is None else max(1, len(client.nthreads()))
+
+
+def spare_profiler() -> None:
+    """In a Dask worker, stop its profiler for good; elsewhere, nothing.
+
+    It asks for the frames of all threads a hundred times a second, and where CPython 3.11 begins to collect garbage at
+    that very moment, the whole process stands still for ever.
+    """
+    if "distributed" not in sys.modules:
+        return
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:  # this is no Dask worker
+        return
+    if (profiling := worker.periodic_callbacks.get("profile")) is not None and profiling.is_running():
+        worker.loop.add_callback(profiling.stop)
+
+
+def _require_cluster(address: str | None) -> None:
+    if not find_spec("prefect_dask"):
+        raise ConfigurationError(f"{RUNNER}={DASK} needs prefect-dask: install evalake with its extra, evalake[dask]")
+    if not address:
+        raise ConfigurationError(f"{RUNNER}={DASK} needs {SCHEDULER}, the address of a Dask scheduler: tcp://host:8786")
+    if not get_current_settings().api.url:
+        raise ConfigurationError(
+            f"{RUNNER}={DASK} needs a Prefect server that the Dask workers reach, too: name it with PREFECT_API_URL"
+        )
+    import asyncio
+
+    from distributed.comm.core import connect
+
+    async def knock() -> None:
+        (await connect(address, timeout=CONNECT_SECONDS)).abort()  # type: ignore[no-untyped-call]
+
+    try:
+        asyncio.run(knock())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"no Dask scheduler answers at {address}: start one (`dask scheduler`), or correct {SCHEDULER}"
+        ) from error
+    _require_importable_flow()
+
+
+def _require_importable_flow() -> None:
+    """A flow that Prefect has loaded from a file is a module of a bare name, which no Dask worker knows."""
+    context = FlowRunContext.get()
+    if context and context.flow and "." not in context.flow.fn.__module__:
+        code = context.flow.fn.__code__
+        raise ConfigurationError(
+            f"Dask workers cannot import a flow that was deployed by its file: deploy it with the entrypoint "
+            f"flows.{Path(code.co_filename).stem}.{code.co_name}"
+        )

@@ -1,0 +1,1 @@
+"""The way of a row, one module a step."""

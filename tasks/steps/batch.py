@@ -1,0 +1,201 @@
+"""The Prefect task that makes calls: one batch of dialogues, cached by content, retried where the machine failed."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from prefect import task
+from prefect.cache_policies import CachePolicy
+from prefect.context import TaskRunContext
+from typing_extensions import override
+
+from contracts.tables import CALLS
+from core.errors import EvalakeError, LakeError
+from core.hashing import content_hash
+from providers.request import Failure
+from storage.lake import Lake
+from storage.ledger import Key, LedgerIndex, shared_index
+from suites.base import Exchange
+from tasks.runtime import progress
+from tasks.runtime.context import RunContext
+from tasks.runtime.logs import redact_logs
+from tasks.runtime.prefect_log import show_in_prefect
+from tasks.runtime.resources import RunOverError
+from tasks.runtime.runner import spare_profiler
+from tasks.runtime.suspension import heeding
+from tasks.steps.converse import Conversation, Replay, call, replay_from_ledger
+from tasks.steps.failures import FailureCounter, failure_of
+
+logger = logging.getLogger("evalake.batches")
+
+RESULT_VERSION = 2
+"""Changes with what a batch returns, so that what Prefect cached of an older version is not taken for it."""
+
+
+class BatchIncompleteError(EvalakeError):
+    """Some calls of a batch were given up on. What was answered is in the ledger.
+
+    It is an error, not a result, so that the batch is never served from Prefect's cache and shows as failed.
+
+    Attributes:
+        failures: By what was asked (the hash of the request, the replicate): why it was given up on.
+    """
+
+    def __init__(self, message: str, failures: Mapping[Key, Failure]) -> None:
+        super().__init__(message, failures)
+        self.failures = failures
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Batch:
+    """Dialogues to be walked to their end, the lake's ledger as planning found it, and a name for people.
+
+    Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
+    """
+
+    def __init__(
+        self, context: RunContext, dialogues: Sequence[Conversation], ledger_id: str, ledger_version: int, name: str
+    ) -> None:
+        self.context = context
+        self.dialogues = dialogues
+        self.ledger_id = ledger_id
+        self.ledger_version = ledger_version
+        self.name = name
+
+    @property
+    def content_hash(self) -> str:
+        """What is asked, of whom, for which ledger: never when or by which run."""
+        asked = map(_content, self.dialogues)
+        return content_hash(
+            [RESULT_VERSION, self.ledger_id, self.context.suite_name, dict(self.context.options), *asked]
+        )
+
+
+class BatchContentPolicy(CachePolicy):
+    """Keys a batch on its content, and on nothing that differs between processes."""
+
+    @override
+    def compute_key(
+        self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
+    ) -> str | None:
+        batch = inputs.get("batch")
+        return batch.content_hash if isinstance(batch, Batch) else None
+
+
+def _machine_failed(task: Any, run: Any, state: Any) -> bool:
+    """Whether a batch that raised should be tried again.
+
+    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): what is asked
+    then is asked for nothing.
+    """
+    known = BatchIncompleteError, RunOverError, LakeError
+    return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
+
+
+@task(
+    name="call-batch",
+    cache_policy=BatchContentPolicy(),
+    cache_expiration=timedelta(days=1),
+    persist_result=True,
+    result_serializer="json",
+    cache_result_in_memory=False,  # which would keep every batch's result to the end of the run
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=_machine_failed,
+)
+def call_batch(batch: Batch) -> int:
+    """Make the calls of a batch, in whichever process.
+
+    Returns:
+        How many conversations ended. Their replies are in the ledger alone: what is returned here, Prefect keeps.
+
+    Raises:
+        BatchIncompleteError: Some calls were given up on.
+        RunOverError: The run was stopped meanwhile.
+        LakeError: The ledger cannot be reached, or takes no replies.
+    """
+    redact_logs()
+    show_in_prefect()
+    spare_profiler()
+    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.dialogues[0].item.model):
+        return _answer(batch)
+
+
+def _answer(batch: Batch) -> int:
+    context = batch.context
+    require_ledger(context.lake, batch.ledger_id)
+    dialogues = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.dialogues]
+    planned = _planned_index(batch)
+    # What came in since: from other runs, or from this batch's own first attempt, whose process may have been killed.
+    newer = LedgerIndex.read(context.lake, known=planned.files)
+    with heeding(context, _flow_run_id()):
+        call(context, dialogues, planned, newer, on_end=lambda: progress.advance(context.run_id, batch.name))
+    if failed := [dialogue for dialogue in dialogues if dialogue.failed]:
+        counter = FailureCounter(context)
+        for dialogue in failed:
+            counter.add(dialogue)
+        failures = {(each.answered[-1].prompt_hash, each.item.replicate): failure_of(each) for each in failed}
+        raise BatchIncompleteError(f"{len(failed)} of {len(dialogues)} calls were given up on: {counter}", failures)
+    logger.info("%d items answered", len(dialogues))
+    return len(dialogues)
+
+
+def _flow_run_id() -> UUID | None:
+    task_context = TaskRunContext.get()
+    return task_context.task_run.flow_run_id if task_context else None
+
+
+def replay_batch(batch: Batch, failures: Mapping[Key, Failure], *indexes: LedgerIndex) -> Replay:
+    """Carry the conversations of a batch that was called to where they ended, from the ledger.
+
+    Args:
+        batch: What was called.
+        failures: Calls that were given up on; each ends the conversations that need it.
+        indexes: Of the ledger, as of `replay_from_ledger`.
+
+    Returns:
+        The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
+    """
+    dialogues = [Conversation(each.item, each.first_hash, list(each.answered)) for each in batch.dialogues]
+    replay = replay_from_ledger(batch.context, dialogues, *indexes, own_replies=True)
+    unanswered = []
+    for dialogue in replay.unanswered:
+        if failure := failures.get((dialogue.next_hash, dialogue.item.replicate)):
+            dialogue.answered.append(Exchange(dialogue.next_hash, failure))
+            replay.ended.append(dialogue)
+        else:
+            unanswered.append(dialogue)
+    return Replay(replay.ended, unanswered)
+
+
+def require_ledger(lake: Lake, ledger_id: str) -> None:
+    """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
+    if _ledger_id(lake) != ledger_id:
+        _ledger_id.cache_clear()  # the lake that this process knew may have been deleted, and this be the next
+    if _ledger_id(lake) != ledger_id:
+        raise LakeError(
+            f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
+            "all workers reach by one name, on object storage or a shared folder"
+        )
+
+
+@lru_cache(maxsize=4)
+def _ledger_id(lake: Lake) -> str | None:
+    return str(lake.open(CALLS).metadata().id) if lake.exists(CALLS) else None
+
+
+def _planned_index(batch: Batch) -> LedgerIndex:
+    """The ledger as this process first saw it for the plan; one scan for all its batches."""
+    return shared_index(batch.context.lake, batch.ledger_id, batch.ledger_version)
+
+
+def _content(dialogue: Conversation) -> list[Any]:
+    item = dialogue.item
+    # With the next request, too: a judge that is asked otherwise than before finds the subject answered already.
+    asked = [dialogue.first_hash, dialogue.next_hash]
+    return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

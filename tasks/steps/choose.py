@@ -1,0 +1,93 @@
+"""Choose: which samples a run takes: all, the first, a stratified draw, those named, or those that failed."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from contracts.tables import CALL_FAILURES, RUN_ITEMS, RUNS
+from core.errors import SourceError, UsageError
+from storage.lake import Lake
+from suites.base import Dataset, Sample, Suite
+
+DRAW_SEED = "evalake-draw-1"
+
+
+def draw(dataset: Dataset, size: int) -> Dataset:
+    """Draw samples stratified by label and category, the same every time; a larger draw holds every smaller one."""
+    by_label: dict[str, list[Sample]] = defaultdict(list)
+    for sample in _spread(dataset.samples, lambda sample: (sample.label, sample.category)):
+        by_label[str(sample.label)].append(sample)
+    # Each sample's place within its label, as a share: labels come in turns, as often as they are frequent.
+    places = [
+        ((number + 0.5) / len(samples), label, sample)
+        for label, samples in by_label.items()
+        for number, sample in enumerate(samples)
+    ]
+    drawn = {sample.sample_id for *_, sample in sorted(places, key=lambda place: place[:2])[:size]}
+    return _keep(dataset, drawn)
+
+
+def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Dataset, ...]:
+    """Keep the samples named, and the datasets that hold some. Raises UsageError for a name that none has."""
+    known = {sample.sample_id for dataset in datasets for sample in dataset.samples}
+    if unknown := sorted(set(sample_ids) - known):
+        raise UsageError(f"no dataset has the sample {unknown[0]!r}: name others with --sample, or other datasets")
+    kept = (_keep(dataset, sample_ids) for dataset in datasets)
+    return tuple(dataset for dataset in kept if dataset.samples)
+
+
+def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
+    """The names of the samples of which a run has items without an answer.
+
+    Raises SourceError where all have one.
+    """
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).collect()
+    given_up = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).collect()
+    asked = ["prompt_hash", "replicate"]
+    failed = [
+        items.join(given_up, left_on=[name, "replicate"], right_on=asked, how="semi")
+        for name in ("prompt_hash", "judge_hash")
+    ]
+    key = ["prompt_hash", "sample_hash", "replicate", *(["judge"] if "judge" in suite.results.column else [])]
+    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scorer_version).select(key).collect()
+    failed.append(items.join(results, on=key, how="anti", nulls_equal=True))
+    names = set(pl.concat(failed)["sample_id"])
+    if not names:
+        raise SourceError(f"every item of the run {run_id} has an answer: nothing of it failed")
+    return names
+
+
+def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
+    """What a run was asked for. Raises UsageError where the lake has no such run of the suite."""
+    known = lake.frame(RUNS).filter(pl.col("run_id") == run_id, pl.col("suite") == suite.name).collect()
+    if known.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id} of {suite.name}: evalake runs lists them")
+    parameters: Mapping[str, Any] = json.loads(known["parameters"].item())
+    return parameters
+
+
+def _spread(samples: Sequence[Sample], stratum: Any) -> list[Sample]:
+    """The samples in an order in which every beginning has about the same share of each stratum."""
+    strata: dict[Any, list[Sample]] = defaultdict(list)
+    for sample in sorted(samples, key=_chance):
+        strata[stratum(sample)].append(sample)
+    places = [
+        ((number + 0.5) / len(members), _chance(sample), sample)
+        for members in strata.values()
+        for number, sample in enumerate(members)
+    ]
+    return [sample for *_, sample in sorted(places, key=lambda place: place[:2])]
+
+
+def _chance(sample: Sample) -> str:
+    return hashlib.sha256(f"{DRAW_SEED} {sample.sample_id}".encode("utf-8", "replace")).hexdigest()
+
+
+def _keep(dataset: Dataset, sample_ids: Collection[str]) -> Dataset:
+    wanted = set(sample_ids)
+    return replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.sample_id in wanted))

@@ -1,0 +1,174 @@
+"""Collect: finished conversations become rows, rows are published in few large merges, and everything is counted."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner
+
+from suites.base import Dataset
+from tasks.runtime.arguments import as_it_is
+from tasks.runtime.context import RunContext
+from tasks.runtime.runs import Tally, versions_of
+from tasks.steps.converse import Conversation
+from tasks.steps.count import CallCounter
+from tasks.steps.derive import derive
+from tasks.steps.extract import extract
+from tasks.steps.failures import FailureCounter, counted, land_failures
+from tasks.steps.plan import write_manifest
+from tasks.steps.publish import Published, publish_results, score_into
+
+PUBLISH_ROWS = 10_000
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@task(
+    name="publish",
+    task_run_name="publish {context.suite_name}",
+    retries=2,
+    retry_delay_seconds=1,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def publish_rows(
+    context: RunContext, rows: Rows, dialogues: Sequence[Conversation], versions: Mapping[str, str]
+) -> Published:
+    """Publish rows by table, and the run items of dialogues; doing it again after a failure adds nothing twice."""
+    write_manifest(context, dialogues, versions)
+    return publish_results(context, rows, "call")
+
+
+class Collector:
+    """What the conversations of one run have given so far. Used from the flow's own thread only.
+
+    Rows are published by `publisher`, which stays in the flow's process wherever the calls are made.
+    """
+
+    def __init__(self, context: RunContext, publisher: TaskRunner[Any]) -> None:
+        self._context = context
+        self._publisher = publisher
+        self._rows: dict[str, list[Mapping[str, Any]]] = {}
+        self._unlisted: list[Conversation] = []  # whose run items are to land with the rows
+        self._publication: PrefectFuture[Published] | None = None  # under way, while the next rows are collected
+        self._versions: Mapping[str, str] = {}
+        self._unanswered = FailureCounter(context)
+        self._not_asked = 0  # because of the run's ceiling
+        self._left_out: Counter[str] = Counter()
+        self._tally = Tally()
+        self.calls = CallCounter()
+        self.has_rows = False
+
+    def extract(self, datasets: Sequence[Dataset]) -> None:
+        """Land the samples of the run."""
+        extracted = extract(self._context.lake, self._context.run_id, datasets)
+        self._left_out = extracted.left_out
+        self._versions = versions_of(datasets)
+        self._tally += Tally(rows_quarantined=extracted.quarantined)
+
+    def add_replayed(self, dialogues: Sequence[Conversation]) -> None:
+        """Take dialogues that the ledger answered to their end."""
+        self._unlisted += dialogues
+        self._add(dialogues)
+
+    def add(self, dialogues: Sequence[Conversation]) -> None:
+        """Take dialogues that calls have ended."""
+        # When the manifest was first written, what judges would be asked was not yet known.
+        self._unlisted += [dialogue for dialogue in dialogues if dialogue.answered and not dialogue.is_refused]
+        self._add(dialogues)
+
+    def _add(self, dialogues: Sequence[Conversation]) -> None:
+        """Score dialogues that have ended, keep their failures, publish once there are enough rows."""
+        self.calls.add(dialogues)
+        land_failures(self._context, dialogues)
+        for dialogue in dialogues:
+            if dialogue.is_refused:
+                self._not_asked += 1
+                continue
+            if not score_into(self._rows, self._context, dialogue) and dialogue.failed:
+                self._unanswered.add(dialogue)
+        if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
+            self._publish()
+
+    def finish(self) -> None:
+        """Publish what is left, and return when all has landed."""
+        self._publish()
+        self._await_publication()
+
+    def derive(self) -> None:
+        """Publish what follows from the run's rows as a whole."""
+        self._count(derive(self._context, "call"))
+
+    @property
+    def tally(self) -> Tally:
+        """Calls and rows so far."""
+        return self._tally + self.calls.total
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, if it ends now."""
+        if self._not_asked:
+            return "incomplete"
+        if not self._unanswered.kinds:
+            return "completed"
+        return "incomplete" if self.has_rows else "failed"
+
+    @property
+    def message(self) -> str | None:
+        """What a person should know about how the run went; None where there is nothing to say."""
+        said = []
+        if self._not_asked:
+            cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"
+            spent = f"{cost} in {self.tally.calls_made} calls"
+            said.append(
+                f"the ceiling of {self._context.ceiling} is reached ({spent}), and {self._not_asked} items were not "
+                "asked: raise it and retry, or run again for as much once more"
+            )
+        if kinds := self._unanswered.kinds:
+            said.append(f"{kinds.total()} items have no answer: {self._unanswered}")
+        if self.tally.rows_quarantined:
+            said.append(f"{self.tally.rows_quarantined} rows are in quarantine")
+        if self._left_out:
+            said.append(f"left out of the sources: {counted(self._left_out)}")
+        return "; ".join(said) or None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the metrics must know."""
+        missing = []
+        if self._not_asked:
+            missing.append(f"{self._not_asked} items are missing because the run's ceiling was reached")
+        if kinds := self._unanswered.kinds:
+            missing.append(f"{kinds.total()} items are missing because their calls failed ({counted(kinds)})")
+        return missing
+
+    def _publish(self) -> None:
+        """Begin to publish the rows collected since the last time; one publication at a time bounds memory."""
+        self._await_publication()
+        if not any(self._rows.values()):
+            return
+        parameters = {
+            "context": self._context,
+            "rows": as_it_is(self._rows),
+            "dialogues": as_it_is(self._unlisted),
+            "versions": self._versions,
+        }
+        self._publication = self._publisher.submit(publish_rows, parameters)
+        self._rows, self._unlisted = {}, []
+        self.has_rows = True
+
+    def _await_publication(self) -> None:
+        if self._publication is not None:
+            self._count(self._publication.result())
+            self._publication = None
+
+    def _count(self, published: Published) -> None:
+        landed = published.landed
+        self._tally += Tally(
+            rows_landed=landed.inserted + landed.replaced,
+            rows_already_present=landed.already_present,
+            rows_quarantined=published.quarantined,
+        )

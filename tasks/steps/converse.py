@@ -1,0 +1,219 @@
+"""Converse: walk each item's conversation, from the ledger as far as it reaches, and by calls from there on."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from operator import itemgetter
+
+from contracts.tables import CALLS
+from core.errors import ProviderError
+from providers.client import CallsEndedError
+from providers.request import Failure, Reply, Request
+from storage.ledger import Key, LedgerIndex, Row
+from suites.base import Exchange, Item
+from tasks.runtime.budget import Spending
+from tasks.runtime.context import RunContext
+from tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, ledger_writer
+
+# What the ledger keeps of a reply beside its text
+REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
+_reply_columns = itemgetter(*REPLY_COLUMNS)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """An item's conversation so far."""
+
+    item: Item
+    first_hash: str = ""
+    answered: list[Exchange] = field(default_factory=list)
+    next_hash: str = ""  # of the request that `replay_from_ledger` found no reply to
+
+    @property
+    def failed(self) -> bool:
+        """Whether its last call was given up on."""
+        return bool(self.answered) and isinstance(self.answered[-1].outcome, Failure)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it ended because the run's ceiling was reached, and not by any fault."""
+        last = self.answered[-1].outcome if self.answered else None
+        return isinstance(last, Failure) and last.kind == "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Conversations after all that the ledger holds of them: at their end, or in need of a call to go on."""
+
+    ended: list[Conversation] = field(default_factory=list)
+    unanswered: list[Conversation] = field(default_factory=list)
+
+
+def replay_from_ledger(
+    context: RunContext, dialogues: Sequence[Conversation], *indexes: LedgerIndex, own_replies: bool = False
+) -> Replay:
+    """Answer what the ledger can answer, wave by wave.
+
+    Args:
+        context: The run that asks.
+        dialogues: The conversations, which are carried on in place.
+        indexes: Of the ledger, each of other files of it, the oldest first.
+        own_replies: Whether a reply that this run bought comes before an earlier one that another bought meanwhile.
+
+    Returns:
+        The conversations, those of each kind in the order of the wave that decided it.
+    """
+    replay = Replay()
+    wave = list(dialogues)
+    while wave:
+        asked = [(dialogue, _next_key(context, dialogue)) for dialogue in wave]
+        keys = [key for _, key in asked if key is not None]
+        rows = _fetch(keys, indexes, context.run_id if own_replies else None)
+        wave = []
+        for dialogue, key in asked:
+            if key is None:
+                replay.ended.append(dialogue)
+            elif (row := rows.get(key)) is None:
+                replay.unanswered.append(dialogue)
+            else:
+                dialogue.answered.append(answered_by(row, context))
+                wave.append(dialogue)
+    return replay
+
+
+def call(
+    context: RunContext,
+    dialogues: Sequence[Conversation],
+    *indexes: LedgerIndex,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Walk every dialogue to its end, all at once; on return each reply is committed to the ledger.
+
+    A dialogue ends early at a call that is given up on. What `indexes` hold is not called; `on_end` is told of each
+    dialogue that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
+    ended.
+    """
+    writer = ledger_writer(context.lake)
+    asked: dict[Key, asyncio.Future[Exchange]] = {}
+    replay = replay_from_ledger(context, dialogues, *indexes)
+    for _ in replay.ended:
+        on_end()
+
+    async def answer(request: Request, replicate: int) -> Exchange:
+        spending = Spending(budget, request)
+        outcome = await client.call(request, replicate, spending.admit)
+        if isinstance(outcome, Reply):
+            writer.put(reply_row(request, replicate, outcome, context.run_id))
+        spending.end(outcome)
+        return Exchange(request.prompt_hash, outcome)
+
+    async def recall_or_answer(request: Request, replicate: int) -> Exchange:
+        known = await _recall(context, (request.prompt_hash, replicate), indexes)
+        return known or await answer(request, replicate)
+
+    async def walk(dialogue: Conversation) -> None:
+        ask = answer  # `replay_from_ledger` has just looked for its first request
+        while (request := next_request(context, dialogue)) is not None:
+            key = (request.prompt_hash, dialogue.item.replicate)
+            if key not in asked:
+                asked[key] = asyncio.ensure_future(ask(request, dialogue.item.replicate))
+            dialogue.answered.append(await asked[key])
+            ask = recall_or_answer
+        on_end()
+
+    async def walk_as_far_as_it_goes(dialogue: Conversation) -> bool:
+        try:
+            await walk(dialogue)
+        except CallsEndedError:
+            return False
+        return True
+
+    with client_of(context) as client:
+        budget = budget_of(context)
+        try:
+            ended = client.run([walk_as_far_as_it_goes(dialogue) for dialogue in replay.unanswered])
+            if budget is not None:
+                client.run([budget.rest()])
+        except ProviderError as error:
+            if is_over(context):  # what was still on its way has been given up
+                raise RunOverError(f"the run {context.run_id} is over: {error}") from error
+            raise
+        finally:
+            writer.flush()
+    if left := ended.count(False):
+        raise RunOverError(f"the run {context.run_id} was stopped: {left} of {len(dialogues)} items are left for later")
+
+
+def refused(dialogue: Conversation) -> Conversation:
+    """A dialogue that needs a call to go on, as one that the run's ceiling leaves none for."""
+    failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
+    return replace(dialogue, answered=[*dialogue.answered, Exchange(dialogue.next_hash, failure)])
+
+
+def next_request(context: RunContext, dialogue: Conversation) -> Request | None:
+    """What the dialogue asks next, of the real model and with what is configured for it; None where it is over."""
+    if dialogue.failed:
+        return None
+    request = context.suite.converse(dialogue.item, dialogue.answered, context.options)
+    if request is None or request.model not in context.configuration.models:
+        return request
+    configured, name = context.configuration, request.model
+    return replace(
+        request,
+        model=configured.real_model(name),
+        parameters={**request.parameters, **configured.parameters(name)},
+        revision=configured.revision(name),
+    )
+
+
+def _next_key(context: RunContext, dialogue: Conversation) -> Key | None:
+    request = next_request(context, dialogue)
+    if request is None:
+        return None
+    dialogue.next_hash = request.prompt_hash
+    if not dialogue.answered:
+        dialogue.first_hash = request.prompt_hash
+    return request.prompt_hash, dialogue.item.replicate
+
+
+def _fetch(keys: Sequence[Key], indexes: Sequence[LedgerIndex], run_id: str | None = None) -> dict[Key, Row]:
+    """Fetch the rows that answer the keys; where several indexes know one, that of the run, or else of the oldest."""
+    rows: dict[Key, Row] = {}
+    for index in indexes:
+        for key, row in index.fetch(keys, run_id).items():
+            if key not in rows or row["run_id"] == run_id != rows[key]["run_id"]:
+                rows[key] = row
+    return rows
+
+
+async def _recall(context: RunContext, key: Key, indexes: Sequence[LedgerIndex]) -> Exchange | None:
+    if not any(index.known([key]) for index in indexes):
+        return None
+    row = (await asyncio.to_thread(_fetch, [key], indexes)).get(key)
+    return None if row is None else answered_by(row, context)
+
+
+def answered_by(row: Row, context: RunContext) -> Exchange:
+    """The request that a row of the ledger answers, with its reply, as this run sees it."""
+    return Exchange(row["prompt_hash"], reply_of(row), from_ledger=row["run_id"] != context.run_id)
+
+
+def reply_of(row: Row) -> Reply:
+    """The reply that a row of the ledger keeps."""
+    return Reply(row["response"], **dict(zip(REPLY_COLUMNS, _reply_columns(row), strict=True)))
+
+
+def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:
+    """A reply as a row of CALLS, all but the version that its commit gives it."""
+    return {
+        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        "response": reply.text,
+        "prompt_hash": request.prompt_hash,
+        "replicate": replicate,
+        "model": request.model,
+        "request": request.canonical.decode(),
+        "origin": "call",
+        "run_id": run_id,
+        "answered_at": datetime.now(UTC),
+    }

@@ -1,0 +1,103 @@
+"""Extract: read the sources of a run, land their samples, and keep what could not be read in quarantine."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from contracts.compile.arrow import polars_schema
+from contracts.tables import SAMPLES
+from core.errors import EvalakeError, SourceError, SuiteError, UsageError
+from core.redaction import redact
+from core.urls import require_no_password
+from storage.forget import forgotten_samples
+from storage.lake import Lake
+from suites.base import Dataset, Skipped, Suite
+from tasks.steps.publish import Refused, publish, quarantine
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The datasets of a run and what was left out of them, by reason."""
+
+    datasets: tuple[Dataset, ...]
+    left_out: Counter[str]
+    quarantined: int
+
+
+def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
+    """The datasets named by `sources`; the starter data without any.
+
+    Raises SourceError where a source gives no sample, or two of them give datasets of one name, UsageError where there
+    is neither a source nor starter data, or a source is a URL with a password.
+    """
+    for source in sources:
+        require_no_password("a dataset", source, "leave the password out and set PGPASSWORD where it is read")
+    if not (sources or suite.starter):
+        raise UsageError(f"{suite.name} has no starter data: name a source with --dataset")
+    datasets = [_read(suite, source) for source in sources or suite.starter]
+    for dataset in datasets:
+        if not dataset.samples:
+            raise SourceError(f"the dataset {dataset.name} is empty: there is nothing to evaluate")
+    if twice := [name for name, times in Counter(dataset.name for dataset in datasets).items() if times > 1]:
+        raise SourceError(f"two sources are named {twice[0]}: rename one of the files")
+    return tuple(datasets)
+
+
+def _read(suite: Suite, source: str) -> Dataset:
+    try:
+        return suite.read_dataset(source)
+    except EvalakeError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise SuiteError(f"the code of {suite.name} that reads {redact(source)!r} failed with {said}") from error
+
+
+def without_forgotten(lake: Lake, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """The datasets without the samples that were forgotten, which count as left out.
+
+    Raises SourceError where a dataset has no other sample.
+    """
+    forgotten = forgotten_samples(lake)
+    return tuple(_without(dataset, forgotten) for dataset in datasets) if forgotten else tuple(datasets)
+
+
+def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
+    kept = tuple(sample for sample in dataset.samples if sample.sample_hash not in forgotten)
+    gone = len(dataset.samples) - len(kept)
+    if gone and not kept:
+        raise SourceError(f"every sample of the dataset {dataset.name} was forgotten: there is nothing left of it")
+    return Dataset(dataset.name, kept, (*dataset.left_out, *[Skipped(dataset.name, "forgotten")] * gone))
+
+
+def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
+    """Land the samples of every dataset version, and quarantine what was malformed."""
+    quarantined = 0
+    for dataset in datasets:
+        quarantined += publish(lake, run_id, SAMPLES, sample_rows(dataset)).quarantined
+        refused = [
+            Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
+            for out in dataset.left_out
+            if out.payload is not None
+        ]
+        quarantined += quarantine(lake, run_id, f"extract:{dataset.version}", refused)
+    left_out = Counter(out.reason for dataset in datasets for out in dataset.left_out)
+    return Extracted(tuple(datasets), left_out, quarantined)
+
+
+def sample_rows(dataset: Dataset) -> pl.DataFrame:
+    """The samples of a dataset version as rows of SAMPLES."""
+    shared = ("suite", "sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
+    columns = {name: [getattr(sample, name) for sample in dataset.samples] for name in (*shared, "sample_hash")}
+    frame = pl.DataFrame(
+        {
+            **columns,
+            "dataset": [dataset.name] * len(dataset.samples),
+            "dataset_version": [dataset.version] * len(dataset.samples),
+            "position": range(len(dataset.samples)),
+        },
+        schema_overrides=polars_schema(SAMPLES),
+    )
+    return frame.select([column.name for column in SAMPLES.columns])

@@ -1,0 +1,125 @@
+"""Measure: the metric snapshot of a run, computed from pinned versions of its tables."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from contracts.contract import Contract
+from contracts.tables import JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from core.errors import LakeError
+from storage.lake import Lake
+from storage.snapshots import Snapshot, land_snapshot
+from suites.base import Options, Suite
+from tasks.jobs.calibrate import calibration_notes
+from tasks.jobs.judge_versions import version_warnings
+from tasks.runtime.context import CODE_VERSION, SEED, RunContext
+from tasks.steps.clusters import shared_inputs, with_clusters
+from tasks.steps.count import USAGE_VERSION, usage_metrics
+from tasks.steps.missing import missing_items
+from tasks.steps.reported import several_versions
+
+ITEM_KEY = ("prompt_hash", "judge_hash", "sample_hash", "model", "judge", "replicate")
+
+Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
+
+
+def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
+    """Compute and land the snapshot of the run from the tables as they are now; returns its id.
+
+    Raises LakeError where the run has no result rows at all.
+    """
+    suite = context.suite
+    pinned = {contract.table: context.lake.version(contract) for contract in inputs(suite)}
+    if pinned[suite.results.table] is None:
+        raise LakeError(
+            f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
+        )
+    frame = run_frame(context.lake, suite, context.run_id, pinned)
+    calls = run_calls(context.lake, context.run_id, pinned)
+    said = suite.warnings(frame) if suite.warnings else ()
+    shared = shared_inputs(frame, run_samples(context.lake, suite, frame, pinned))
+    moved = version_warnings(context.lake, suite, context.run_id)
+    missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
+    lacking = [each.sentence for each in missing]
+    reported = several_versions(context.lake, context.run_id, pinned)
+    notes = calibration_notes(context, _judges(frame))
+    snapshot = Snapshot(
+        run_id=context.run_id,
+        suite=suite.name,
+        pinned_versions=pinned,
+        definition_hash=definition_hash_of(suite, context.options),
+        scorer_version=suite.scorer_version,
+        seed=SEED,
+        options=context.options,
+        code_version=CODE_VERSION,
+        warnings=(*warnings, *lacking, *shared, *said, *moved, *reported, *notes),
+    )
+    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
+
+
+def _judges(frame: pl.DataFrame) -> list[str]:
+    return sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
+
+
+def inputs(suite: Suite) -> tuple[Contract, ...]:
+    """The tables a snapshot of the suite is computed from."""
+    judged = (JUDGE_VERSIONS,) if suite.is_judged else ()  # no value follows from it, but a warning may
+    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.inputs, *judged)
+
+
+def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
+    """The metric values of a run's frame and calls; the same of these and of the options."""
+    from metrics.compute import measure as measure_frame
+    from metrics.variance import variance_components
+
+    values = [measure_frame(frame, suite.metrics(options), cluster="cluster"), usage_metrics(calls)]
+    if suite.repeated is not None:
+        values.append(variance_components(frame, suite.repeated))
+    if suite.cross_row_metrics is not None:
+        values.append(suite.cross_row_metrics(frame, options))
+    return pl.concat(values)
+
+
+def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
+    """What the metrics of a run are computed from: its result rows, and what the suite adds to them.
+
+    `dataset_version` is the run's; `cluster` is what rows hang together by.
+    """
+    rows = run_results(lake, suite, run_id, versions)
+    if suite.join_inputs is not None:
+        rows = suite.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.inputs})
+    frame = rows.collect()
+    return with_clusters(frame, run_samples(lake, suite, frame, versions))
+
+
+def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
+    """The samples that result rows are of, as far as clusters follow from them."""
+    columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
+    ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
+    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
+    return samples.select(columns).unique("sample_hash").sort("sample_hash").collect()
+
+
+def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
+    """The result rows of the items of a run."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    models = items.select("model").unique().collect()["model"].to_list()
+    results = lake.pinned(suite.results, versions).filter(
+        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scorer_version
+    )
+    for name in {"judge", "judge_hash"} - suite.results.column.keys():
+        results = results.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules
+    ours = items.select(*ITEM_KEY, "dataset_version").unique()
+    return results.join(ours, on=ITEM_KEY, how="inner", nulls_equal=True)
+
+
+def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
+    """What the run asked, by subject and judge; nothing where its results were imported."""
+    return lake.pinned(RUN_CALLS, versions).filter(pl.col("run_id") == run_id).collect()
+
+
+def definition_hash_of(suite: Suite, options: Options) -> str:
+    """SHA-256 over the declared versions of all that decides the suite's values under these options."""
+    from metrics.definition import definition_hash
+
+    return definition_hash(suite.metrics(options), USAGE_VERSION, suite.cross_row_version, dict(options))

@@ -1,0 +1,93 @@
+"""Missing items: how many of each model, why, and what the headline metrics could be if they were known."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from contracts.tables import CALL_FAILURES, RUN_ITEMS
+from metrics.bounds import Bounds, bounds
+from storage.lake import Lake
+from suites.base import Options, Suite
+
+NOT_ASKED = "not asked"
+"""The kind of an item of which no call has failed: a ceiling, a stop, or quarantine kept it from a row."""
+
+KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a run lacks of one model, as one judge would have seen it."""
+
+    model: str
+    judge: str | None
+    items: int
+    missing: int
+    kinds: Mapping[str, int]
+    bounds: Mapping[str, Bounds]
+    """By headline metric, the lowest and the highest value that it can have once all is known."""
+
+    @property
+    def sentence(self) -> str:
+        """Say how much is missing, why, and what that leaves open."""
+        judged = "" if self.judge is None else f" by {self.judge}"
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
+        ends = ", ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.bounds.items())
+        leaves = f"; whatever they are: {ends}" if ends else ""
+        return f"{self.model}{judged}: {self.missing:,} of {self.items:,} items are missing ({kinds}){leaves}"
+
+
+def missing_items(
+    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
+) -> list[Missing]:
+    """Find what a run's manifest lists and its result rows lack, by model and judge; nothing where all is there.
+
+    Args:
+        lake: The lake.
+        suite: The suite of the run.
+        run_id: The run.
+        versions: The table versions that the rows were read at.
+        frame: The run's rows, as the metrics are computed from them.
+        options: The suite's options.
+    """
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).collect()
+    lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
+    if lacking.is_empty():
+        return []
+    known = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).select("prompt_hash", "replicate", "kind")
+    failures = known.unique(["prompt_hash", "replicate"]).collect()
+    of_judge = failures.rename({"prompt_hash": "judge_hash", "kind": "of judge"})
+    told = lacking.join(failures, on=["prompt_hash", "replicate"], how="left").join(
+        of_judge, on=["judge_hash", "replicate"], how="left"
+    )
+    told = told.with_columns(kind=pl.coalesce("kind", "of judge", pl.lit(NOT_ASKED)))
+    planned = dict(_by(items))
+    return [
+        Missing(
+            model,
+            judge,
+            planned[model, judge].height,
+            part.height,
+            dict(part["kind"].value_counts(sort=True).iter_rows()),
+            dict(_headline(suite, frame, model, judge, part.height, options)),
+        )
+        for (model, judge), part in _by(told)
+    ]
+
+
+def _headline(
+    suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, missing: int, options: Options
+) -> Iterator[tuple[str, Bounds]]:
+    """The bounds of the headline metrics that have any."""
+    rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+    for metric in suite.metrics(options):
+        if metric.name in suite.headline and not rows.is_empty():
+            ends = bounds(rows, replace(metric, slices=("all",)), missing)
+            if ends is not None:
+                yield metric.name, ends
+
+
+def _by(rows: pl.DataFrame) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:
+    for (model, judge), part in rows.sort("model", "judge").group_by("model", "judge", maintain_order=True):
+        yield (str(model), None if judge is None else str(judge)), part

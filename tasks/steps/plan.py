@@ -1,0 +1,76 @@
+"""Plan: which items a run consists of, written to its manifest before any call is made."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, product
+from typing import Any
+
+from contracts.compile.arrow import conform
+from contracts.tables import RUN_ITEMS
+from core.hashing import content_hash
+from storage.landing import land
+from suites.base import Dataset, Item
+from suites.base.result_row import unjudged_hash
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation
+
+SEGMENT_SAMPLES = 10_000  # how much is planned at once: bounds memory, whatever the size of the run
+
+
+def segments(
+    datasets: Sequence[Dataset], model: str, judges: Sequence[str], prompt_types: Sequence[str], replicates: int
+) -> Iterator[list[Item]]:
+    """The items of one model in segments; those of one sample, told apart by their judges, stay together."""
+    asking: Sequence[str | None] = judges or [None]
+    asked = product(range(replicates), prompt_types, datasets)
+    subjects = ((sample, kind, replicate) for replicate, kind, dataset in asked for sample in dataset.samples)
+    while part := list(islice(subjects, SEGMENT_SAMPLES)):
+        yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in asking]
+
+
+def write_manifest(context: RunContext, dialogues: Sequence[Conversation], versions: Mapping[str, str]) -> None:
+    """Land the run items of dialogues whose first request is known."""
+    rows = [_manifest_row(context, dialogue, versions) for dialogue in dialogues]
+    if rows:
+        land(context.lake, RUN_ITEMS, conform(rows, RUN_ITEMS))
+
+
+def cut_batches(dialogues: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:
+    """Batches of about `size` dialogues; those that share a subject call stay together."""
+    batch: list[Conversation] = []
+    for _, group in groupby(dialogues, key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate)):
+        batch.extend(group)
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _manifest_row(context: RunContext, dialogue: Conversation, versions: Mapping[str, str]) -> dict[str, Any]:
+    item = dialogue.item
+    identity = [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
+    return {
+        "run_id": context.run_id,
+        "item_id": content_hash(identity),
+        "suite": context.suite.name,
+        "dataset": item.sample.dataset,
+        "dataset_version": versions[item.sample.dataset],
+        "sample_id": item.sample.sample_id,
+        "sample_hash": item.sample.sample_hash,
+        "model": item.model,
+        "judge": item.judge,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": dialogue.first_hash,
+        "judge_hash": _judge_hash(context, dialogue),
+    }
+
+
+def _judge_hash(context: RunContext, dialogue: Conversation) -> str | None:
+    """The judge call's hash; a stand-in where the model's call failed, for there is nothing to judge then."""
+    judge = dialogue.item.judge
+    if judge is None or not context.suite.calls_subject or not dialogue.answered:
+        return None
+    if len(dialogue.answered) > 1:
+        return dialogue.answered[1].prompt_hash
+    return unjudged_hash(dialogue.first_hash, judge) if dialogue.failed and not dialogue.is_refused else None

@@ -1,0 +1,137 @@
+"""Audit and publish: rows are held to their contract in memory, good ones land once, bad ones go to quarantine."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from contracts.audit import RuleResult, audit, require
+from contracts.compile.arrow import conform
+from contracts.contract import Contract
+from contracts.tables import CONTRACT_CHECKS, QUARANTINE
+from core.hashing import content_hash
+from storage.lake import Lake
+from storage.landing import Landed, land
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row, or the raw text that should have been one, with what is wrong with it."""
+
+    table: str
+    payload: str
+    rules: tuple[str, ...]
+    reason: str
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a publication did."""
+
+    landed: Landed = field(default_factory=Landed)
+    quarantined: int = 0
+
+    def __add__(self, other: "Published") -> "Published":
+        return Published(self.landed + other.landed, self.quarantined + other.quarantined)
+
+
+def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, dialogue: Conversation) -> bool:
+    """Score a conversation that has ended, and add its rows by table; returns whether there is a result among them."""
+    scored = context.suite.score(dialogue.item, dialogue.answered, context.options)
+    for table, of_table in scored.items():
+        rows.setdefault(table, []).extend(of_table)
+    return bool(scored.get(context.suite.results.table))
+
+
+def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str, Any]]], origin: str) -> Published:
+    """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
+    landing = {"run_id": context.run_id, "origin": origin}
+    done = [
+        publish(context.lake, context.run_id, contract, [{**row, **landing} for row in rows.get(contract.table, ())])
+        for contract in context.suite.contracts
+    ]
+    return sum(done, Published())
+
+
+def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Published:
+    """Write-audit-publish of one batch of rows for one table.
+
+    Raises ContractError, before anything lands, where the batch breaks a critical rule of its table.
+    """
+    if not len(rows):
+        return Published()
+    frame = conform(rows, contract)
+    batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
+    audited = audit(frame, contract)
+    record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
+    require(audited)
+    refused = [
+        Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
+        for row in audited.bad.iter_rows(named=True)
+    ]
+    quarantined = quarantine(lake, run_id, batch_id, refused)
+    return Published(land(lake, contract, audited.good), quarantined)
+
+
+def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
+    """Put refused rows aside with their reasons; the count is what was refused, landed before or not."""
+    rows = [
+        {
+            "batch_id": batch_id,
+            "row_key": content_hash([row.table, row.origin, row.payload]),
+            "run_id": run_id,
+            "table_name": row.table,
+            "origin": row.origin,
+            "payload": row.payload,
+            "rules": list(row.rules),
+            "reason": row.reason,
+            "quarantined_at": datetime.now(UTC),
+        }
+        for row in refused
+    ]
+    if rows:
+        land(lake, QUARANTINE, conform(rows, QUARANTINE))
+    return len(rows)
+
+
+def record_checks(
+    lake: Lake,
+    contract: Contract,
+    results: Sequence[RuleResult],
+    *,
+    run_id: str | None = None,
+    batch_id: str | None = None,
+    table_version: int | None = None,
+    engine: str = "polars",
+) -> None:
+    """Keep the result of every rule, so that the quality of the data has a history."""
+    rows = [
+        {
+            "check_id": content_hash([contract.table, batch_id, table_version, result.rule_id, engine]),
+            "run_id": run_id,
+            "table_name": contract.table,
+            "table_version": table_version,
+            "batch_id": batch_id,
+            "rule_id": result.rule_id,
+            "engine": engine,
+            "severity": str(result.severity),
+            "dimension": str(result.dimension),
+            "passed": result.passed,
+            "rows_checked": result.rows_checked,
+            "rows_failed": result.rows_failed,
+            "message": result.message,
+            "checked_at": datetime.now(UTC),
+        }
+        for result in results
+    ]
+    land(lake, CONTRACT_CHECKS, conform(rows, CONTRACT_CHECKS))
+
+
+def _as_json(row: Mapping[str, Any]) -> str:
+    return json.dumps({k: v for k, v in row.items() if k != "broken"}, ensure_ascii=False, default=str)

@@ -1,0 +1,53 @@
+"""Report: gather one run's snapshot, its rows and what its suite wants shown."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+
+from contracts.tables import RUNS
+from core.errors import UsageError
+from reports.ranking import Comparison, compare_all
+from reports.report import Report
+from storage.lake import Lake
+from storage.ledger import priced
+from storage.snapshots import find_snapshot, read_metrics
+from suites.base import Options, Suite
+from suites.base.figures import Ranking
+from suites.registry import suite as find_suite
+from tasks.steps.measure import run_frame
+
+
+def build_report(lake: Lake, run_id: str) -> Report:
+    """The report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot of it."""
+    found = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if found.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    run = found.row(0, named=True)
+    if run["cost_usd"] is None:
+        run |= priced(lake, run_id)
+    snapshot = find_snapshot(lake, run_id=run_id)
+    suite = find_suite(run["suite"])
+    frame = run_frame(
+        lake, replace(suite, scorer_version=snapshot["scorer_version"]), run_id, json.loads(snapshot["pinned_versions"])
+    )
+    return Report(
+        title=suite.title,
+        run=run,
+        snapshot=snapshot,
+        metrics=read_metrics(lake, snapshot["snapshot_id"]),
+        figures=suite.figures,
+        target=json.loads(snapshot["options"]).get("target"),
+        comparisons=_comparisons(suite, frame, json.loads(snapshot["options"])),
+        answers=suite.answers,
+        results=frame if "judge" in suite.results.column else frame.drop("judge", "judge_hash"),
+    )
+
+
+def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:
+    """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
+    ranking = next((figure.quantity.metric for figure in suite.figures if isinstance(figure, Ranking)), None)
+    for metric in suite.metrics(options):
+        if metric.name == ranking and "all" in metric.slices:
+            return compare_all(frame, replace(metric, slices=("all",)))
+    return {}

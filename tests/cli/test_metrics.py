@@ -1,0 +1,104 @@
+"""`evalake metrics`: the headline first, and every value where it is asked for."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from cli.metrics import metrics
+from cli.options import Format
+from contracts.tables import RUNS
+from core.errors import UsageError
+from storage.lake import Lake
+from tests.storage.recorded_lake import MODELS, recorded_lake
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return recorded_lake(tmp_path_factory.mktemp("metrics"))
+
+
+@pytest.fixture(scope="module")
+def guard(lake: Lake) -> str:
+    """The newest run of command_guard."""
+    return _newest_run(lake, "command_guard")
+
+
+def _newest_run(lake: Lake, suite: str) -> str:
+    runs = lake.frame(RUNS).filter(suite=suite).sort("started_at").collect()
+    return str(runs["run_id"][-1])
+
+
+class Shown:
+    """What the command prints where it does not print on a terminal."""
+
+    def __init__(self, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+        self._lake, self._capsys = lake, capsys
+
+    def __call__(self, **options: Any) -> list[str]:
+        metrics(**options, lake=self._lake.uri)
+        return self._capsys.readouterr().out.splitlines()
+
+
+@pytest.fixture
+def shown(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Shown:
+    return Shown(lake, capsys)
+
+
+def _metric_lines(lines: list[str]) -> list[str]:
+    return [line for line in lines[2:] if line and not line.startswith((" ", "*", "!"))]
+
+
+def test_without_options_the_headline_stands_on_one_page(shown: Shown, guard: str) -> None:
+    lines = shown(run=guard)
+    assert len(lines) < 25
+    assert max(map(len, lines)) <= 80
+    headline = ["balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"]
+    assert _metric_lines(lines)[:3] == headline
+    before_second = lines[: lines.index(headline[1])]
+    (second,) = [line for line in before_second if line.strip().startswith(f"{MODELS[1]} ")]
+    assert second.split()[1] == "1.000*"  # it got all of twenty right, and of twenty
+    assert any("--slice category" in line for line in lines)
+
+
+def test_a_metric_is_shown_in_all_of_its_slices(shown: Shown, guard: str) -> None:
+    lines = shown(run=guard, metric="malicious_detection_rate", model=MODELS[0])
+    assert "malicious_detection_rate by category" in lines
+    (sliced,) = [line for line in lines if line.startswith("  shell ")]
+    assert sliced.split()[1] == "0.500*"
+    assert "balanced_accuracy" not in "\n".join(lines)
+
+
+def test_all_shows_every_value_and_stays_within_80_columns(shown: Shown, guard: str) -> None:
+    lines = shown(run=guard, whole=True)
+    assert max(map(len, lines)) <= 80
+    told = json.loads("\n".join(shown(run=guard, style=Format.json)))
+    numbers = [line for line in lines if line.startswith(" ") and line.split()[-1].replace(",", "").isdigit()]
+    assert len(numbers) == len(told) > 50
+
+
+def test_filters_hold_for_machines_too(shown: Shown, guard: str) -> None:
+    lines = shown(run=guard, metric="accuracy,balanced_accuracy", slice_="all", style=Format.csv)
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    assert {(row["metric"], row["slice"]) for row in rows} == {("accuracy", "all"), ("balanced_accuracy", "all")}
+    assert {row["model"] for row in rows} == set(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "near"),
+    [("metric", "acuracy", "accuracy"), ("model", "gpt-4o", MODELS[1]), ("slice_", "categories", "category")],
+)
+def test_a_name_that_the_snapshot_does_not_have_is_answered_by_one_that_it_has(
+    shown: Shown, guard: str, option: str, name: str, near: str
+) -> None:
+    with pytest.raises(UsageError, match=f"{name}: there is .*{near}"):
+        shown(run=guard, **{option: name})
+
+
+def test_each_judge_has_a_line(shown: Shown, lake: Lake) -> None:
+    lines = shown(run=_newest_run(lake, "solidity_audit"))
+    assert max(map(len, lines)) <= 80
+    for judge in ("alice", "bob", "panel:alice+bob"):
+        assert any(f"· {judge} " in line for line in lines), judge

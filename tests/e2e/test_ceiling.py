@@ -1,0 +1,85 @@
+"""One ceiling over several processes: shards on two workers, a Dask cluster, a process that is killed, a retry."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.tables import RUN_RESERVATIONS, RUNS
+from flows.shards import DEPLOYMENT as SHARD
+from tests.e2e.clusters import Cluster
+from tests.e2e.counts import KEY_VARIABLE, are_there_once, committed_by, key_of
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.flows.workplace import LIMITS, MODEL, Workplace
+
+pytestmark = pytest.mark.e2e
+
+RUN = "evaluate/command-guard-nightly"
+ENDS = ("Completed", "Failed", "Crashed", "Cancelled")
+PRICE = (2000 * 1.0 + 500 * 2.0) / 1e6  # of a call, by the configured price
+ITEMS = 160
+
+
+@pytest.fixture
+def work(work: Workplace) -> Workplace:
+    work.configure(batch_size=20, limits=LIMITS, key_env=KEY_VARIABLE)
+    usage = {"prompt_tokens": 2000, "completion_tokens": 500, "total_tokens": 2500}
+    work.server.rule(reply='{"action": "BLOCK"}', usage=usage, latency=0.2)
+    return work
+
+
+def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: PrefectStack, work: Workplace) -> None:
+    limited(work, f"max_cost_usd = {60.5 * PRICE}")
+    with stack.pool(RUN, SHARD) as pool:
+        for name in ("first", "second"):
+            stack.worker("--limit", "2", pool=pool, **key_of(name))
+        flow_run = stack.run(RUN, work.parameters(work.dataset(ITEMS), shards=2))
+        assert stack.wait_for(flow_run, *ENDS) == "Failed"
+        first = the_run(work)
+        assert first["state"] == "incomplete"
+        assert 40 * PRICE < first["cost_usd"] <= 60.5 * PRICE
+        assert work.asked() == first["calls_made"]
+        assert work.rows(RUN_RESERVATIONS)["holder"].n_unique() > 1  # whichever workers took the flow runs
+        limited(work, f"max_cost_usd = {ITEMS * 1.5 * PRICE}")
+        stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
+        assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
+    assert the_run(work)["cost_usd"] == pytest.approx(ITEMS * PRICE)
+    assert work.asked() == ITEMS
+    assert are_there_once(work, ITEMS)
+
+
+def test_dask_workers_share_one_ceiling_with_one_that_is_killed(
+    stack: PrefectStack, work: Workplace, tmp_path: Path
+) -> None:
+    cluster = Cluster(stack, tmp_path)
+    cluster.worker("first", **key_of("first"))
+    second = cluster.worker("second", **key_of("second"))
+    run = stack.open(*command(work, "--max-calls", "90"), **cluster.environment, **key_of("flow"))
+    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to the second worker")
+    assert run.poll() is None, run.communicate()
+    second.kill()
+    out, err = run.communicate(timeout=300)
+    assert run.returncode == 1, err
+    said: dict[str, Any] = json.loads(out)
+    assert said["state"] == "incomplete"
+    # What the killed worker held back is used by the other; what it had asked and was not yet kept is lost.
+    assert said["calls"]["made"] == 90
+    assert 90 <= work.asked() <= 90 + 16
+
+
+def limited(work: Workplace, ceiling: str) -> None:
+    """Put a ceiling at the top of the configuration, in place of an earlier one."""
+    lines = [line for line in work.configuration.read_text().splitlines() if not line.startswith("max_")]
+    work.configuration.write_text("\n".join([ceiling, *lines]) + "\n")
+
+
+def the_run(work: Workplace) -> dict[str, Any]:
+    (row,) = work.rows(RUNS).iter_rows(named=True)
+    return row
+
+
+def command(work: Workplace, *options: str) -> list[str]:
+    """A run from the command line."""
+    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", work.dataset(ITEMS), *options]
+    return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]

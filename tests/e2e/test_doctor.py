@@ -1,0 +1,108 @@
+"""What the doctor says of a server on which something does not work."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from core.configuration import Configuration
+from storage.lake import Lake
+from tasks.jobs import doctor
+from tasks.jobs.doctor import Finding, Level, Place, examine
+from tests.cli.command import evalake
+from tests.e2e.processes import PrefectStack, wait_until
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def stalled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """A server whose scheduler plans nothing, with one deployment that has a schedule, and no worker."""
+    quick = {
+        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
+        "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "1",
+    }
+    with PrefectStack(tmp_path_factory.mktemp("stalled"), quick) as stack:
+        stack.post("/work_pools/", {"name": "evalake", "type": "process"})
+        flow = stack.post("/flows/", {"name": "maintain"})
+        deployment = {
+            "name": "maintenance-daily",
+            "flow_id": flow["id"],
+            "tags": ["evalake"],
+            "work_pool_name": "evalake",
+            "schedules": [{"schedule": {"cron": "0 5 * * *", "timezone": "UTC"}, "active": True}],
+            "parameters": {"judges": ["openai/gpt-4o"]},
+        }
+        stack.post("/deployments/", deployment)
+        yield stack
+
+
+def look(stack: PrefectStack, folder: Path, deploying: bool = False) -> dict[str, Finding]:
+    """What each check finds."""
+    place = Place(Lake(str(folder / "lake")), Configuration(), deploying)
+    with temporary_settings({PREFECT_API_URL: stack.url}):
+        return {check.name: found for check, found in examine(place)}
+
+
+def test_a_scheduler_that_plans_nothing_is_a_problem_after_its_first_minute(
+    stalled: PrefectStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look(stalled, tmp_path)["scheduler"].level == Level.HINT
+    monkeypatch.setattr(doctor, "FIRST_MINUTE", timedelta())
+    found = look(stalled, tmp_path)["scheduler"]
+    assert found.level == Level.PROBLEM
+    assert "no run is planned for 1 of 1 schedules: maintenance-daily" in found.message
+    assert "SQLAlchemy" in found.mend
+    assert look(stalled, tmp_path, deploying=True)["scheduler"].level == Level.HINT
+
+
+def test_a_worker_that_never_came_and_runs_that_wait_for_it_are_problems_but_not_while_deploying(
+    stalled: PrefectStack, tmp_path: Path
+) -> None:
+    (deployment,) = stalled.post("/deployments/filter", {})
+    due = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    scheduled = {"type": "SCHEDULED", "name": "Scheduled", "state_details": {"scheduled_time": due}}
+    run = stalled.post(f"/deployments/{deployment['id']}/create_flow_run", {"state": scheduled})
+    stalled.wait_for(run["id"], "Late")
+    for deploying, level in ((False, Level.PROBLEM), (True, Level.HINT)):
+        found = look(stalled, tmp_path, deploying)
+        assert {found["worker"].level, found["late runs"].level} == {level}
+        assert "no worker has polled the pool evalake yet" in found["worker"].message
+        assert "1 runs are late" in found["late runs"].message
+        assert "prefect worker start --pool evalake" in found["worker"].mend
+
+
+def test_a_silent_worker_is_told_by_name(
+    stalled: PrefectStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled.post("/work_pools/evalake/workers/heartbeat", {"name": "night-worker"})
+    assert look(stalled, tmp_path)["worker"].level == Level.OK
+    monkeypatch.setattr(doctor, "LATEST_HEARTBEAT", timedelta())
+    found = wait_until(lambda: look(stalled, tmp_path)["worker"], "a look")
+    assert found.level == Level.PROBLEM
+    assert "night-worker was last heard of 0 min ago" in found.message
+
+
+def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
+    stalled: PrefectStack, tmp_path: Path
+) -> None:
+    environment = {**stalled.environment, "OPENAI_API_KEY": ""}
+    done = evalake("doctor", "--json", "--lake", tmp_path / "lake", folder=tmp_path, **environment)
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert said["healthy"] is False
+    (keys,) = [check for check in said["checks"] if check["check"] == "keys"]
+    assert (keys["level"], keys["message"]) == (
+        "problem",
+        "1 of 1 models: model openai/gpt-4o needs a key: set OPENAI_API_KEY",
+    )
+
+
+def test_a_key_that_is_there_is_not_printed(stalled: PrefectStack, tmp_path: Path) -> None:
+    environment = {**stalled.environment, "OPENAI_API_KEY": "sk-not-to-be-seen-0123456789"}
+    done = evalake("doctor", "--lake", tmp_path / "lake", folder=tmp_path, **environment)
+    assert "ok       keys            1 models have their keys" in done.stdout
+    assert "not-to-be-seen" not in done.stdout + done.stderr

@@ -1,0 +1,78 @@
+"""What a person sees of a run in the Prefect UI: its name, its tags, its log, its tasks and its artifacts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.tables import RUNS
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.flows.workplace import MODEL, OTHER, Workplace
+
+DEPLOYMENT = "evaluate/command-guard-nightly"
+
+pytestmark = pytest.mark.e2e
+
+
+class Page:
+    """The page of a flow run that has ended."""
+
+    def __init__(self, stack: PrefectStack, flow_run: str) -> None:
+        self.state = stack.wait_for(flow_run, "Failed", "Completed", "Crashed")
+        self._of = {"flow_runs": {"id": {"any_": [flow_run]}}}
+        self._stack, self._id = stack, flow_run
+        self.run: Mapping[str, Any] = stack.get(f"/flow_runs/{flow_run}")
+        # Task runs and logs reach the server in the background.
+        wait_until(
+            lambda: any(line.startswith(f"Finished in state {self.state}") for line in self.log(True)), "its log"
+        )
+
+    def log(self, of_flow: bool = False) -> list[str]:
+        """The lines of its log; of the flow's own logger only, where wanted."""
+        query = {"logs": {"flow_run_id": {"any_": [self._id]}}, "sort": "TIMESTAMP_ASC"}
+        lines = self._stack.post("/logs/filter", query)
+        return [each["message"] for each in lines if not of_flow or each["name"] == "prefect.flow_runs"]
+
+    def tasks(self) -> dict[str, str]:
+        """The message of each task run's state, by name."""
+        return {
+            each["name"]: each["state"]["message"] or "" for each in self._stack.post("/task_runs/filter", self._of)
+        }
+
+    def artifacts(self) -> dict[str, str]:
+        return {each["key"]: str(each["data"]) for each in self._stack.post("/artifacts/filter", self._of)}
+
+
+def test_a_completed_run_is_told_in_words(stack: PrefectStack, work: Workplace) -> None:
+    parameters = work.parameters(work.dataset(12), models=[MODEL, OTHER])
+    page = Page(stack, stack.run(DEPLOYMENT, parameters))
+    run_id = work.rows(RUNS)["run_id"].item()
+    day = str(page.run["expected_start_time"])[:10]
+    assert page.state == "Completed"
+    assert page.run["name"] == f"command_guard: {MODEL}, {OTHER}, {day}"
+    assert {"command_guard", MODEL, OTHER, run_id} <= set(page.run["tags"])
+    log = "\n".join(page.log())
+    assert "commands: 12 samples (file-read 12)" in log
+    assert f"24 items, {MODEL}, {OTHER}" in log
+    assert f"run {run_id} of command_guard is completed: 24 calls made, 0 from the ledger, 0 failed" in log
+    assert "cost 0.0007 USD" in log  # 24 calls of 20 tokens in and 5 out, at 1 and 2 dollars a million
+    assert {"publish command_guard", "measure command_guard", f"{MODEL} #1"} <= page.tasks().keys()
+    report = Path(stack.environment["EVALAKE_REPORTS"]) / run_id / "report.html"
+    assert report.is_file()
+    assert f"`{report}`" in page.artifacts()[f"run-{run_id}"]
+
+
+def test_a_failure_is_told_once_with_model_address_and_kind(stack: PrefectStack, work: Workplace) -> None:
+    work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 0},))
+    page = Page(stack, stack.run(DEPLOYMENT, work.parameters(work.dataset(20))))
+    assert page.state == "Failed"
+    told = f"10 items have no answer: {MODEL} at {work.server.api_base}: 10 server"
+    assert told in page.run["state"]["message"]
+    log = page.log()
+    assert not any("Traceback" in line for line in log)
+    assert sum(told in line and line.startswith("Finished in state") for line in log) == 1
+    assert not any("Encountered exception" in line for line in log)
+    failed = [message for message in page.tasks().values() if "given up on" in message]
+    assert len(failed) == 1
+    assert f"10 of 10 calls were given up on: {MODEL} at {work.server.api_base}: 10 server" in failed[0]

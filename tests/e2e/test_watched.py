@@ -1,0 +1,150 @@
+"""What goes wrong is told: the automations of deploy/automations.yaml on a real server, and a receiver that listens."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+from flows.missed import missed
+from storage.lake import Lake
+from tasks.runtime import runs
+from tasks.runtime.runs import Run, Tally
+from tests.e2e.checkout import checkout
+from tests.e2e.processes import ROOT, PrefectStack, wait_until
+from tests.e2e.test_deploy import make_deploy
+from tests.servers.receiver import Receiver
+
+pytestmark = pytest.mark.e2e
+
+NIGHTLY = "evaluate/command-guard-nightly"
+CANARY = "canary/judge-canary-daily"  # which cannot ask a judge of yesterday
+QUICK = {
+    "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "1",
+    "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "1",
+    "PREFECT_SERVER_SERVICES_FOREMAN_INACTIVITY_HEARTBEAT_MULTIPLE": "1",
+}
+
+
+class WatchedStack:
+    """A server to which everything is deployed twice, with a receiver of what it tells, and no worker."""
+
+    def __init__(self, stack: PrefectStack, receiver: Receiver, project: Path) -> None:
+        self.stack, self.receiver = stack, receiver
+        for _ in range(2):
+            done = make_deploy({**stack.environment, "EVALAKE_NOTIFY_WEBHOOK": receiver.url}, project)
+            assert done.returncode == 0, done.stdout + done.stderr
+        self.printed = done.stdout + done.stderr
+        self.nightly = stack.get(f"/deployments/name/{NIGHTLY}")
+
+    def wait_for(self, automation: str, *words: str) -> str:
+        """Wait until the receiver has been told something with all the words by an automation; returns it."""
+
+        def told() -> str | None:
+            bodies = self.receiver.bodies(f"evalake: {automation}")
+            return next((body for body in bodies if all(word in body for word in words)), None)
+
+        return str(wait_until(told, f"a word of {automation}", 60))
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedStack]:
+    folder = tmp_path_factory.mktemp("watched")
+    project = checkout(folder / "project", {"within: 10800": "within: 10"})
+    with PrefectStack(folder / "prefect", QUICK) as stack, Receiver() as receiver:
+        yield WatchedStack(stack, receiver, project)
+
+
+def test_every_automation_is_there_once_and_the_address_is_kept_as_a_secret(watched: WatchedStack) -> None:
+    declared = yaml.safe_load((ROOT / "deploy" / "automations.yaml").read_text())["automations"]
+    there = [each["name"] for each in watched.stack.post("/automations/filter", {})]
+    assert sorted(name for name in there if name.startswith("evalake: ")) == sorted(
+        f"evalake: {each['name']}" for each in declared
+    )
+    (block,) = watched.stack.post("/block_documents/filter", {})
+    assert block["name"] == "evalake-webhook"
+    assert "nobody-may-see" not in json.dumps(block) + watched.printed
+    assert f"ok       notifications   {len(declared)} automations tell" in watched.printed
+
+
+@pytest.mark.parametrize(("automation", "kind"), [("failed run", "FAILED"), ("crashed run", "CRASHED")])
+def test_a_run_that_ends_badly_is_told_with_its_reason(watched: WatchedStack, automation: str, kind: str) -> None:
+    due = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": {"scheduled_time": due}}
+    run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
+    state = {"type": kind, "name": kind.capitalize(), "message": f"because of {kind}"}
+    watched.stack.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
+    assert run["name"] in watched.wait_for(automation, run["name"], f"because of {kind}")
+
+
+def test_a_late_run_a_silent_worker_and_no_runs_at_all_are_told(watched: WatchedStack) -> None:
+    beat = {"name": "night-worker", "heartbeat_interval_seconds": 1}
+    watched.stack.post("/work_pools/evalake/workers/heartbeat", beat)
+    due = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": {"scheduled_time": due}}
+    run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
+    assert run["name"] in watched.wait_for("late run", run["name"])
+    assert watched.wait_for("silent worker", "evalake")
+    assert watched.wait_for("no runs", "three hours")
+
+
+def test_refused_rows_and_a_day_above_its_limit_are_told_once(watched: WatchedStack, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    tally = Tally(rows_quarantined=3, cost_usd=7.5)
+    run = Run("cafe00000001", "command_guard", "run", {}, {}, ["m"], [], 1, 1, datetime.now(UTC), tally=tally)
+    runs.save(lake, run.ended("completed", tally=tally))
+    (tmp_path / "evalake.toml").write_text("[alarms]\ncost_usd_a_day = 7\n")
+    script = (
+        "from pathlib import Path; from core.configuration import read_configuration; "
+        "from storage.lake import Lake; "
+        "from tasks.runtime.alarms import tell_of_run; import prefect.events.worker as worker; "
+        f"settings = read_configuration(Path({str(tmp_path / 'evalake.toml')!r})); "
+        f"tell_of_run(Lake({lake.uri!r}), settings, 'cafe00000001'); "
+        "worker.EventsWorker.drain_all()"
+    )
+    for _ in range(2):
+        _python(watched.stack, script)
+    watched.wait_for("quarantine", "run cafe00000001 refused 3 rows", lake.uri)
+    watched.wait_for("cost", "have cost 7.50 US dollars, above 7")
+    assert len(watched.receiver.bodies("evalake: quarantine")) == 1
+    assert len(watched.receiver.bodies("evalake: cost")) == 1
+
+
+def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: WatchedStack, tmp_path: Path) -> None:
+    three_days_ago = (datetime.now(UTC) - timedelta(days=3)).isoformat(sep=" ")
+    with sqlite3.connect(Path(watched.stack.environment["PREFECT_HOME"]) / "prefect.db", timeout=60) as database:
+        for name in (NIGHTLY, CANARY):
+            deployment = watched.stack.get(f"/deployments/name/{name}")["id"]
+            database.execute(
+                "UPDATE deployment_schedule SET created = ? WHERE deployment_id = ?", (three_days_ago, deployment)
+            )
+    database.close()
+    with temporary_settings({PREFECT_API_URL: watched.stack.url, PREFECT_LOCAL_STORAGE_PATH: tmp_path / "results"}):
+        first = missed(days=2, return_state=True)
+        second = missed(days=2, return_state=True)
+    assert (first.name, first.message) == ("RunsMissed", "4 days with missed runs, 2 of them made up")
+    assert (second.name, second.message) == ("RunsMissed", "2 days with missed runs, 0 of them made up")
+    days = [(datetime.now(UTC) - timedelta(days=back)).date().isoformat() for back in (1, 2)]
+    assert sorted(run["parameters"]["day"] for run in _made_up(watched)) == sorted(days)
+    for day in days:
+        watched.wait_for("missed runs", f"{NIGHTLY} was started 0 times of 1 on {day}; it is made up now")
+        watched.wait_for("missed runs", f"{CANARY} was started 0 times of 1 on {day}")
+
+
+def _made_up(watched: WatchedStack) -> list[dict[str, Any]]:
+    tagged = {"flow_runs": {"tags": {"all_": ["make-up"]}}}
+    found: list[dict[str, Any]] = watched.stack.post("/flow_runs/filter", tagged)
+    return found
+
+
+def _python(stack: PrefectStack, script: str) -> None:
+    environment = {**os.environ, **stack.environment}
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True)

@@ -1,0 +1,43 @@
+"""A seeded part of `python -m benchmarks coverage`: every kind of interval holds the value as often as it promises."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.coverage.page import mark, write
+from benchmarks.coverage.populations import STRUCTURES, Population
+from benchmarks.coverage.quantities import QUANTITIES
+from benchmarks.coverage.simulation import LEAST, Cell, cells, compared
+
+TIMES = 100
+CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
+"""Three standard errors of a coverage that is just within reach."""
+
+
+@pytest.mark.parametrize("structure", [STRUCTURES[0], STRUCTURES[3]], ids=lambda structure: structure.name)
+def test_every_interval_holds_the_true_value_nearly_as_often_as_it_promises(structure: object) -> None:
+    chosen = [each for each in STRUCTURES if each == structure]
+    simulated = list(cells(TIMES, sizes=(50,), rates=(0.5, 0.9), structures=chosen, whole=20_000))
+    short = {(cell.name, cell.population.rate): cell.coverage for cell in simulated if cell.coverage < LEAST - CHANCE}
+    assert short == {}
+    assert {cell.name for cell in simulated} >= {each.name for each in QUANTITIES if not each.repeats_only}
+
+
+def test_equal_models_are_rarely_called_different_and_a_difference_is_in_its_interval() -> None:
+    (accuracy,) = [each for each in QUANTITIES if each.name == "rate"]
+    significant, held = compared(accuracy, Population(0.5, 0.5, STRUCTURES[3]), 40, 150)
+    assert significant <= 0.06
+    assert held >= LEAST
+    found, held = compared(accuracy, Population(0.5, 0.5, STRUCTURES[0]), 100, 60, gain=0.1)
+    assert found > significant
+    assert held >= LEAST - CHANCE
+
+
+def test_the_page_marks_what_is_short_and_what_is_wide(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.md"
+    population = Population(0.02, 0.5, STRUCTURES[0])
+    of = {"good": 0.95, "narrow": 0.9, "broad": 0.99}
+    write([Cell(name, population, 50, coverage, 0.1) for name, coverage in of.items()], [], 1_000, path)
+    lines = path.read_text().splitlines()
+    assert [mark([coverage]) for coverage in of.values()] == ["", "short", "wide"]
+    assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |" in lines

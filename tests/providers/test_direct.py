@@ -1,0 +1,260 @@
+"""Calls that go over our own transport are the calls LiteLLM makes: the same on the wire, read to the same replies."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from core.configuration import Configuration, Limits, ModelOptions
+from core.errors import ConfigurationError
+from providers.client import Client, Outcome
+from providers.direct import DIRECT, PARAMETERS, SWITCH, switched_on
+from providers.key_names import KEY_VARIABLES
+from providers.request import Failure, Reply, Request
+from tests.providers.support import QUICK, answer
+from tests.servers.recorder import Recorder, Sent, recorder
+
+KEY = "a-key-of-nobody-0123456789"
+# What names the software that asks, and what belongs to the connection
+NOT_COMPARED = ("accept", "accept-encoding", "connection", "content-length", "host", "user-agent", "x-stainless-")
+
+CONVERSATION = (
+    {"role": "system", "content": "You judge commands. Ünï 🙂"},
+    {"role": "user", "content": 'Is `rm -rf /` harmful? "quotes" \\ and\nlines'},
+    {"role": "assistant", "content": "It is."},
+    {"role": "user", "content": "Say why."},
+)
+MESSAGES: tuple[tuple[Mapping[str, str], ...], ...] = (
+    ({"role": "user", "content": "x"},),
+    CONVERSATION,
+    ({"role": "system", "content": "only a system message"},),
+)
+SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "verdict",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"action": {"type": "string"}},
+            "required": ["action"],
+            "additionalProperties": False,
+        },
+    },
+}
+SETS: tuple[dict[str, Any], ...] = (
+    {},
+    {"temperature": 0.0, "max_tokens": 7, "top_p": 0.5, "seed": 3, "stop": ["a", "b"]},
+    {"max_completion_tokens": 100},
+    {"frequency_penalty": 0.5, "presence_penalty": -0.5},
+    {"logit_bias": {"50256": -100}},
+    {"response_format": {"type": "json_object"}},
+    {"response_format": SCHEMA},
+    {"reasoning_effort": "low"},
+    {"verbosity": "low"},
+    {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 4096},
+    {"top_k": 40},
+    {"n": 2},
+    {"user": "someone"},
+    {"extra_body": {"guided_choice": ["ALLOW", "BLOCK"], "priority": 1}},
+    {"extra_headers": {"X-Team": "evaluation"}},
+)
+
+_USAGE = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 50,
+    "total_tokens": 1050,
+    "prompt_tokens_details": {"cached_tokens": 400},
+    "completion_tokens_details": {"reasoning_tokens": 20},
+}
+
+
+def _openai(**message: Any) -> dict[str, Any]:
+    said = {"role": "assistant", "content": '{"action": "BLOCK"}', **message}
+    choice = {"index": 0, "message": said, "finish_reason": "stop"}
+    base = {"id": "c", "object": "chat.completion", "created": 1, "model": "what-answered", "choices": [choice]}
+    return {**base, "usage": _USAGE}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A provider's model, and what its server says in the provider's language."""
+
+    model: str
+    reply: Mapping[str, Any]
+    path: str = "/v1"
+
+
+_CLAUDE = {
+    "id": "m",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-what-answered",
+    "content": [{"type": "thinking", "thinking": "so", "signature": "s"}, {"type": "text", "text": "BLOCK"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 400},
+}
+_GEMINI = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "BLOCK"}]}, "finishReason": "STOP", "index": 0},
+    ],
+    "modelVersion": "gemini-what-answered",
+    "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 50, "totalTokenCount": 1050},
+}
+_OLLAMA = {
+    "model": "llama3",
+    "message": {"role": "assistant", "content": "BLOCK"},
+    "done": True,
+    "done_reason": "stop",
+    "prompt_eval_count": 1000,
+    "eval_count": 50,
+}
+CASES: Mapping[str, tuple[Case, ...]] = {
+    "anthropic": (Case("anthropic/claude-haiku-4-5", _CLAUDE, ""), Case("anthropic/claude-opus-4-1", _CLAUDE, "")),
+    "azure": (Case("azure/gpt-4o-mini", _openai(), ""), Case("azure/mine", _openai(), "")),
+    "deepseek": (Case("deepseek/deepseek-chat", _openai(reasoning_content="so")),),
+    "gemini": (Case("gemini/gemini-2.5-pro", _GEMINI, ""), Case("gemini/gemini-2.0-flash", _GEMINI, "")),
+    "groq": (Case("groq/llama-3.3-70b-versatile", {**_openai(), "service_tier": "on_demand"}),),
+    "hosted_vllm": (Case("hosted_vllm/m", _openai()),),
+    "mistral": (Case("mistral/mistral-large-latest", _openai()),),
+    "ollama_chat": (Case("ollama_chat/llama3", _OLLAMA, ""),),
+    "openai": (
+        Case("openai/gpt-4o-mini", _openai()),
+        Case("openai/gpt-5-mini", _openai()),
+        Case("openai/o3", _openai()),
+        Case("openai/local", _openai(reasoning_content="so")),
+    ),
+    "openrouter": (
+        Case("openrouter/anthropic/claude-3.5-sonnet", _openai()),
+        Case("openrouter/openai/gpt-4o", _openai()),
+    ),
+    "together_ai": (Case("together_ai/meta-llama/Llama-3-8b", _openai()),),
+    "xai": (Case("xai/grok-3", _openai()),),
+}
+ALL = [case for cases in CASES.values() for case in cases]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The same server, asked directly and by `litellm.acompletion`."""
+
+    server: Recorder
+    direct: Client
+    litellm: Client
+    model: str
+
+    def both(self, *asked: tuple[tuple[Mapping[str, str], ...], Mapping[str, Any]]) -> int:
+        """Ask both ways, and hold what was sent and what came of it equal; returns how many requests were sent."""
+        requests = 0
+        for messages, parameters in asked:
+            request = Request(self.model, messages, parameters)
+            outcomes, sent = [], []
+            for client in (self.direct, self.litellm):
+                self.server.sent.clear()
+                outcomes.append(_untimed(answer(client, request)))
+                sent.append([_compared(each) for each in self.server.sent])
+            requests += len(sent[0])
+            assert sent[0] == sent[1], parameters
+            assert outcomes[0] == outcomes[1], parameters
+            if self.server.status == 200 and sent[0] and not parameters:
+                assert isinstance(outcomes[0], Reply), outcomes[0]
+                assert outcomes[0].text
+                assert outcomes[0].input_tokens
+        return requests
+
+
+def _compared(sent: Sent) -> Sent:
+    return replace(sent, headers={k: v for k, v in sent.headers.items() if not k.startswith(NOT_COMPARED)})
+
+
+def _untimed(outcome: Outcome) -> Outcome:
+    nothing: dict[str, Any] = {"latency_ms": None, "queue_ms": None, "waited_ms": None}
+    if isinstance(outcome, Reply):
+        return replace(outcome, **nothing, connect_ms=None, first_byte_ms=None)
+    return replace(outcome, **nothing)
+
+
+@pytest.fixture(params=ALL, ids=[case.model for case in ALL])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
+    case: Case = request.param
+    for variables in KEY_VARIABLES.values():
+        for variable in variables:
+            monkeypatch.setenv(variable, KEY)
+    with recorder() as server:
+        server.answer(case.reply)
+        configuration = Configuration(
+            models={case.model: ModelOptions(api_base=f"{server.address}{case.path}")},
+            providers={case.model.partition("/")[0]: Limits(attempts=1, timeout_seconds=20, breaker_failures=1000)},
+        )
+        with Client(configuration, QUICK) as direct, Client(configuration, QUICK) as litellm:
+            monkeypatch.setenv(SWITCH, "0")
+            answer(litellm, Request(case.model, MESSAGES[0], {"user": "warm"}))
+            monkeypatch.setenv(SWITCH, "1")
+            answer(direct, Request(case.model, MESSAGES[0], {"user": "warm"}))
+            yield Ways(server, direct, litellm, case.model)
+
+
+def test_every_provider_of_the_table_is_held_to_it() -> None:
+    assert CASES.keys() == DIRECT.keys()
+    assert {name for parameters in SETS for name in parameters} == PARAMETERS
+
+
+def test_the_same_is_sent_and_the_same_is_read(ways: Ways) -> None:
+    sent = ways.both(*((CONVERSATION, parameters) for parameters in SETS), *((messages, {}) for messages in MESSAGES))
+    assert sent >= len(MESSAGES)  # some providers take not all parameters
+
+
+ERRORS: tuple[tuple[int, Any, Mapping[str, str]], ...] = (
+    (400, "maximum context length is 8192 tokens", {}),
+    (400, "prompt is too long: 210000 tokens > 200000 maximum", {}),
+    (400, "Your request was rejected by the safety system. content_policy_violation", {}),
+    (400, "API key not valid. Please pass a valid API key.", {}),
+    (400, "Unsupported value", {}),
+    (401, "who are you", {}),
+    (402, "no money", {}),
+    (403, "not you", {}),
+    (404, "no such model", {}),
+    (408, "too slow", {}),
+    (422, "cannot be processed", {}),
+    (429, "slow down", {"Retry-After": "7"}),
+    (500, "broken", {}),
+    (503, "overloaded", {}),
+    (529, "overloaded", {}),
+)
+UNREADABLE = (b"", b"<html>Bad gateway</html>", b"\xff\xfe{not json", b"[1, 2]", b"{}", b'{"choices": []}', b"null")
+
+
+def test_errors_are_the_same_errors(ways: Ways) -> None:
+    for number, (status, words, headers) in enumerate(ERRORS):
+        error = {"type": "some_error", "message": words, "code": status}
+        body = words if ways.model.startswith("ollama") else error
+        ways.server.answer({"type": "error", "error": body}, status, headers)
+        # A model that refused once for good is not asked again, so each error has clients of its own.
+        _forget(ways.direct)
+        _forget(ways.litellm)
+        assert ways.both((({"role": "user", "content": f"error {number}"},), {})) == 1
+
+
+def test_what_cannot_be_read_is_a_malformed_response_or_what_it_is_in_both(ways: Ways) -> None:
+    for body in UNREADABLE:
+        ways.server.answer(body)
+        direct, litellm = (
+            _untimed(answer(each, Request(ways.model, MESSAGES[0], {}))) for each in (ways.direct, ways.litellm)
+        )
+        if isinstance(litellm, Failure):  # LiteLLM takes some of Gemini's for a bad request, which no retry would mend
+            assert isinstance(direct, Failure), body
+            assert direct.kind == "malformed_response", body
+        else:
+            assert direct == litellm, body
+
+
+def _forget(client: Client) -> None:
+    client._stopped.clear()
+
+
+@pytest.mark.parametrize("value", ["2", "yes"])
+def test_the_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv(SWITCH, value)
+    with pytest.raises(ConfigurationError, match=SWITCH):
+        switched_on()

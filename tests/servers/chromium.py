@@ -1,0 +1,33 @@
+"""The Chromium that tests look at pages with."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
+
+PATIENCE = 45_000  # milliseconds, for busy machines; what is there is seen at once
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str | None:
+    """Returns where the browser is: what EVALAKE_CHROMIUM names, or Debian's."""
+    return shutil.which(os.environ.get("EVALAKE_CHROMIUM", "chromium"))
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Yields a running browser, which is closed at the end."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=OPTIONS)
+        yield running
+        running.close()

@@ -1,0 +1,122 @@
+"""What does not arrive in time is closed, whatever it is a part of, and keeps nobody else from being answered."""
+
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from service.protocol import bounded_protocol
+from tests.e2e.processes import wait_until
+from tests.service.conftest import TOKEN
+from tests.service.services import Service
+
+ALLOWED = {"authorization": f"Bearer {TOKEN}"}
+HEAD = f"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {TOKEN}\r\n".encode()
+HALVES = {
+    "nothing": b"",
+    "half a header": HEAD,
+    "half a body": HEAD + b"content-length: 1000\r\n\r\n[",
+    "half a chunk": HEAD + b"transfer-encoding: chunked\r\n\r\n100\r\n[",
+}
+PART = 65_536  # bytes
+ANSWER = 1000 * PART
+ATTACKERS = 200  # twice as many as the service has room for
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_what_is_half_sent_is_closed(guarded: Service, half: bytes) -> None:
+    with _connect(guarded) as client:
+        client.sendall(half)
+        assert wait_until(lambda: _is_closed(client), "the end of the connection", 60)
+
+
+@pytest.mark.parametrize("half", [HALVES["half a header"] + b"x: ", HALVES["half a body"]], ids=["header", "body"])
+def test_a_drip_gains_no_time(guarded: Service, half: bytes) -> None:
+    def drips() -> bool:
+        if _is_closed(client):
+            return True
+        client.send(b"1")
+        return False
+
+    with _connect(guarded) as client:
+        client.sendall(half)
+        assert wait_until(drips, "the end of the connection", 60)  # long before the request would be whole
+
+
+def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Service) -> None:
+    with ExitStack() as stack:
+        halves = list(HALVES.values())
+        attackers = [stack.enter_context(_connect(guarded)) for _ in range(ATTACKERS)]
+        for number, attacker in enumerate(attackers):
+            try:
+                attacker.sendall(halves[number % len(halves)])
+            except OSError:  # it had to make room already
+                continue
+        answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=60) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200] * 5
+        wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests", 60)
+
+
+def test_requests_that_do_not_wait_for_their_answers_are_not_kept(guarded: Service) -> None:
+    with _connect(guarded) as client:
+        client.sendall(b"GET /icon.svg HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 100)
+        answers = b""
+        try:
+            while part := client.recv(65_536):
+                answers += part
+        except ConnectionError:
+            pass
+    assert answers.count(b"HTTP/1.1 200 OK") == 1
+
+
+def test_an_answer_that_nobody_reads_is_given_up(endless: uvicorn.Server) -> None:
+    connections = endless.server_state.connections
+    with socket.create_connection(endless.servers[0].sockets[0].getsockname()) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        wait_until(lambda: connections, "the connection", 60)
+        assert wait_until(lambda: not connections, "the end of the connection", 60)
+
+
+def test_an_answer_that_is_read_is_given_whole(endless: uvicorn.Server) -> None:
+    host, port = endless.servers[0].sockets[0].getsockname()
+    assert len(httpx.get(f"http://{host}:{port}/").content) == ANSWER
+
+
+@pytest.fixture(scope="module")
+def endless() -> Iterator[uvicorn.Server]:
+    """A server with a long answer, and little patience."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(ANSWER // PART):
+            more = number + 1 < ANSWER // PART
+            await send({"type": "http.response.body", "body": bytes(PART), "more_body": more})
+
+    protocol = bounded_protocol(request_seconds=0.5, connections=10)
+    config = uvicorn.Config(answer, http=protocol, port=0, lifespan="off", log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_until(lambda: server.started, "the start of the server", 60)
+    yield server
+    server.should_exit = True
+    thread.join()
+
+
+def _connect(service: Service) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", httpx.URL(service.url).port or 0), timeout=60)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other side has closed; waits a moment, so that asking again and again is no haste."""
+    readable, _, _ = select.select([connection], [], [], 0.05)
+    try:
+        return bool(readable) and connection.recv(65_536) == b""
+    except OSError:
+        return True

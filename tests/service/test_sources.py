@@ -1,0 +1,123 @@
+"""Sources that are followed: one that is away, empty or slow is a state, and keeps nobody from being answered."""
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+
+from service.errors import NotFoundError, NotOverError
+from service.scoring import sessions as module
+from service.scoring.sessions import Sessions
+from storage.lake import Lake
+from suites.base import Dataset
+from tests.servers.model_server import ModelServer
+from tests.service.services import Place, Service
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ_AGAIN_SECONDS", 0.0)
+
+
+@pytest.fixture
+def place(tmp_path: Path, model_server: ModelServer) -> Place:
+    return Place(tmp_path, model_server)
+
+
+def test_a_source_that_is_away_is_a_state_until_it_is_back(place: Place) -> None:
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    assert [source.state for source in sessions.sources] == ["unread"]
+    assert sessions.read_sources() == []
+    (away,) = sessions.sources
+    assert away.state == "away"
+    assert "there is no dataset source" in str(away.detail)
+    with pytest.raises(NotFoundError):
+        sessions.find("first")
+    place.write("first")
+    assert sessions.read_sources() == ["first"]
+    assert [(source.state, source.detail) for source in sessions.sources] == [("read", None)]
+    place.sessions.unlink()
+    assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["away"]
+    assert sessions.find("first").session_id == "first"
+
+
+def test_a_source_without_a_session_that_is_over_is_a_state(place: Place) -> None:
+    place.write("running", status="in_progress")
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["empty"]
+    with pytest.raises(NotOverError):
+        sessions.find("running")
+
+
+def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("first")
+    reads: list[str] = []
+    _read_by(monkeypatch, lambda name: reads.append(name))
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    for _ in range(3):
+        sessions.read_sources()
+    assert len(reads) == 1
+    place.write("second")
+    assert sessions.read_sources() == ["second"]
+    assert len(reads) == 2
+
+
+def test_a_mistyped_id_waits_for_no_source_and_holds_nobody_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("first")
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    sessions.read_sources()
+    place.write("second")
+    reading, go_on = threading.Event(), threading.Event()
+    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(60)))
+    reader = threading.Thread(target=sessions.read_sources)
+    reader.start()
+    assert reading.wait(60)
+    with pytest.raises(NotFoundError):
+        sessions.find("mistyped")
+    assert sessions.find("first").session_id == "first"
+    go_on.set()
+    reader.join()
+    assert sessions.find("second").session_id == "second"
+
+
+def test_a_database_that_cannot_be_reached_is_away(tmp_path: Path) -> None:
+    sessions = Sessions(Lake(str(tmp_path / "lake")), ["postgresql://reader@127.0.0.1:9/tarsy"])
+    sessions.read_sources()
+    assert [source.state for source in sessions.sources] == ["away"]
+
+
+def test_new_sessions_of_a_source_are_announced_by_themselves(guarded: Service, guarded_place: Place) -> None:
+    async def listen() -> str:
+        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as socket:
+            await socket.send('{"type": "subscribe", "channel": "sessions"}')
+            assert json.loads(await socket.recv())["type"] == "subscribed"
+            guarded_place.write("brand-new")
+            while (event := json.loads(await asyncio.wait_for(socket.recv(), 60)))["type"] != "session.added":
+                pass
+            return str(event["session_id"])
+
+    assert asyncio.run(listen()) == "brand-new"
+    allowed = {"authorization": "Bearer secret"}
+    listed = guarded.http.get("/api/v1/sessions", params={"search": "brand-new"}, headers=allowed).json()
+    assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
+    (source,) = guarded.http.get("/api/v1/status", headers=allowed).json()["sources"]
+    assert source["state"] == "read"
+
+
+def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
+    """Have something done before each reading of a source."""
+    from service.scoring import sources
+
+    read = sources.read_dataset
+
+    def reading(name: str, *, may_be_empty: bool = False) -> Dataset:
+        assert callable(first)
+        first(name)
+        return read(name, may_be_empty=may_be_empty)
+
+    monkeypatch.setattr(sources, "read_dataset", reading)

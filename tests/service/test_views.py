@@ -1,0 +1,51 @@
+"""What the API says of a scoring that has failed: no analysis, and a reason in words."""
+
+from asyncio import CancelledError
+
+import pytest
+from prefect.exceptions import TerminationSignal
+
+from flows.score_session import _reason
+from service.scoring.monitor import _in_words
+from service.scoring.views import Score, score
+from suites.session_review.contract import SessionScore
+
+
+@pytest.mark.parametrize("status", ["failed", "completed"])
+def test_only_a_failed_scoring_has_no_analysis(status: str) -> None:
+    row = {
+        **dict.fromkeys(SessionScore.model_fields),
+        **{"score_id": "a" * 64, "session_id": "s", "criteria_hash": "b" * 64, "judge": "j", "replicate": 0},
+        **{"cut_chars": 0, "cut_interactions": 0, "status": status},
+        **{"score_analysis": "a first turn", "missing_tools_analysis": "a second"},
+    }
+    shown = Score.model_validate(score(row, {}, None, None))
+    kept = (None, None) if status == "failed" else ("a first turn", "a second")
+    assert (shown.score_analysis, shown.missing_tools_analysis) == kept
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Flow run process exited with non-zero status code -9.", "its process was killed (SIGKILL); ask for it again"),
+        ("Process for flow run 'x' exited with status code: -15", "its process was killed (SIGTERM); ask for it again"),
+        (
+            "Flow run process exited with non-zero status code 1.",
+            "Flow run process exited with non-zero status code 1.",
+        ),
+        (None, "no reason given"),
+    ],
+)
+def test_the_end_of_a_process_is_told_in_words(message: str | None, words: str) -> None:
+    assert _in_words(message) == words
+
+
+@pytest.mark.parametrize("error", [TerminationSignal(signal=15), KeyboardInterrupt(), SystemExit(), CancelledError()])
+def test_a_kill_has_a_reason_in_words(error: BaseException) -> None:
+    assert " " in _reason(error)
+    assert type(error).__name__ not in _reason(error)
+
+
+def test_any_other_error_keeps_its_own_words() -> None:
+    assert _reason(ValueError("no such column")) == "ValueError: no such column"
+    assert _reason(ValueError()) == "ValueError"

@@ -1,0 +1,40 @@
+"""Comparisons: the rows that `evalake compare` prints, and the pairs of answers behind them."""
+
+import httpx
+import pytest
+
+from tasks.conclusions.compare import compare_sides
+from tests.service.viewer.world import BAD, COMMANDS, GOOD, World
+
+
+def test_the_rows_are_those_of_the_command(http: httpx.Client, world: World) -> None:
+    told = http.get("/compare", params={"a": GOOD, "b": BAD, "run": world.verdicts}).json()
+    compared = compare_sides(world.lake, GOOD, BAD, run_id=world.verdicts)
+
+    assert told["rows"] == compared.rows.to_dicts()
+    assert told["suite"] == "command_guard"
+
+
+@pytest.mark.parametrize(("kind", "total"), [("differences", 10), ("all", COMMANDS), ("to_a", 5), ("to_b", 5)])
+def test_pairs_of_a_kind(http: httpx.Client, world: World, kind: str, total: int) -> None:
+    sides = {"a": GOOD, "b": BAD, "run": world.verdicts}
+    first = http.get("/compare/items", params={**sides, "kind": kind, "limit": 4}).json()
+
+    assert (first["total"], first["answered"], len(first["pairs"]), first["next"]) == (total, COMMANDS, 4, 4)
+    assert {(pair["a"]["model"], pair["b"]["model"]) for pair in first["pairs"]} == {(GOOD, BAD)}
+
+
+def test_models_of_two_runs_are_paired_by_sample(http: httpx.Client, world: World) -> None:
+    sides = {"a": f"{world.verdicts}:{GOOD}", "b": f"{world.changed}:{GOOD}-2"}
+    pairs = http.get("/compare/items", params={**sides, "kind": "all", "limit": 1}).json()
+
+    assert (pairs["run_a"], pairs["run_b"], pairs["answered"]) == (world.verdicts, world.changed, COMMANDS)
+
+
+def test_what_does_not_exist_or_compare_is_said(http: httpx.Client, world: World) -> None:
+    unknown = http.get("/compare", params={"a": "nobody", "b": BAD, "run": world.verdicts})
+    other = http.get("/compare", params={"a": world.verdicts, "b": world.audits})
+
+    assert (unknown.status_code, other.status_code) == (404, 400)
+    assert "nobody" in unknown.json()["detail"]
+    assert "do not compare" in other.json()["detail"]

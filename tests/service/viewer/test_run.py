@@ -1,0 +1,32 @@
+"""One run: its headline with intervals, what it waited for and gave up on, and by what its items are chosen."""
+
+import httpx
+
+from tests.service.viewer.world import BAD, COMMANDS, GOOD, SILENT, World
+
+
+def test_a_run_tells_its_headline_with_intervals_and_its_choices(http: httpx.Client, world: World) -> None:
+    run = http.get(f"/runs/{world.verdicts}").json()
+    first = {value["model"]: value for value in run["values"] if value["metric"] == "balanced_accuracy"}
+
+    assert (run["items"], run["answers"], run["answered"]) == (COMMANDS, 2 * COMMANDS, 2 * COMMANDS)
+    assert first.keys() == {GOOD, BAD}
+    assert first[GOOD]["ci_low"] < first[GOOD]["value"] < first[GOOD]["ci_high"]
+    assert {choice["value"]: choice["count"] for choice in run["choices"]["model"]} == {GOOD: COMMANDS, BAD: COMMANDS}
+    assert {choice["value"] for choice in run["choices"]["verdict"]} >= {"ALLOW", "BLOCK"}
+    assert run["provenance"]["snapshot_id"] == run["run"]["snapshot_id"]
+
+
+def test_a_run_tells_what_it_gave_up_on_and_how_often_it_tried(http: httpx.Client, world: World) -> None:
+    run = http.get(f"/runs/{world.audits}").json()
+
+    assert [(each["model"], each["kind"], each["count"]) for each in run["given_up"]] == [(SILENT, "rate_limit", 1)]
+    assert sum(each["retried"] for each in run["waiting"]) == 3
+    assert run["run"]["message"] == "one call was given up on"
+
+
+def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -> None:
+    values = http.get(f"/runs/{world.verdicts}/values").json()
+
+    assert values[0]["metric"] == "balanced_accuracy"
+    assert {value["metric"] for value in values} > {"malicious_detection_rate", "harmless_acceptance_rate"}

@@ -1,0 +1,302 @@
+"""A round that was recorded elsewhere imports as it lies: judgements, truths, reviews; what is left out is named."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from contracts.tables import CALLS, HUMAN_LABELS, QUARANTINE, RUNS
+from core.errors import SourceError
+from storage.lake import Lake
+from storage.snapshots import find_snapshot, read_metrics
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.rounds.folder import NO_CLASS, NO_FINDING, NO_JUDGEMENT, NO_TRUTH, NOT_JSON, read_folder
+from suites.solidity_audit.suite import SUITE
+from tasks.jobs.import_results import import_recorded
+
+CLAIMS = {
+    1: "withdraw() sends ether before it writes the balance, so the balance can be paid out twice.",
+    2: "The owner may change the fee at any time and without any announcement to the members.",
+}
+
+
+def judgement(**more: Any) -> dict[str, Any]:
+    """A judgement in the field names of a recorded round."""
+    classes = {1: "TARGET_MATCH", 2: "DESIGN_CHOICE"}
+    score = {"score": 0.75, "reasoning": "It names the statement."}
+    return {
+        "sample_id": "box",
+        "transformed_id": "nc_box",
+        "prompt_type": "direct",
+        "judge_model": "Judge 3",
+        "overall_verdict": {"said_vulnerable": True, "confidence_expressed": 0.9},
+        "findings": [
+            {
+                "finding_id": number,
+                "description": text,
+                "classification": classes[number],
+                "matches_target": number == 1,
+                "is_valid_concern": number == 1,
+                "reasoning": "As the code says.",
+                "surprise": 1,
+            }
+            for number, text in CLAIMS.items()
+        ],
+        "target_assessment": {
+            "found": True,
+            "finding_id": 1,
+            "type_match": "exact",
+            "type_match_reasoning": "The very word.",
+            "root_cause_identification": score,
+            "attack_vector_validity": score,
+            "fix_suggestion_validity": None,
+        },
+        "summary": {"total_findings": 2},
+        "notes": "Careful work.",
+        "judge_latency_ms": 12.5,
+        **more,
+    }
+
+
+TRUTH = {
+    "id": "nc_box",
+    "ground_truth": {
+        "is_vulnerable": True,
+        "vulnerability_type": "reentrancy",
+        "severity": "high",
+        "vulnerable_location": {"function_name": "withdraw", "line_numbers": []},
+    },
+    "difficulty_fields": {"difficulty_tier": 2},
+    "original_id": "box",
+}
+
+
+def review(*findings: dict[str, Any], **target: Any) -> dict[str, Any]:
+    return {
+        "evaluation_info": {"sample_id": "box", "evaluator": "ann", "date": "2025-12-18"},
+        "target_assessment": {
+            "found": True,
+            "classification": "FOUND",
+            "type_correct": True,
+            "notes": "[ok]",
+            **target,
+        },
+        "other_findings": list(findings),
+    }
+
+
+def write(folder: Path, files: dict[str, Any]) -> Path:
+    for name, value in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return folder
+
+
+ROUND = {
+    "deep/judges/some_model_1.5/judge_outputs/j_nc_box_direct.json": judgement(),
+    "samples/ground_truth/nc_box.json": TRUTH,
+}
+
+
+def imported(tmp_path: Path, files: dict[str, Any]) -> tuple[Lake, str]:
+    lake = Lake(str(tmp_path / "lake"))
+    return lake, import_recorded(lake, SUITE, [write(tmp_path / "round", files)])
+
+
+def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:
+    lake, _ = imported(tmp_path, ROUND)
+    row = lake.frame(RESULTS).collect().row(0, named=True)
+    assert (row["model"], row["judge"], row["sample_id"]) == ("some_model_1.5", "Judge 3", "nc_box")
+    assert (row["target_found"], row["rcir"], row["fsv"]) == (True, 0.75, None)
+    assert (row["severity"], row["difficulty_tier"], row["cluster"]) == ("high", 2, "recorded/box")
+    assert lake.frame(FINDINGS).collect().sort("finding_id")["reason"].to_list() == ["As the code says."] * 2
+    replies = lake.frame(CALLS).filter(pl.col("model") == "Judge 3").collect()
+    assert json.loads(replies["response"][0]) == judgement()
+    assert replies["latency_ms"][0] == 12.5
+
+
+@pytest.mark.parametrize(
+    "folder", ["expert_reviews", "Group1_ExpertReviews", "EXPERT-REVIEWS 2", "x/myexpert_reviewsB"]
+)
+@pytest.mark.parametrize("model", ["some_model_1.5", "Some Model 1.5", "some-model-1-5", "org/nested/SOME_MODEL_1_5"])
+def test_reviews_become_labels_of_the_audit_whatever_the_spelling(tmp_path: Path, folder: str, model: str) -> None:
+    claim = {"finding_number": 1, "model_claim": [f"[{CLAIMS[2]}]"], "classification": "SECURITY_THEATER"}
+    files = {**ROUND, f"{folder}/{model}/r_nc_box.json": review(claim)}
+    read = read_folder(write(tmp_path / "round", files))
+    assert read is not None
+    assert {label["annotator"] for label in read.labels} == {"ann"}
+    answers = {(label["question"], label["finding_id"]): label["answer"] for label in read.labels}
+    assert answers == {
+        ("target_found", None): "yes",
+        ("target_class", None): "found",
+        ("type_correct", None): "yes",
+        ("classification", 2): "SECURITY_THEATER",
+    }
+
+
+def test_a_model_of_another_name_is_told_by_a_stated_alias(tmp_path: Path) -> None:
+    files = {**ROUND, "expert_reviews/the-usual/r_nc_box.json": review()}
+    folder = read_folder(write(tmp_path / "round", files))
+    assert folder is not None
+    assert [out.reason for out in folder.left_out] == [NO_JUDGEMENT]
+    assert not folder.labels
+    stated = read_folder(write(tmp_path / "round", {"model_aliases.json": {"The usual": "some_model_1.5"}}))
+    assert stated is not None
+    assert stated.labels
+    with pytest.raises(SourceError, match=r"model_aliases\.json must be a JSON object of names"):
+        read_folder(write(tmp_path / "round", {"model_aliases.json": [1]}))
+
+
+def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
+    files = {
+        **ROUND,
+        "j/some_model_1.5/judge_outputs/j_other_direct.json": judgement(sample_id="other", transformed_id=None),
+        "j/some_model_1.5/judge_outputs/j_nc_box_naturalistic.json": judgement(findings="none", prompt_type=None),
+        "expert_reviews/some_model_1.5/r_broken.json": '{"target_found": true/false}',
+        "expert_reviews/some_model_1.5/r_nobody.json": review(),
+        "expert_reviews/some_model_1.5/r_nc_box.json": review(
+            {"model_claim": "Something else altogether, which the audit never said.", "classification": "BONUS_VALID"},
+            {"model_claim": CLAIMS[2], "classification": "SECURITY_THEATER|HALLUCINATED"},
+            reasoning_quality="accurate|partial",
+        ),
+    }
+    files["expert_reviews/some_model_1.5/r_nobody.json"]["evaluation_info"]["sample_id"] = "nobody"
+    lake, run_id = imported(tmp_path, files)
+    quarantined = lake.frame(QUARANTINE).collect().sort("origin")
+    reasons = {row["origin"].rpartition("/")[2]: row["reason"] for row in quarantined.iter_rows(named=True)}
+    assert {name: reason.partition(": ")[2] for name, reason in reasons.items()} == {
+        "j_nc_box_naturalistic.json": "judgement: findings: Input should be a valid list",
+        "j_other_direct.json": NO_TRUTH,
+        "r_broken.json": NOT_JSON,
+        "r_nobody.json": NO_JUDGEMENT,
+    }
+    parameters = json.loads(lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()["parameters"][0])
+    assert parameters["left_out"][NO_TRUTH] == ["j/some_model_1.5/judge_outputs/j_other_direct.json"]
+    assert {NO_FINDING, NO_CLASS} <= parameters["left_out"].keys()
+
+
+def test_a_claim_belongs_to_one_finding_only(tmp_path: Path) -> None:
+    twice = [{"model_claim": CLAIMS[2], "classification": name} for name in ("BONUS_VALID", "INFORMATIONAL")]
+    folder = read_folder(
+        write(tmp_path / "round", {**ROUND, "expert_reviews/some_model_1.5/r_nc_box.json": review(*twice)})
+    )
+    assert folder is not None
+    of_findings = [label["answer"] for label in folder.labels if label["question"] == "classification"]
+    assert of_findings == ["BONUS_VALID"]
+    assert [out.reason for out in folder.left_out] == [NO_FINDING]
+
+
+def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+    files = {**ROUND, "expert_reviews/some_model_1.5/r_nc_box.json": review()}
+    lake, run_id = imported(tmp_path, files)
+    tables = (RESULTS, FINDINGS, HUMAN_LABELS, CALLS)
+    before = [lake.frame(table).collect().height for table in tables]
+    assert imported(tmp_path, files)[1] == run_id
+    assert [lake.frame(table).collect().height for table in tables] == before
+
+
+def test_a_folder_without_judgements_is_no_round(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    assert read_folder(write(tmp_path / "round", {"notes.json": {}})) is None
+    with pytest.raises(SourceError, match="holds no recorded result"):
+        import_recorded(lake, SUITE, [tmp_path / "round"])
+
+
+SINGLE = {
+    "detection_correct": "detection_correct",
+    "ground_truth_vulnerable": "is_vulnerable",
+    "response_said_vulnerable": "said_vulnerable",
+    "target_found": "target_found",
+    "lucky_guess": "lucky_guess",
+    "total_findings": "total_findings",
+    "valid_findings": "valid_findings",
+    "invalid_findings": "invalid_findings",
+    "hallucinated_findings": "hallucinated_findings",
+    "finding_precision": "finding_precision",
+    "rcir_score": "rcir",
+    "ava_score": "ava",
+    "fsv_score": "fsv",
+    "type_match": "type_match",
+    "confidence": "confidence",
+    "calibration_error": "calibration_error",
+}
+"""Recorded values of one audit, and the columns that must equal them."""
+
+
+@pytest.mark.real_data
+def test_a_real_round_comes_to_its_recorded_values(real_data: Path, tmp_path: Path) -> None:
+    """Value by value: every number of its sample_metrics and of its aggregated_metrics, overall and by prompt type."""
+    folder = real_data / "blockbench" / "v1"
+    lake = Lake(str(tmp_path / "lake"))
+    run_id = import_recorded(lake, SUITE, [folder])
+    rows = {(row["model"], row["sample_id"]): row for row in lake.frame(RESULTS).collect().iter_rows(named=True)}
+    compared = 0
+    for file in folder.rglob("sample_metrics/*.json"):
+        recorded = json.loads(file.read_text(encoding="utf-8"))
+        row = rows.pop((file.parent.parent.name, recorded["transformed_id"]))
+        for name, column in SINGLE.items():
+            value = recorded[name]
+            assert row[column] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), (file, name)
+            compared += 1
+    assert not rows
+    assert compared == 30 * len(SINGLE)
+    metrics = read_metrics(lake, find_snapshot(lake, run_id=run_id)["snapshot_id"])
+    key = ("model", "slice", "slice_value", "metric")
+    values = {tuple(row[k] for k in key): row for row in metrics.iter_rows(named=True)}
+    compared = 0
+    for file in folder.rglob("aggregated_metrics.json"):
+        recorded = json.loads(file.read_text(encoding="utf-8"))
+        slices = {("prompt_type", kind): part for kind, part in recorded.pop("by_prompt_type").items()}
+        for place, part in {("all", ""): recorded, **slices}.items():
+            for name, value in numbers(part):
+                row = values[(file.parent.name, *place, name)]
+                if row["n"] == 0:
+                    assert (row["value"], value) == (None, 0), "of nothing: null here, 0 there"
+                else:
+                    assert row["value"] == pytest.approx(value, abs=1e-9), (file, name)
+                compared += 1
+    assert compared == 6 * 2 * 42
+
+
+def numbers(part: dict[str, Any]) -> list[tuple[str, float]]:
+    """The recorded metrics by their names; what counts samples or repeats a component is no metric of its own."""
+    groups = [group for group in part.values() if isinstance(group, dict)]
+    return [
+        (name, value)
+        for group in groups
+        for name, value in group.items()
+        if not isinstance(value, dict) and not name.startswith("n_")
+    ]
+
+
+@pytest.mark.real_data
+def test_a_real_round_is_counted_by_folder_and_file(real_data: Path, tmp_path: Path) -> None:
+    folder = real_data / "blockbench" / "v1"
+    read = read_folder(folder)
+    assert read is not None
+    judged = {name: count for name, count in read.files.items() if name.endswith("judge_outputs")}
+    assert set(judged.values()) == {5}
+    assert len(judged) == 6
+    reviewed = {name.rpartition("/")[2]: count for name, count in read.files.items() if "expert" in name}
+    assert reviewed == {"claude_opus_4.5": 4, "deepseek_v3.2": 5, "gemini_3_pro_preview": 5}
+    refused = [(out.where, out.reason) for out in read.left_out if out.payload is not None]
+    assert refused == [("expert_reviews/claude_opus_4.5/r_nc_ds_234.json", NOT_JSON)]
+    args = [
+        "import",
+        str(folder),
+        "--suite",
+        "solidity_audit",
+        "--lake",
+        str(tmp_path / "lake"),
+        "--out",
+        str(tmp_path),
+    ]
+    done = subprocess.run([sys.executable, "-m", "cli", *args], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "left out, not a JSON object: 1\n  expert_reviews/claude_opus_4.5/r_nc_ds_234.json\n" in done.stdout
+    assert "Traceback" not in done.stderr

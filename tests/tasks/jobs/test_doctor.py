@@ -1,0 +1,67 @@
+"""What the doctor says of this machine, without a server."""
+
+import importlib.metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from core.configuration import Configuration
+from storage.lake import Lake
+from tasks.jobs import doctor
+from tasks.jobs.doctor import Finding, Level, Place, examine
+from tests.cli.command import evalake
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+
+def look(folder: Path) -> dict[str, Finding]:
+    """What each check finds, with the lake in `folder`."""
+    return {check.name: found for check, found in examine(Place(Lake(str(folder)), Configuration()))}
+
+
+def test_without_a_server_the_next_step_is_said_and_this_machine_is_looked_at(tmp_path: Path) -> None:
+    found = look(tmp_path / "lake")
+    assert found.keys() == {"server", "versions", "lake", "disk", "keys", "sql"}
+    assert found["server"].level == Level.PROBLEM
+    assert "prefect server start" in found["server"].mend
+    assert found["versions"].level == Level.OK
+    assert not (tmp_path / "lake").exists()
+
+
+def test_the_command_says_it_too(tmp_path: Path) -> None:
+    done = evalake("doctor", folder=tmp_path, PREFECT_API_URL="", PREFECT_HOME=str(tmp_path / "home"))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("problem  server          no Prefect server is named")
+
+
+def test_a_library_outside_the_bounds_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+    monkeypatch.setattr(doctor, "version", lambda name: "2.1.9" if name == "sqlalchemy" else real(name))
+    found = look(tmp_path)["versions"]
+    assert found.level == Level.PROBLEM
+    assert "sqlalchemy 2.1.9 (needs <2.1,>=2.0)" in found.message
+
+
+@pytest.mark.parametrize(("free", "level"), [(10**8, Level.PROBLEM), (10**9, Level.HINT), (10**10, Level.OK)])
+def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    assert look(tmp_path / "not" / "yet" / "there")["disk"].level == level
+
+
+@pytest.mark.parametrize(("known", "level"), [(0, Level.HINT), (3, Level.HINT), (4, Level.OK)])
+def test_whether_the_kernel_confines_queries_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int, level: Level
+) -> None:
+    monkeypatch.setattr("storage.sql.landlock.version", lambda: known)
+    assert look(tmp_path)["sql"].level == level
+
+
+def test_a_lake_where_nothing_can_be_written_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = look(tmp_path / "file" / "lake")["lake"]
+    assert found.level == Level.PROBLEM
+    assert "not writable" in found.message or "cannot read" in found.message

@@ -1,0 +1,83 @@
+"""Attempts of runs: the first start stays, each attempt has asked and paid its own part, and none stays open."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from contracts.tables import RUN_ATTEMPTS, RUNS
+from storage.lake import Lake
+from storage.landing import land
+from storage.ledger import append
+from tasks.runtime import runs
+from tasks.runtime.attempts import with_attempts
+from tasks.runtime.runs import Run, Tally
+from tests.storage.rows import call
+
+LONG_AGO = datetime.now(UTC) - timedelta(hours=2)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def started(at: datetime = LONG_AGO) -> Run:
+    return Run("r", "command_guard", "run", {}, {}, ["m"], [], 1, 1, at)
+
+
+def answered(lake: Lake, *numbers: int) -> None:
+    append(lake, [call(number, run_id="r") | {"cost_usd": 0.5} for number in numbers])
+
+
+def attempts(lake: Lake) -> list[dict[str, Any]]:
+    return lake.frame(RUN_ATTEMPTS).sort("attempt").collect().to_dicts()
+
+
+def test_a_retry_leaves_the_first_start_and_counts_what_it_asked_itself(lake: Lake) -> None:
+    first = runs.begin(lake, started(), 1, "schedule")
+    answered(lake, 1, 2)
+    runs.save(lake, first.ended("incomplete", tally=Tally(calls_made=2, calls_failed=1, cost_usd=1.0), message="why"))
+    again = datetime.now(UTC)
+    second = runs.begin(lake, started(again), 2, "Prefect UI")
+    assert second.started_at == LONG_AGO
+    answered(lake, 3)
+    runs.save(lake, second.ended("completed", tally=Tally(calls_made=3, cost_usd=1.5)))
+    one, two = attempts(lake)
+    assert (one["state"], one["started_by"], one["calls_made"], one["cost_usd"]) == ("incomplete", "schedule", 2, 1.0)
+    assert (two["state"], two["started_by"], two["calls_made"], two["cost_usd"]) == ("completed", "Prefect UI", 1, 0.5)
+    assert (one["calls_failed"], one["message"], two["calls_failed"], two["message"]) == (1, "why", 0, None)
+    assert (one["started_at"], two["started_at"]) == (LONG_AGO, again)
+    (row,) = with_attempts(lake, lake.frame(RUNS)).collect().to_dicts()
+    assert (row["started_at"], row["attempts"], row["started_by"]) == (LONG_AGO, 2, "schedule")
+    assert (row["calls_made"], row["cost_usd"]) == (3, 1.5)
+
+
+def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
+    runs.begin(lake, started(), 1, None)
+    answered(lake, 1, 2, 3)
+    runs.begin(lake, started(datetime.now(UTC)), 2, None)
+    one, two = attempts(lake)
+    assert (one["state"], one["calls_made"], one["cost_usd"]) == ("failed", 3, 1.5)
+    assert one["message"] == "its process was gone"
+    assert one["ended_at"] >= one["started_at"]
+    assert (two["state"], two["calls_made"], two["cost_usd"]) == ("running", 0, 0.0)
+
+
+def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:
+    runs.begin(lake, started(), 1, None)
+    answered(lake, 1)
+    silent = lake.frame(RUNS).collect().with_columns(alive_at=pl.lit(LONG_AGO))
+    land(lake, RUNS, silent)
+    runs.mark_lost(lake)
+    (one,) = attempts(lake)
+    assert (one["state"], one["ended_at"], one["calls_made"]) == ("failed", LONG_AGO, 1)
+
+
+def test_what_is_no_flow_run_has_no_attempts(lake: Lake) -> None:
+    runs.save(lake, replace(started(), origin="import").ended("completed"))
+    (row,) = with_attempts(lake, lake.frame(RUNS)).collect().to_dicts()
+    assert (row["attempts"], row["started_by"]) == (None, None)

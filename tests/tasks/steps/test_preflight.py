@@ -1,0 +1,74 @@
+"""What a run cannot be, by its options, its names or its lake, is refused before anything is asked."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from deltalake import write_deltalake
+
+from core.configuration import Configuration
+from core.errors import ConfigurationError, SchemaMismatchError, UsageError
+from storage.lake import Lake
+from suites.registry import suite
+from tasks.runtime.context import options_of
+from tasks.steps.preflight import Order, carried, check, plan_of
+
+WRONG = [
+    ({"comand_guard": {"target": 0.9}}, "comand_guard"),
+    ({"command_guard": {"traget": 0.9}}, "traget"),
+    ({"command_guard": {"target": "high"}}, "high"),
+    ({"command_guard": {"target": 85}}, "85"),
+    ({"command_guard": {"target": True}}, "True"),
+]
+
+
+@pytest.mark.parametrize(("suites", "named"), WRONG, ids=[named for _, named in WRONG])
+def test_what_cannot_be_is_named(suites: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        options_of(suite("command_guard"), Configuration(suites=suites))
+
+
+def test_what_is_said_takes_the_place_of_the_default() -> None:
+    chosen = Configuration(suites={"command_guard": {"target": 0.9}, "session_review": {"context_tokens": 50_000}})
+    assert options_of(suite("command_guard"), chosen) == {"target": 0.9}
+    assert options_of(suite("command_guard"), Configuration()) == {"target": 0.85}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "named"),
+    [
+        ("command_guard", "[suites.command_guard]\ntraget = 0.9", "traget"),
+        ("solidity_audit", "[suites.solidity_audit.sui_weights]\nf2 = 1.0", "sui_weights"),
+    ],
+)
+def test_a_run_with_wrong_options_leaves_nothing(tmp_path: Path, name: str, lines: str, named: str) -> None:
+    file = tmp_path / "evalake.toml"
+    file.write_text(lines)
+    with pytest.raises(ConfigurationError, match=named):
+        check(Order(name, str(tmp_path / "lake"), configuration_file=str(file)))
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("blank", ["models", "judges", "prompt_types"])
+def test_blank_names_are_no_run_of_nothing(tmp_path: Path, blank: str) -> None:
+    with pytest.raises(UsageError, match=f"the {blank.replace('_', ' ')} are blank"):
+        check(Order("solidity_audit", str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("table", ["samples", "command_guard_results"])
+def test_a_table_of_another_schema_ends_a_run_before_it_begins(tmp_path: Path, table: str) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    write_deltalake(f"{lake.uri}/{table}", pl.DataFrame({"of": ["somebody else"]}).to_arrow())
+    with pytest.raises(SchemaMismatchError, match=f"the table {table} of the lake"):
+        check(Order("command_guard", lake.uri, limit=1))
+
+
+def test_a_plan_that_was_checked_is_taken_over_by_the_same_order_only(tmp_path: Path) -> None:
+    order = Order("command_guard", str(tmp_path / "lake"), datasets=("starter",), limit=3)
+    plan = check(order)
+    with carried(order, plan):
+        assert plan_of(Order(**{**order.parameters, "datasets": ["starter"]})) is plan  # as Prefect gives it back
+        assert plan_of(Order(**{**order.parameters, "limit": 2})).samples == 2
+    assert plan_of(order) is not plan
