@@ -27,13 +27,12 @@ from prefect.states import Cancelled, Cancelling
 from contracts.tables import CALLS
 from core.errors import ConfigurationError
 from providers.telemetry import current_trace
-from tasks.runtime import progress
+from tasks.runtime import progress, suspension
 from tasks.runtime.context import RunContext
 from tasks.runtime.logs import observed
 from tasks.runtime.resources import RunOverError, end_attempt, is_over
 from tasks.runtime.runner import task_runner
 from tasks.runtime.shards import Shard, ShardCollector
-from tasks.runtime.suspension import StateWatch
 from tasks.steps.batch import require_ledger
 from tasks.steps.preflight import Order, Plan, check
 from tasks.steps.walk import walk
@@ -43,6 +42,7 @@ DEPLOYMENT = "evaluate-shard/on-demand"
 PATIENCE = "EVALAKE_SHARD_PATIENCE_SECONDS"
 PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 1.0
+DRAIN_SECONDS = 2 * suspension.DRAIN_SECONDS  # within which a shard of a stopped run has ended by itself
 
 logger = logging.getLogger("evalake.shards")
 
@@ -67,7 +67,7 @@ def evaluate_shard(
         require_ledger(plan.lake, ledger_id)
         here, span = uuid4().hex, current_trace()
         context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, span, plan.ceiling)
-        watch = StateWatch(context, str(flow_run.id), *([belongs_to] if belongs_to else []))
+        watch = suspension.StateWatch(context, str(flow_run.id), *([belongs_to] if belongs_to else []))
         try:
             with watch.looking_for_batches():
                 _ask(context, plan, part)
@@ -119,10 +119,19 @@ def ask_in_shards(context: RunContext, plan: Plan, shards: int) -> None:
                 if is_over(context):
                     raise RunOverError(f"the run {context.run_id} was stopped; its shards end")
                 time.sleep(LOOK_SECONDS)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, RunOverError):
+                _let_drain(children)
             for child in children:
                 child.end(Cancelling(message="the run that it belongs to was ended"))
             raise
+
+
+def _let_drain(children: list["_Child"]) -> None:
+    """Let shards of a stopped run end by themselves: they see its state, too, and keep what they have asked already."""
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while time.monotonic() < deadline and any(child.look().is_running() for child in children):
+        time.sleep(LOOK_SECONDS)
 
 
 def _ask(context: RunContext, plan: Plan, shard: Shard) -> None:

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.conftest import Open
-from tests.dashboard.world import HOSTILE
+from tests.dashboard.world import HOSTILE, World
 
 pytestmark = pytest.mark.e2e
 
@@ -20,12 +20,22 @@ def test_trends_show_what_the_statistics_say(visit: Open, address: str) -> None:
     expect(tiles.get_by_role("listitem").filter(has_text="Sessions")).to_contain_text(str(said["sessions"]["total"]))
     figure = page.locator("section", has=page.get_by_role("heading", name="Distribution of scores"))
     figure.get_by_text("The numbers").click()
-    cells = figure.get_by_role("cell").all_text_contents()
-    assert [int(cell) for cell in cells] == [each["count"] for each in said["distribution"]]
+    expect(figure.get_by_role("cell")).to_have_text([str(each["count"]) for each in said["distribution"]])
     tools = page.locator("section", has=page.get_by_role("heading", name="Missing tools"))
     tools.get_by_text("The numbers").click()
-    assert tools.get_by_role("rowheader").all_text_contents() == [each["tool_name"] for each in said["missing_tools"]]
+    expect(tools.get_by_role("rowheader")).to_have_text([each["tool_name"] for each in said["missing_tools"]])
     assert page.locator("main img, main script").count() == 0
+
+
+def test_what_somebody_opened_stays_open_when_a_new_score_comes_in(visit: Open, world: World) -> None:
+    page = visit("/trends").page
+    figure = page.locator("section", has=page.get_by_role("heading", name="Distribution of scores"))
+    figure.get_by_text("The numbers").click()
+    expect(figure.get_by_role("table")).to_be_visible()
+    before = figure.get_by_role("row", name="90").get_by_role("cell").inner_text()
+    world.score("live-trends", 92)
+    expect(figure.get_by_role("row", name="90").get_by_role("cell")).to_have_text(str(int(before) + 1))
+    expect(figure.get_by_role("table")).to_be_visible()
 
 
 def test_outdated_scores_are_made_again_only_after_asking(visit: Open) -> None:

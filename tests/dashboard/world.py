@@ -39,7 +39,7 @@ pool exhausted <b>not bold</b>
 
 SCORED = {"scored-000": 0, "scored-049": 49, "scored-050": 50, "scored-074": 74, "scored-075": 75, "scored-100": 100}
 FILLERS = 24
-LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-list")
+LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-list", "live-trends")
 ORDER = [*SCORED, "outdated", "never-scored", "waiting", "at-work", "broken", "rated", HOSTILE_ID, *LIVE]
 """Sessions, the newest last; fillers are older than all of them."""
 

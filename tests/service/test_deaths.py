@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 from contracts.tables import CALLS
 from tests.e2e.processes import PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
-from tests.service.services import JUDGE, Place, Service, deploy, kill_tree, start
+from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, kill_tree, start
 
 pytestmark = pytest.mark.e2e
 
@@ -33,7 +33,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
 
 @pytest.fixture
 def place(tmp_path: Path, model_server: ModelServer) -> Place:
-    place = Place(tmp_path, model_server)
+    place = Place(tmp_path, model_server, IMPATIENT)
     place.write("first", "second")
     return place
 

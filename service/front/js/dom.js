@@ -21,6 +21,13 @@ export function show(parent, ...children) {
   append(parent, children);
 }
 
+/** The same for what is read again while people look at it: what they opened stays open. */
+export function showAgain(parent, ...children) {
+  const opened = new Set([...parent.querySelectorAll("details[open]")].map(placeOf));
+  show(parent, ...children);
+  for (const details of parent.querySelectorAll("details")) details.open ||= opened.has(placeOf(details));
+}
+
 /** A link away from the dashboard; the text alone where the address is not http(s). */
 export function outerLink(address, text) {
   return isWeb(address) ? h("a", {href: address, rel: "noopener noreferrer", target: "_blank"}, text) : h("span", {}, text);
@@ -32,6 +39,12 @@ let ids = 0;
 export function freshId(prefix) {
   ids += 1;
   return `${prefix}-${ids}`;
+}
+
+/** What a details element is known by: the heading of its section, and its own summary. */
+function placeOf(details) {
+  const heading = details.closest("section")?.querySelector("h2");
+  return JSON.stringify([heading?.textContent, details.querySelector("summary")?.textContent]);
 }
 
 function filled(element, attributes, children) {

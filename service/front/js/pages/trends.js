@@ -3,7 +3,7 @@
 import {get, send} from "/js/api.js";
 import {band} from "/js/badge.js";
 import {columns, emptyFigure, figure, legend, lines, rows} from "/js/charts.js";
-import {h, show} from "/js/dom.js";
+import {h, show, showAgain} from "/js/dom.js";
 import {count, counted, day, name, number, shortHash, words} from "/js/format.js";
 import {listen} from "/js/live.js";
 import {announce, confirmed, heading, message, problem, showPage} from "/js/page.js";
@@ -20,7 +20,7 @@ export function trendsPage({signal}) {
   async function load() {
     try {
       const statistics = await get("/scoring/statistics", {}, signal);
-      show(body, tiles(statistics, () => rescore(statistics.scores.obsolete)), figures(statistics));
+      showAgain(body, tiles(statistics, () => rescore(statistics.scores.obsolete)), figures(statistics));
     } catch (error) {
       if (error.name !== "AbortError") show(body, problem(error, "The statistics cannot be shown", load));
     }
