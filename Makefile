@@ -7,7 +7,7 @@ DEV_STAMP := .venv/.set-up-dev
 BUILD := build
 EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test test-fast lint bench deploy lock sbom licences audit clean
+.PHONY: run setup test test-fast lint bench chaos deploy lock sbom licences audit clean
 
 run: setup
 	$(BIN)/evalake run solidity_audit
@@ -97,9 +97,9 @@ licences: $(DEV_STAMP)
 	$(BIN)/pip-licenses --from mixed --format csv --with-urls --output-file $(BUILD)/licences.csv \
 		--packages $$(sed -n 's/^\([a-z0-9-]*\)==.*/\1/p' requirements.lock)
 
-# Asks the network for known vulnerabilities of what is pinned; fails where it cannot ask.
+# Asks the network for known vulnerabilities of what is pinned; ends with 3 where it cannot ask.
 audit: $(DEV_STAMP)
-	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+	$(BIN)/python deploy/audit.py
 
 clean:
 	rm -rf .venv $(EVM)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

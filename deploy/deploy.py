@@ -32,7 +32,7 @@ def main() -> int:
         return code
     with get_client(sync_client=True) as client:
         if receivers := notify(client):
-            print(f"automations tell: {', '.join(receivers)}", flush=True)  # noqa: T201 - this is a command
+            print(f"automations tell: {', '.join(receivers)}", flush=True)
     return _run("cli", "doctor", "--deploying")
 
 
