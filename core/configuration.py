@@ -72,6 +72,7 @@ class ModelOptions(_Section):
     api_key_env: str | None = None  # the environment variable that holds the key, where LiteLLM's usual one does not
     parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
     price: Price | None = None  # in place of LiteLLM's price table
+    suite_parameters: bool = True  # False: as a judge, asked without the parameters that suites declare for judges
 
     @field_validator("api_base")
     @classmethod
@@ -159,6 +160,10 @@ class Configuration(_Section):
     def parameters(self, name: str) -> dict[str, Any]:
         """List what a model is asked with: what is configured for the real one, under what its variant says."""
         return {**self.model(self.real_model(name)).parameters, **self.model(name).parameters}
+
+    def takes_suite_parameters(self, name: str) -> bool:
+        """Tell whether a judge is asked with its suite's parameters, too; its variant and the real one may refuse."""
+        return self.model(name).suite_parameters and self.model(self.real_model(name)).suite_parameters
 
     def revision(self, name: str) -> str | None:
         """Tell which revision of a model is asked: its variant's, or else the real one's."""

@@ -145,8 +145,8 @@ METRIC_HISTORY = View(
         "dataset_versions": "The versions of the datasets, by name, as JSON; null where the run is not in the table.",
         "prompt_types": "The prompts that were used, sorted, joined by +; null for imports.",
         "replicates": "How often each item was asked; null for imports.",
-        "request_parameters": "What the configuration adds to the requests of the model, then of the judge, as JSON; "
-        "empty where it adds nothing, and for imports.",
+        "request_parameters": "What configuration and suite add to the requests of the model, then of the judge, as "
+        "JSON; empty where they add nothing, and for imports.",
         "criteria": "The criteria that the judge judged by, where the suite tells them apart; else null.",
         "previous_value": "The value before it that means the same; null for the first.",
         "change": "The value less the previous one; null for the first.",

@@ -63,6 +63,8 @@ class Suite:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # rule-based models of its own, by name
     baseline_models: tuple[str, ...] = ()  # those that a run without --models asks
     baseline_judges: tuple[str, ...] = ()  # those that a run without --judges asks
+    # What judges are asked with, where they take it and nothing else is configured; repeats have no seed.
+    judge_parameters: Mapping[str, float] = field(default_factory=dict)
     calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
     prompt_types: tuple[str, ...] = ("direct",)
     options: Options = field(default_factory=dict)  # defaults of its section in the configuration

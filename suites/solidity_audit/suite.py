@@ -30,6 +30,7 @@ SUITE = Suite(
     baselines=BASELINES,
     baseline_models=("baseline/solidity-patterns",),
     baseline_judges=("baseline/overlap-judge",),
+    judge_parameters={"temperature": 0, "seed": 20_260},
     starter=("starter",),
     read_dataset=read_dataset,
     converse=converse,

@@ -15,6 +15,7 @@ from suites.base import Exchange, Item
 from tasks.runtime.budget import Spending
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, ledger_writer
+from tasks.steps.judge_parameters import judge_parameters, seeded_once
 
 # What the ledger keeps of a reply beside its text
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
@@ -156,13 +157,19 @@ def next_request(context: RunContext, dialogue: Conversation) -> Request | None:
     if dialogue.failed:
         return None
     request = context.suite.converse(dialogue.item, dialogue.answered, context.options)
-    if request is None or request.model not in context.configuration.models:
-        return request
+    if request is None:
+        return None
     configured, name = context.configuration, request.model
+    if dialogue.item.judge is not None and (dialogue.answered or not context.suite.calls_subject):
+        added = seeded_once(dialogue.item, judge_parameters(context.suite, name, configured))
+    else:
+        added = configured.parameters(name)
+    if not added and name not in configured.models:
+        return request
     return replace(
         request,
         model=configured.real_model(name),
-        parameters={**request.parameters, **configured.parameters(name)},
+        parameters={**request.parameters, **added},
         revision=configured.revision(name),
     )
 

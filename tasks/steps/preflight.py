@@ -28,6 +28,7 @@ from tasks.runtime.runner import require_runner
 from tasks.runtime.secrets import read_secret
 from tasks.steps.choose import choose, draw, failed_samples, parameters_of
 from tasks.steps.extract import read_datasets, without_forgotten
+from tasks.steps.judge_parameters import judge_parameters
 from tasks.steps.measure import inputs
 
 
@@ -100,9 +101,10 @@ class Plan:
 
     @property
     def request_parameters(self) -> Mapping[str, str]:
-        """What the configuration adds to the requests of models and judges, as JSON, redacted, by name."""
-        configured = {name: self.configuration.model(name).parameters for name in (*self.models, *self.judges)}
-        return {name: redact(canonical_json(added).decode()) for name, added in configured.items() if added}
+        """What configuration and suite add to the requests of models and judges, as JSON, redacted, by name."""
+        added = {name: self.configuration.parameters(name) for name in self.models}
+        added |= {name: judge_parameters(self.suite, name, self.configuration) for name in self.judges}
+        return {name: redact(canonical_json(each).decode()) for name, each in added.items() if each}
 
     @property
     def items(self) -> int:
