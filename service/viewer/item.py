@@ -1,7 +1,7 @@
 """One item whole: its input and ground truth, and for each answer the conversation, word by word."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -100,8 +100,8 @@ class Detail(AnswerView):
     calls: list[str]
 
 
-class ItemDetail(BaseModel):
-    """An item whole, and where it stands among the items that were asked for."""
+class ItemContent(BaseModel):
+    """An item whole."""
 
     run_id: str
     suite: str
@@ -121,6 +121,11 @@ class ItemDetail(BaseModel):
     target: str | None
     answers: list[Detail]
     calls: list[CallView]
+
+
+class ItemDetail(ItemContent):
+    """An item whole, and where it stands among the items that were asked for."""
+
     number: int | None
     total: int
     previous: str | None
@@ -131,65 +136,95 @@ def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) 
     """An item of a run whole. Raises NotFoundError where there is no such run or item."""
     index = indexes.of(run_id)
     place = neighbours(indexes, index, item_id, wanted)
-    lake, suite = indexes.lake, index.suite
-    sample_row = _sample(lake, index.run, item_id)
-    sample = Sample(**{name: sample_row[name] for name in Sample.__dataclass_fields__})
-    manifest = _manifest(lake, index.run, item_id)
-    rows = _result_rows(lake, index, manifest)
-    details = _detail_rows(lake, suite, rows)
-    conversations = Conversations(lake, index, sample, manifest)
-    at = int(index.samples.filter(pl.col("sample_hash") == item_id)["place"][0])
-    answers = []
-    for answer in index.answers.filter(pl.col("place") == at).iter_rows(named=True):
-        entry = next(row for row in manifest if all(row[name] == answer[name] for name in _NAMES))
-        row = next((row for row in rows if _same(row, entry)), None)
-        answers.append(
-            Detail(
-                **answer_view(answer, index.flags).model_dump(),
-                prompt_hash=entry["prompt_hash"],
-                judge_hash=entry["judge_hash"],
-                scorer_version=None if row is None else row["scorer_version"],
-                landed_by=None if row is None else row["run_id"],
-                values=[] if row is None else _facts(row, suite.viewing.shown),
-                details=[] if row is None else _details(row, details, suite),
-                calls=conversations.of(entry),
-            )
+    [content] = item_contents(indexes.lake, index, [item_id])
+    beside = {name: getattr(place, name) for name in ("number", "total", "previous", "next")}
+    return ItemDetail(**dict(content), **beside)
+
+
+def item_contents(lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> Iterator[ItemContent]:
+    """Items of a run whole, in the order of their ids; each table is read once for all of them."""
+    material = Material(lake, index, item_ids)
+    return (material.content(item_id) for item_id in item_ids)
+
+
+class Material:
+    """What the tables hold about some items of a run."""
+
+    def __init__(self, lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> None:
+        self._index = index
+        self._samples = _samples(lake, index.run, item_ids)
+        self._manifest = _by_sample(
+            lake.frame(RUN_ITEMS).filter(pl.col("run_id") == index.run["run_id"], _of(item_ids)).collect()
         )
-    return ItemDetail(
-        run_id=run_id,
-        suite=suite.name,
-        item_id=item_id,
-        **{name: value for name, value in sample_row.items() if name in ItemDetail.model_fields and name != "suite"},
-        input_text=suite.viewing.input_text(sample),
-        input_is_code=suite.viewing.input_is_code,
-        answers=answers,
-        calls=conversations.calls(),
-        **{name: getattr(place, name) for name in ("number", "total", "previous", "next")},
-    )
+        entries = [entry for entries in self._manifest.values() for entry in entries]
+        rows = _result_rows(lake, index, entries)
+        self._rows = _by_sample(rows)
+        self._details = _detail_rows(lake, index.suite, rows.to_dicts())
+        of_items = index.samples.filter(_of(item_ids)).select("place", "sample_hash")
+        self._answers = of_items.join(index.answers, on="place", maintain_order="right")
+        self._options = _options(lake, index)
+        self._asked = Asked(lake, index.run["run_id"], entries)
+
+    def content(self, item_id: str) -> ItemContent:
+        """One of the items."""
+        suite = self._index.suite
+        row = self._samples[item_id]
+        sample = Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
+        conversations = Conversations(self._asked, self._index, sample, self._options)
+        answers = self._answers.filter(pl.col("sample_hash") == item_id).drop("sample_hash").iter_rows(named=True)
+        return ItemContent(
+            run_id=self._index.run["run_id"],
+            suite=suite.name,
+            item_id=item_id,
+            **{name: value for name, value in row.items() if name in ItemContent.model_fields and name != "suite"},
+            input_text=suite.viewing.input_text(sample),
+            input_is_code=suite.viewing.input_is_code,
+            answers=[self._detail(item_id, answer, conversations) for answer in answers],
+            calls=conversations.calls(),
+        )
+
+    def _detail(self, item_id: str, answer: Row, conversations: "Conversations") -> Detail:
+        suite = self._index.suite
+        entry = next(entry for entry in self._manifest[item_id] if all(entry[name] == answer[name] for name in _NAMES))
+        row = next((row for row in self._rows.get(item_id, ()) if _same(row, entry)), None)
+        return Detail(
+            **answer_view(answer, self._index.flags).model_dump(),
+            prompt_hash=entry["prompt_hash"],
+            judge_hash=entry["judge_hash"],
+            scorer_version=None if row is None else row["scorer_version"],
+            landed_by=None if row is None else row["run_id"],
+            values=[] if row is None else _facts(row, suite.viewing.shown),
+            details=[] if row is None else _details(row, self._details, suite),
+            calls=conversations.of(entry),
+        )
 
 
 _NAMES = ("model", "judge", "prompt_type", "replicate")
 
 
-def _sample(lake: Lake, run: Row, item_id: str) -> dict[str, Any]:
+def _of(item_ids: Sequence[str]) -> pl.Expr:
+    return pl.col("sample_hash").is_in(list(item_ids))
+
+
+def _samples(lake: Lake, run: Row, item_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     versions = list(json.loads(run["dataset_versions"]).values())
-    rows = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions), pl.col("sample_hash") == item_id)
-    return rows.head(1).collect().row(0, named=True)
+    rows = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions), _of(item_ids)).collect()
+    return {row["sample_hash"]: row for row in rows.unique("sample_hash").iter_rows(named=True)}
 
 
-def _manifest(lake: Lake, run: Row, item_id: str) -> list[dict[str, Any]]:
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"], pl.col("sample_hash") == item_id)
-    return items.collect().to_dicts()
+def _by_sample(rows: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        grouped.setdefault(row["sample_hash"], []).append(row)
+    return grouped
 
 
-def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> list[dict[str, Any]]:
-    rows = lake.frame(index.suite.results).filter(
-        pl.col("model").is_in(sorted({row["model"] for row in manifest})),
-        pl.col("prompt_hash").is_in(sorted({row["prompt_hash"] for row in manifest})),
-        pl.col("sample_hash") == (manifest[0]["sample_hash"] if manifest else ""),
-        pl.col("scorer_version") == scorer_version(lake, index.run, index.suite),
+def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.DataFrame:
+    wanted = (
+        pl.col(name).is_in(sorted({row[name] for row in manifest})) for name in ("model", "prompt_hash", "sample_hash")
     )
-    return rows.collect().to_dicts()
+    version = pl.col("scorer_version") == scorer_version(lake, index.run, index.suite)
+    return lake.frame(index.suite.results).filter(*wanted, version).collect()
 
 
 def _same(row: Row, entry: Row) -> bool:
@@ -230,6 +265,36 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and value - value != 0 else value
 
 
+class Asked:
+    """What was asked about some items and answered: rows of the ledger, and of calls that were given up on."""
+
+    def __init__(self, lake: Lake, run_id: str, manifest: Sequence[Row]) -> None:
+        self._lake = lake
+        self._rows: dict[str, list[Row]] = {}
+        hashes = {row[name] for row in manifest for name in ("prompt_hash", "judge_hash") if row[name] is not None}
+        self._read(hashes)
+        failed = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
+        found = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
+        self.failures = {(row["prompt_hash"], row["replicate"]): row for row in found.iter_rows(named=True)}
+
+    def rows(self, prompt_hash: str) -> Sequence[Row]:
+        """All replies to a request, those that were committed first before the others."""
+        if prompt_hash not in self._rows:
+            self._read([prompt_hash])
+        return self._rows[prompt_hash]
+
+    def reply(self, prompt_hash: str, replicate: int) -> Row | None:
+        """The reply to a request; None where there is none."""
+        return next((row for row in self.rows(prompt_hash) if row["replicate"] == replicate), None)
+
+    def _read(self, hashes: Iterable[str]) -> None:
+        wanted = sorted(hashes)
+        self._rows.update({prompt_hash: [] for prompt_hash in wanted})
+        calls = self._lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(wanted))
+        for row in calls.sort("ledger_version", "answered_at").collect().iter_rows(named=True):
+            self._rows[row["prompt_hash"]].append(row)
+
+
 class Conversations:
     """The conversations about one sample in one run, out of the ledger.
 
@@ -237,16 +302,9 @@ class Conversations:
     would have asked next, with the parameters of the calls before.
     """
 
-    def __init__(self, lake: Lake, index: RunIndex, sample: Sample, manifest: Sequence[Row]) -> None:
-        self._lake, self._index, self._sample = lake, index, sample
-        self._rows: dict[str, list[Row]] = {}
+    def __init__(self, asked: Asked, index: RunIndex, sample: Sample, options: Mapping[str, Any]) -> None:
+        self._asked, self._index, self._sample, self._options = asked, index, sample, options
         self._views: dict[str, CallView] = {}
-        self._options = _options(lake, index)
-        hashes = {row[name] for row in manifest for name in ("prompt_hash", "judge_hash") if row[name] is not None}
-        self._read(hashes)
-        failed = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == index.run["run_id"])
-        found = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
-        self._failures = {(row["prompt_hash"], row["replicate"]): row for row in found.iter_rows(named=True)}
 
     def of(self, entry: Row) -> list[str]:
         """The ids of the calls of one conversation, in order."""
@@ -256,10 +314,10 @@ class Conversations:
         for prompt_hash in (entry["prompt_hash"], entry["judge_hash"]):
             if prompt_hash is None:
                 continue
-            row = self._reply(prompt_hash, replicate)
+            row = self._asked.reply(prompt_hash, replicate)
             if row is not None:
                 exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
-            elif failure := self._failures.get((prompt_hash, replicate)):
+            elif failure := self._asked.failures.get((prompt_hash, replicate)):
                 exchanges.append(Exchange(prompt_hash, _failure(failure)))
             else:
                 return calls  # not asked yet, or a panel's, which asked nobody
@@ -284,7 +342,7 @@ class Conversations:
             if request is None:
                 break
             prompt_hash = self._as_asked(request, exchanges).prompt_hash
-            if (row := self._reply(prompt_hash, entry["replicate"])) is None:
+            if (row := self._asked.reply(prompt_hash, entry["replicate"])) is None:
                 break
             calls.append(self._view(entry, prompt_hash, len(exchanges)))
             exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
@@ -293,33 +351,23 @@ class Conversations:
     def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
         """The request with the parameters that its model was asked with before in this conversation."""
         for exchange in reversed(exchanges):
-            rows = self._rows.get(exchange.prompt_hash, ())
+            rows = self._asked.rows(exchange.prompt_hash)
             if rows and rows[0]["model"] == request.model:
                 return replace(request, parameters=_parameters(rows[0]["request"]))
         return request
-
-    def _read(self, hashes: Iterable[str]) -> None:
-        calls = self._lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))
-        for row in calls.sort("ledger_version", "answered_at").collect().iter_rows(named=True):
-            self._rows.setdefault(row["prompt_hash"], []).append(row)
-
-    def _reply(self, prompt_hash: str, replicate: int) -> Row | None:
-        if prompt_hash not in self._rows:
-            self._read([prompt_hash])
-        return next((row for row in self._rows.get(prompt_hash, ()) if row["replicate"] == replicate), None)
 
     def _view(self, entry: Row, prompt_hash: str, number: int) -> str:
         call_id = f"{prompt_hash}-{entry['replicate']}"
         if call_id in self._views:
             return call_id
         by_subject = number == 0 and self._index.suite.calls_subject
-        row = self._reply(prompt_hash, entry["replicate"])
+        row = self._asked.reply(prompt_hash, entry["replicate"])
         whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": prompt_hash}
         if row is None:
-            failure = self._failures[(prompt_hash, entry["replicate"])]
+            failure = self._asked.failures[(prompt_hash, entry["replicate"])]
             self._views[call_id] = _failed_call(whose, failure)
         else:
-            self._views[call_id] = _answered_call(whose, row, self._rows[prompt_hash], self._index.run["run_id"])
+            self._views[call_id] = _answered_call(whose, row, self._asked.rows(prompt_hash), self._index.run["run_id"])
         return call_id
 
 
