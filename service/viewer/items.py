@@ -133,7 +133,7 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
     page = found.items.slice(start, wanted.limit)
     is_last = start + page.height >= found.items.height
     return ItemPage(
-        items=_views(indexes.lake, index, page, found.answers),
+        items=item_views(indexes.lake, index, page, found.answers),
         total=found.items.height,
         next=None if is_last or page.is_empty() else page["sample_hash"][-1],
         first=start + 1 if page.height else 0,
@@ -271,7 +271,8 @@ def _rank_after(index: RunIndex, found: Matching, wanted: WantedPage) -> int:
     return int(before["place"].is_in(found.items["place"].implode()).sum())
 
 
-def _views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
+def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
+    """Items of a run with those of the answers that are theirs, each with the beginning of its input."""
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
     by_place: dict[int, list[AnswerView]] = {}
     for row in answers.filter(pl.col("place").is_in(page["place"].implode())).iter_rows(named=True):

@@ -1,10 +1,12 @@
 /** Builds DOM nodes; text goes in as text only, so that no data can become markup. */
 
+import {linkTo} from "/js/address.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * An HTML element. `attributes`: names to values; `on…` takes a listener, true an empty attribute, and null, undefined
- * or false leave it out. `children`: nodes, texts, numbers, arrays of them; null and false are skipped.
+ * or false leave it out; an `href` may be an address of ours. `children`: nodes, texts, numbers, arrays of them; null and false are skipped.
  */
 export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
@@ -48,7 +50,8 @@ function placeOf(details) {
 }
 
 function filled(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
+  for (const [name, given] of Object.entries(attributes)) {
+    const value = name === "href" && given ? linkTo(given) : given;
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : String(value));

@@ -2,17 +2,22 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
 import pytest
 import uvicorn
+from playwright.sync_api import Browser, expect
 
 from service.security import SecurityHeaders
 from service.settings import Settings
 from service.viewer.app import create_viewer
+from tests.dashboard.browsing import Visit
+from tests.servers.chromium import PATIENCE, launched
 from tests.service.viewer.world import World, build
+
+Open = Callable[[str], Visit]
 
 
 @pytest.fixture(scope="package")
@@ -51,3 +56,28 @@ def locked_address(world: World) -> Iterator[str]:
 def http(address: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=f"{address}/api/v1", timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="package")
+def browser(chromium: str) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Open]:
+    """Open a page at its whole address; at the end nothing may have left the house, popped up, or gone wrong."""
+    visits: list[Visit] = []
+
+    def open_page(address: str) -> Visit:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        context.set_default_timeout(PATIENCE)
+        visits.append(Visit(context.new_page(), address))
+        visits[-1].go("")
+        return visits[-1]
+
+    yield open_page
+    for each in visits:
+        each.page.context.close()
+    assert [each.harm() for each in visits] == [[] for _ in visits]

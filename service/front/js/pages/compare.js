@@ -1,5 +1,6 @@
 /** Two sides beside each other: how they differ in every metric, and the samples, with the words that differ. */
 
+import {here, keepAddress} from "/js/address.js";
 import {shortJudge, verdict} from "/js/answers.js";
 import {get, queryText} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
@@ -22,7 +23,7 @@ export function comparePage({query, signal}) {
   function change(changes) {
     const isOther = ["run", "a", "b"].some((key) => key in changes);
     Object.assign(wanted, {after: null}, changes);
-    history.replaceState(null, "", location.pathname + queryText(wanted));
+    keepAddress(here().pathname + queryText(wanted));
     if (isOther) offer();
     if (isOther || "metric" in changes) compare();
     if (isOther || "kind" in changes || "after" in changes) samples(true);

@@ -1,5 +1,6 @@
 /** The items of a run: one line a sample with the answers of all models; filtered and sorted by the server. */
 
+import {keepAddress} from "/js/address.js";
 import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
@@ -27,7 +28,7 @@ export function itemsPage({parts: [runId], query, signal}) {
     Object.assign(wanted, changes);
     for (const [key, value] of Object.entries(wanted)) if (value === null || value === "") delete wanted[key];
     after = null;
-    history.replaceState(null, "", itemsPath(runId, wanted));
+    keepAddress(itemsPath(runId, wanted));
     load(true);
   }
 

@@ -1,6 +1,7 @@
 /** One run: its headline with intervals, warnings, what was given up on, where its figures come from. */
 
 import {shortJudge, shortModel} from "/js/answers.js";
+import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
 import {h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
@@ -22,7 +23,7 @@ export function runPage({parts: [runId], signal}) {
     try {
       const [detail, service] = await Promise.all([get(runPath(runId), {}, signal), get("/status", {}, signal)]);
       show(body, whole(detail, service, signal));
-      if (detail.run.state === "running") setTimeout(() => !signal.aborted && load(), LOOK_AGAIN);
+      if (detail.run.state === "running" && !EXPORTED) setTimeout(() => !signal.aborted && load(), LOOK_AGAIN);
     } catch (error) {
       if (error.name !== "AbortError") show(body, problem(error, "The run cannot be shown", load));
     }

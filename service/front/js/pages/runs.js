@@ -1,5 +1,6 @@
 /** Runs of every suite, and how its metrics moved from snapshot to snapshot. */
 
+import {here, keepAddress} from "/js/address.js";
 import {get, queryText} from "/js/api.js";
 import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
 import {freshId, h, show} from "/js/dom.js";
@@ -22,7 +23,7 @@ export function runsPage({query, signal}) {
 
   function change(changes) {
     Object.assign(wanted, changes);
-    history.replaceState(null, "", location.pathname + queryText(wanted));
+    keepAddress(here().pathname + queryText(wanted));
     if ("page" in changes) runs(true);
     if (!("page" in changes) || "suite" in changes) metrics();
   }

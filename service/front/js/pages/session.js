@@ -1,5 +1,6 @@
 /** One session: its score, its conversation, its technical side; scores it, and shows how that goes on. */
 
+import {here, keepAddress} from "/js/address.js";
 import {get, send, sessionPath} from "/js/api.js";
 import {badge} from "/js/badge.js";
 import {h, show} from "/js/dom.js";
@@ -120,13 +121,13 @@ class SessionPage {
 
   turnTo(view) {
     this.view = view;
-    history.replaceState(null, "", this.address());
+    keepAddress(this.address());
     this.render();
   }
 
   choose(scoreId) {
     this.chosen = scoreId === this.session.score?.score_id ? null : scoreId;
-    history.replaceState(null, "", this.address());
+    keepAddress(this.address());
     this.renderPanel();
     this.tabs.panel.focus();
   }
@@ -135,7 +136,7 @@ class SessionPage {
     const said = new URLSearchParams();
     if (this.view !== "score") said.set("view", this.view);
     if (this.chosen) said.set("score", this.chosen);
-    return location.pathname + (said.size ? `?${said}` : "");
+    return here().pathname + (said.size ? `?${said}` : "");
   }
 
   render() {

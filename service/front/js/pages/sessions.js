@@ -1,5 +1,6 @@
 /** The list of sessions and their scores: filtered, sorted, paged, and kept up to date. */
 
+import {here, keepAddress} from "/js/address.js";
 import {get, queryText} from "/js/api.js";
 import {badge} from "/js/badge.js";
 import {freshId, h, show} from "/js/dom.js";
@@ -29,7 +30,7 @@ export function sessionsPage({query, signal}) {
 
   async function load(changes, tell = false) {
     Object.assign(wanted, changes);
-    history.replaceState(null, "", location.pathname + queryText(wanted));
+    keepAddress(here().pathname + queryText(wanted));
     asking?.abort();
     asking = new AbortController();
     const mine = AbortSignal.any([signal, asking.signal]);
