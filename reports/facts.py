@@ -14,15 +14,24 @@ _ORIGINS = {"run": "models were called", "import": "recorded results were import
 
 
 def headline(report: Report) -> list[str]:
-    """Run and snapshot, counts, cost, and how many models reach the target: a line each."""
+    """Run and snapshot, counts, cost, how many models reach the target, and what trivial ones get: a line each."""
     run = report.run
     lines = [
         f"run {_shown(run['run_id'])}, {_shown(run['state'])} · snapshot {_shown(report.snapshot['snapshot_id'])[:12]}",
-        f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')}",
+        f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')}"
+        + (f" · judged by {_shown(report.only_judge)}" if report.only_judge else ""),
         f"calls: {_calls(run)} · cost {_paid(run)}",
     ]
-    verdict = target_line(report)
-    return [*lines, verdict] if verdict else lines
+    return [*lines, *(line for line in (target_line(report), trivial_line(report)) if line)]
+
+
+def trivial_line(report: Report) -> str | None:
+    """What models get that answer every sample alike, whether or not they ran; None where the suite knows none."""
+    if report.ranking is None or not report.trivial:
+        return None
+    quantity = report.ranking.quantity
+    gets = ", ".join(f"{name} {number(value, quantity.unit)}" for name, value in report.trivial.items())
+    return f"to beat: a trivial model gets, in {quantity.label}: {gets}"
 
 
 def target_line(report: Report) -> str | None:

@@ -9,7 +9,7 @@ from reports.report import Report
 
 
 def as_data(report: Report) -> dict[str, Any]:
-    """run, snapshot, target, ranking, comparisons and metrics, as JSON knows them; unknown numbers are null."""
+    """Give everything but the figures as JSON knows it; unknown numbers are null."""
     data = {
         "title": report.title,
         "run": dict(report.run),
@@ -17,6 +17,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "target": None
         if report.target is None or report.ranking is None
         else {"metric": report.ranking.quantity.metric, "value": report.target},
+        "trivial": dict(report.trivial),
         "ranking": [_place(report, subject) for subject in report.subjects],
         "comparisons": [
             {"judge": judge, **asdict(comparison)}

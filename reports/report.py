@@ -60,6 +60,7 @@ class Report:
     figures        what the suite wants shown; its first Ranking orders the models everywhere
     target         the value of the ranking's quantity that passes
     comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no rank bands
+    trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
@@ -71,6 +72,7 @@ class Report:
     figures: tuple[Figure, ...]
     target: float | None = None
     comparisons: Mapping[str | None, Sequence[Comparison]] = field(default_factory=dict)
+    trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
     results: pl.DataFrame | None = None
 
@@ -113,6 +115,12 @@ class Report:
     def models(self) -> tuple[str, ...]:
         """The models, in the order of `subjects`."""
         return tuple(dict.fromkeys(subject.model for subject in self.subjects))
+
+    @cached_property
+    def only_judge(self) -> str | None:
+        """The judge of everything measured; None where there are several, or rules."""
+        judges = {subject.judge for subject in self.subjects}
+        return next(iter(judges)) if len(judges) == 1 else None
 
     def judges(self, quantity: Quantity) -> list[str | None]:
         """The judges by whom the quantity is known of some model, in order of name."""

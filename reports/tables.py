@@ -55,7 +55,7 @@ def ranking_table(report: Report, figure: Ranking) -> Table:
 
     def row(subject: Subject) -> tuple[Cell, ...]:
         place = report.standings[subject]
-        cells = [_or_unknown(place.rank), _name(subject)]
+        cells = [_or_unknown(place.rank), _name(report, subject)]
         if has_target:
             cells.append(_verdict(report.decision(subject)))
         if has_bands:
@@ -80,7 +80,7 @@ def heat_map_table(report: Report, figure: HeatMap) -> Table:
     parts = report.slice_values(figure.quantity, figure.slice)
     unit = figure.quantity.unit
     rows = tuple(
-        (_name(s), *(measured(report.value(s, figure.quantity, figure.slice, part), unit) for part in parts))
+        (_name(report, s), *(measured(report.value(s, figure.quantity, figure.slice, part), unit) for part in parts))
         for s in report.subjects
     )
     return Table(figure.title, ("model", *(one_line(part, 80) for part in parts)), rows)
@@ -136,7 +136,7 @@ def comparisons_table(report: Report) -> Table:
 
 
 def _by_model(report: Report, caption: str, quantities: Sequence[Quantity]) -> Table:
-    rows = tuple((_name(subject), *_values(report, subject, quantities)) for subject in report.subjects)
+    rows = tuple((_name(report, subject), *_values(report, subject, quantities)) for subject in report.subjects)
     return Table(caption, ("model", *_labels(quantities)), rows)
 
 
@@ -148,8 +148,9 @@ def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:
     return tuple(quantity.label for quantity in quantities)
 
 
-def _name(subject: Subject) -> Cell:
-    return Cell(one_line(subject.name, 300))
+def _name(report: Report, subject: Subject) -> Cell:
+    """Name a row; where all have one judge, whom the headline names, without it."""
+    return Cell(one_line(subject.name if report.only_judge is None else subject.model, 300))
 
 
 def _or_unknown(value: int | None) -> Cell:

@@ -25,6 +25,7 @@ SUITE = Suite(
     title="Shell command guard",
     baselines=BASELINES,
     baseline_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
+    trivial={"always block": {"verdict": pl.lit("BLOCK")}, "always allow": {"verdict": pl.lit("ALLOW")}},
     starter=("starter",),
     read_dataset=read_dataset,
     converse=converse,

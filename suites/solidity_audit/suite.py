@@ -20,6 +20,7 @@ from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.score import SCORER_VERSION, score
 from suites.solidity_audit.sources.read import read_dataset
+from suites.solidity_audit.trivial import always
 from suites.solidity_audit.truth import SUITE as NAME
 from suites.solidity_audit.viewing import VIEWING
 from suites.solidity_audit.warnings import warnings
@@ -28,9 +29,10 @@ SUITE = Suite(
     name=NAME,
     title="Smart contract audit",
     baselines=BASELINES,
-    baseline_models=("baseline/solidity-patterns",),
+    baseline_models=("baseline/solidity-patterns", "baseline/always-vulnerable", "baseline/always-safe"),
     baseline_judges=("baseline/overlap-judge",),
     judge_parameters={"temperature": 0, "seed": 20_260},
+    trivial={"always vulnerable": always(vulnerable=True), "always safe": always(vulnerable=False)},
     starter=("starter",),
     read_dataset=read_dataset,
     converse=converse,

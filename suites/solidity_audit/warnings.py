@@ -22,7 +22,7 @@ def _single_judge(rows: pl.DataFrame) -> list[str]:
     judges = rows["judge"].unique().sort()
     if len(judges) != 1:
         return []
-    return [f"a panel of one judge: all judgements are {judges[0]}'s, and no agreement can be measured"]
+    return [f"a panel of one judge: all judgements are {judges[0]}'s, and no agreement can be measured (--judges a,b)"]
 
 
 def _failed(rows: pl.DataFrame) -> list[str]:

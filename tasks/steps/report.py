@@ -7,6 +7,8 @@ import polars as pl
 
 from contracts.tables import RUNS
 from core.errors import UsageError
+from metrics.compute import measure
+from metrics.definition import Metric
 from reports.ranking import Comparison, compare_all
 from reports.report import Report
 from storage.lake import Lake
@@ -39,6 +41,7 @@ def build_report(lake: Lake, run_id: str) -> Report:
         figures=suite.figures,
         target=json.loads(snapshot["options"]).get("target"),
         comparisons=_comparisons(suite, frame, json.loads(snapshot["options"])),
+        trivial=_trivial(suite, frame, json.loads(snapshot["options"])),
         answers=suite.answers,
         results=frame if "judge" in suite.results.column else frame.drop("judge", "judge_hash"),
     )
@@ -46,8 +49,27 @@ def build_report(lake: Lake, run_id: str) -> Report:
 
 def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:
     """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
+    metric = _ranking_metric(suite, options)
+    return {} if metric is None else compare_all(frame, metric)
+
+
+def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, float]:
+    """Measure what models that answer every sample of the run alike would get in the quantity that ranks."""
+    metric = _ranking_metric(suite, options)
+    if metric is None or frame.is_empty():
+        return {}
+    samples = frame.sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
+    measured = {
+        name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
+        for name, columns in suite.trivial.items()
+    }
+    return {name: value for name, value in measured.items() if value is not None}
+
+
+def _ranking_metric(suite: Suite, options: Options) -> Metric | None:
+    """Find the metric that ranks, over all samples; None where it is not computed row by row."""
     ranking = next((figure.quantity.metric for figure in suite.figures if isinstance(figure, Ranking)), None)
     for metric in suite.metrics(options):
         if metric.name == ranking and "all" in metric.slices:
-            return compare_all(frame, replace(metric, slices=("all",)))
-    return {}
+            return replace(metric, slices=("all",))
+    return None

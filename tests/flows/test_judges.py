@@ -14,6 +14,7 @@ from flows.evaluate import evaluate, run_id_of
 from storage.lake import Lake
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from tasks.jobs.rescore import rescore
+from tasks.steps.report import build_report
 from tests.flows.judges import doubting, strict
 from tests.servers.model_server import ModelServer
 
@@ -37,7 +38,7 @@ class Bench:
         """Run the first audits of the starter data to the end; returns the run's id."""
         state = evaluate(
             suite="solidity_audit",
-            models=list(models) or None,
+            models=list(models) or ["baseline/solidity-patterns"],
             judges=list(judges),
             first=AUDITS,
             lake=self.lake.uri,
@@ -154,3 +155,31 @@ def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) 
     assert "missing" not in bench.warnings(run)
     state = bench.lake.frame(RUNS).filter(pl.col("run_id") == run).collect()["state"][0]
     assert state == "completed"
+
+
+EMBEDDED = ("baseline/overlap-judge", "baseline/wording-judge")
+
+
+def test_the_embedded_judges_are_a_panel_that_agrees_and_disagrees_without_a_key(bench: Bench) -> None:
+    run_id = bench.run(*EMBEDDED, models=["baseline/solidity-patterns", "baseline/always-safe"])
+    metrics = bench.metrics(run_id)
+    panel = "panel:" + "+".join(EMBEDDED)
+    assert {*EMBEDDED, panel} == {judge for judge in metrics["judge"].unique() if judge is not None}
+    agreement = metrics.filter(
+        pl.col("metric") == "percent_agreement",
+        pl.col("slice") == "judge_pair",
+        pl.col("model") == "baseline/solidity-patterns",
+    )
+    assert agreement["n"].to_list() == [AUDITS / 2]
+    assert "no agreement can be measured" not in bench.warnings(run_id)
+    assert "no agreement can be measured (--judges a,b)" in bench.warnings(bench.run(EMBEDDED[0]))
+
+
+def test_a_report_says_what_trivial_models_get_whether_or_not_they_ran(bench: Bench) -> None:
+    trivial = {"always vulnerable": "baseline/always-vulnerable", "always safe": "baseline/always-safe"}
+    asked = bench.run(EMBEDDED[0], models=list(trivial.values()))
+    sui = bench.metrics(asked).filter(pl.col("metric") == "sui", pl.col("slice") == "all")
+    got = dict(sui.select("model", "value").iter_rows())
+    without = build_report(bench.lake, bench.run(EMBEDDED[0])).trivial
+    assert without == {name: pytest.approx(got[model]) for name, model in trivial.items()}
+    assert without["always vulnerable"] > without["always safe"] > 0

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from reports.console import Summary
 from reports.report import Report
-from tests.reports.samples import SCORE, guard_metrics, report, two_models
+from tests.reports.samples import SCORE, guard_metrics, metric, report, two_models
 
 
 def printed(built: Report, width: int = 100) -> str:
@@ -49,6 +49,22 @@ def test_a_model_without_a_score_neither_passes_nor_fails() -> None:
     assert "0 of 1 reach the target of at least 85.0% score; 1 unknown" in text
     assert "PASS" not in text
     assert "FAIL" not in text
+
+
+def test_what_a_trivial_model_gets_stands_above_the_numbers() -> None:
+    text = printed(report(guard_metrics("a", 0.9, 0.9), trivial={"always block": 0.5, "always allow": 0.25}))
+    assert "to beat: a trivial model gets, in score: always block 50.0%, always allow 25.0%" in text
+    assert "trivial" not in printed(two_models())
+
+
+def test_a_judge_of_all_is_named_once_and_several_at_every_model() -> None:
+    judged = [metric("a", "score", 0.5, judge="j/one"), metric("b", "score", 0.4, judge="j/one")]
+    text = printed(report(judged))
+    assert "judged by j/one" in text
+    assert text.count("j/one") == 1
+    text = printed(report([*judged, metric("a", "score", 0.5, judge="j/two")]))
+    assert "judged by" not in text
+    assert "a · j/one" in text
 
 
 def test_without_a_target_nobody_is_judged() -> None:

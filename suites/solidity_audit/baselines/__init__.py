@@ -1,5 +1,6 @@
-"""A rule-based auditor and a rule-based judge: the bar that a model must beat."""
+"""Rule-based auditors and judges: the bar that a model must beat, and what a trivial one gets."""
 
+import json
 from collections.abc import Mapping
 
 from providers.baselines import Baseline, BaselineRefusedError, Messages
@@ -17,10 +18,27 @@ def _overlap_judge(messages: Messages) -> str:
     return _or_refuse(answer(messages), "the user message holds no audit to judge")
 
 
+def _wording_judge(messages: Messages) -> str:
+    from suites.solidity_audit.baselines.wording_judge import answer
+
+    return _or_refuse(answer(messages), "the user message holds no audit to judge")
+
+
 def _or_refuse(text: str | None, reason: str) -> str:
     if text is None:
         raise BaselineRefusedError(reason)
     return text
 
 
-BASELINES: Mapping[str, Baseline] = {"solidity-patterns": _solidity_patterns, "overlap-judge": _overlap_judge}
+def _always(verdict: str) -> Baseline:
+    """Answer every contract with one verdict, surely and without a finding."""
+    return lambda _: json.dumps({"verdict": verdict, "confidence": 1.0, "findings": []})
+
+
+BASELINES: Mapping[str, Baseline] = {
+    "solidity-patterns": _solidity_patterns,
+    "always-vulnerable": _always("vulnerable"),
+    "always-safe": _always("safe"),
+    "overlap-judge": _overlap_judge,
+    "wording-judge": _wording_judge,
+}

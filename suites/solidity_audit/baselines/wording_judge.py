@@ -1,0 +1,145 @@
+"""The judge `baseline/wording-judge`: compares the words of an audit with those of the known root cause and attack.
+
+It goes by what is said where `baseline/overlap-judge` goes by what is named: neither the type of a finding nor its
+lines count, and a verdict or a confidence in prose is read from its sentences. So the two disagree where an audit names
+the right thing for a wrong reason, or explains the right thing under another name.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from suites.solidity_audit.baselines.audits import (
+    LONGEST_AUDIT,
+    MOST_FINDINGS,
+    SAFE,
+    Told,
+    families,
+    judged_finding,
+    lines_of,
+    read_findings,
+    read_material,
+    stated_confidence,
+    stated_verdict,
+)
+
+TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words
+SHORTEST_WORD, STEM = 4, 5  # letters
+MOST_WORDS = 20_000
+REASON = "words of the known cause that the finding says"
+
+_WORD = re.compile(rf"[A-Za-z]{{{SHORTEST_WORD},}}+")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of an identifier in camel case
+_CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\(")
+_NUMBERED = re.compile(r"^[ \t]*[0-9]{1,3}[.)][ \t]+(.*)$", re.MULTILINE)
+_UNSAFE = re.compile(
+    r"\b(?:is|looks|probably|be)\s+(?:\w+\s+)?(?:vulnerable|exploitable|exploited|unsafe)\b", re.IGNORECASE
+)
+_CONFIDENCE = re.compile(r"\bconfidence[^0-9\n]{0,20}([01](?:\.[0-9]{1,6})?)(?![0-9%]|\.[0-9])", re.IGNORECASE)
+_NO_FINDING = re.compile(r"\b(?:gas|style|comment|naming|event|documentation|NatSpec|test)s?\b", re.IGNORECASE)
+_TRUSTED = re.compile(r"\b(?:owner|admin|operator|centrali[sz]\w*)\b", re.IGNORECASE)
+_ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w*)\b", re.IGNORECASE)
+
+
+def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
+    """Judge in the form that the prompt asks for; None where the prompt holds no audit to judge."""
+    material = read_material(messages)
+    if material is None:
+        return None
+    findings, stated = _findings(material.audit[:LONGEST_AUDIT])
+    classes = [_classify(told, material.known, material.contract) for told in findings]
+    pairs = enumerate(zip(findings, classes, strict=True), start=1)
+    reply: dict[str, Any] = {"findings": [judged_finding(number, told, kind, REASON) for number, (told, kind) in pairs]}
+    if "overall_verdict" in material.form:
+        reply["overall_verdict"] = _verdict(material.audit[:LONGEST_AUDIT], stated, findings)
+    if "target_assessment" in material.form:
+        reply["target_assessment"] = _assess(findings, classes, material.known)
+    return json.dumps(reply)
+
+
+def _findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
+    """Read the findings of an audit as it numbers them, where it does."""
+    found, stated = read_findings(audit)
+    numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
+    if numbered:
+        return [Told(text, None, None, None, frozenset(lines_of(text))) for text in numbered], {}
+    return found, stated
+
+
+def _stems(text: str) -> set[str]:
+    """List the beginnings of a text's longer words, those of its identifiers among them."""
+    words = (part for word in _WORD.findall(text)[:MOST_WORDS] for part in (word, *_PART.findall(word)))
+    return {word.lower()[:STEM] for word in words if len(word) >= SHORTEST_WORD}
+
+
+def _share(said: str, known: str) -> float:
+    wanted = _stems(known)
+    return len(wanted & _stems(said)) / len(wanted) if wanted else 0.0
+
+
+def _cause(known: Mapping[str, Any]) -> str:
+    """Put together what a finding about the target would speak of; its type and place where nobody wrote down more."""
+    told = known.get("root_cause") or known.get("attack_scenario")
+    return str(told or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
+
+
+def _classify(told: Told, known: Mapping[str, Any], contract: str) -> str:
+    share = _share(told.words, _cause(known)) if known.get("is_vulnerable") else 0.0
+    if share >= TARGET_FROM:
+        return "TARGET_MATCH"
+    called = {name for name in _CALLED.findall(told.words) if len(name) >= SHORTEST_WORD}
+    if called and not any(name in contract for name in called):
+        return "HALLUCINATED"
+    if share >= PART_FROM:
+        return "PARTIAL_MATCH"
+    if _NO_FINDING.search(told.words):
+        return "INFORMATIONAL"
+    if _TRUSTED.search(told.words):
+        return "DESIGN_CHOICE"
+    return "MISCHARACTERIZED" if _ATTACK.search(told.words) else "SECURITY_THEATER"
+
+
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) -> dict[str, Any]:
+    said, confidence = stated_verdict(stated), stated_confidence(stated)
+    if said is None and not stated:
+        said = False if SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
+        told = _CONFIDENCE.search(audit)
+        confidence = min(1.0, float(told[1])) if told else None
+    return {"said_vulnerable": said, "confidence_expressed": confidence}
+
+
+def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the finding that says most of the known cause for the target's."""
+    targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
+    fields = {
+        "root_cause_identification": "root_cause",
+        "attack_vector_validity": "attack_scenario",
+        "fix_suggestion_validity": "fix",
+    }
+    if not targets:
+        mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(fields)}
+    number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
+    told = findings[number - 1]
+    scores = {name: _score(told.words, known.get(field)) for name, field in fields.items()}
+    return {"found": True, "finding_id": number, "type_match": _type_match(told, known), **scores}
+
+
+def _score(said: str, true: str | None) -> dict[str, float] | None:
+    """Score by the share of the known words, in the rubric's five levels: a poor stand-in for understanding."""
+    return {"score": min(1.0, round(_share(said, true) * 2 * 4) / 4)} if true else None
+
+
+def _type_match(told: Told, known: Mapping[str, Any]) -> str:
+    true = str(known.get("vulnerability_type") or "")
+    beginning = re.split(r"[:.]", told.words, maxsplit=1)[0] if told.type is None else told.type
+    if _plain(true) == _plain(beginning):
+        return "exact"
+    if families(beginning) & families(true):
+        return "semantic"
+    return "wrong" if families(beginning) else "not_mentioned"
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[a-z]+", text.lower()))
