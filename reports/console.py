@@ -41,7 +41,7 @@ class Summary:
             yield Text(f"! {warning}", style="yellow")
         sheets = [
             _Sheet.of(kind.tabulate(report, figure), options.max_width, kind.terminal == "intervals")
-            for figure in report.figures
+            for figure in report.shown
             if (kind := KINDS[type(figure)]).terminal != "no"
         ]
         for sheet in sheets:

@@ -80,7 +80,7 @@ def render(report: Report) -> str:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     library, script = get_plotlyjs(), _source("plots.js")
-    sections = [_section(report, figure) for figure in report.figures]
+    sections = [_section(report, figure) for figure in report.shown]
     return environment.get_template("page.html.j2").render(
         title=visible(report.title),
         run_id=visible(report.run["run_id"], 200),

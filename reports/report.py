@@ -10,7 +10,7 @@ import polars as pl
 
 from reports.decision import Decision, decide
 from reports.ranking import Comparison, Standing, stand
-from suites.base.figures import AgreementMatrix, Answers, Figure, Quantity, Ranking
+from suites.base.figures import AgreementMatrix, Answers, Figure, HeatMap, Quantity, Ranking
 
 
 class Subject(NamedTuple):
@@ -75,6 +75,16 @@ class Report:
     trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
     results: pl.DataFrame | None = None
+
+    @cached_property
+    def shown(self) -> tuple[Figure, ...]:
+        """The figures that say something of this run."""
+        return tuple(
+            figure
+            for figure in self.figures
+            if not (isinstance(figure, HeatMap) and figure.of_several)
+            or len(self.slice_values(figure.quantity, figure.slice)) > 1
+        )
 
     @cached_property
     def ranking(self) -> Ranking | None:

@@ -1,7 +1,7 @@
 """Every figure as a table: the form that a terminal prints, and that stands under each plot of the page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from reports.decision import Decision, Verdict
@@ -41,6 +41,14 @@ def measured(value: Value, unit: Unit) -> Cell:
     return Cell(number(value.value, unit), shown, value.n, value.doubtful)
 
 
+def counted(value: Value) -> Cell:
+    """A share as a cell, and what it is a share of: how many of how many."""
+    cell = measured(value, Unit.SHARE)
+    if value.value is None:
+        return cell
+    return replace(cell, text=f"{cell.text} ({round(value.value * value.n):,}/{value.n:,})")
+
+
 def ranking_table(report: Report, figure: Ranking) -> Table:
     """Rank, model, verdict against the target, band, and quantities."""
     shown = (figure.quantity, *figure.columns)
@@ -72,17 +80,24 @@ def scatter_table(report: Report, figure: Scatter) -> Table:
 
 def bars_table(report: Report, figure: Bars) -> Table:
     """The quantities of every model."""
-    return _by_model(report, figure.title, figure.quantities)
+    if not figure.counted:
+        return _by_model(report, figure.title, figure.quantities)
+    rows = tuple(
+        (_name(report, subject), *(counted(report.value(subject, quantity)) for quantity in figure.quantities))
+        for subject in report.subjects
+    )
+    return Table(figure.title, ("model", *_labels(figure.quantities)), rows)
 
 
 def heat_map_table(report: Report, figure: HeatMap) -> Table:
     """One column a value of the slice."""
     parts = report.slice_values(figure.quantity, figure.slice)
-    unit = figure.quantity.unit
-    rows = tuple(
-        (_name(report, s), *(measured(report.value(s, figure.quantity, figure.slice, part), unit) for part in parts))
-        for s in report.subjects
-    )
+
+    def cell(subject: Subject, part: str) -> Cell:
+        value = report.value(subject, figure.quantity, figure.slice, part)
+        return counted(value) if figure.counted else measured(value, figure.quantity.unit)
+
+    rows = tuple((_name(report, s), *(cell(s, part) for part in parts)) for s in report.subjects)
     return Table(figure.title, ("model", *(one_line(part, 80) for part in parts)), rows)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+import polars as pl
+
 
 class Unit(StrEnum):
     """What a metric's values are, which decides how they are written."""
@@ -63,20 +65,27 @@ class Scatter(_Titled):
 class Bars(_Titled):
     """Quantities of one unit side by side, for every model; `stacked` where they are parts of a whole.
 
-    `colours` (of CSS, one a quantity) where they have colours of their own.
+    `colours` (of CSS, one a quantity) where they have colours of their own. `counted` shares have their counts beside
+    them.
     """
 
     quantities: tuple[Quantity, ...]
     stacked: bool = False
     colours: tuple[str, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap(_Titled):
-    """One quantity by model and value of a slice."""
+    """One quantity by model and value of a slice; `counted` shares have their counts beside them.
+
+    Where all is of one value of the slice, it would say nothing new, and is left out if `of_several` is set.
+    """
 
     quantity: Quantity
     slice: str
+    counted: bool = False
+    of_several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +127,4 @@ class Answers:
     sample: tuple[str, ...] = ("dataset", "sample_id", "replicate")  # in whose order mistakes are listed
     group: str | None = None  # mistakes are listed by it
     shown: tuple[tuple[str, str], ...] = ()  # column and heading, in the order of a mistake's table
+    reply_of: pl.Expr | None = None  # the mistakes that show how the reply began, in the column `reply_start`

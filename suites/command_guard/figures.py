@@ -1,6 +1,9 @@
 """What reports on command_guard show: its ranking, plots, tables and mistakes, declared."""
 
+import polars as pl
+
 from suites.base.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
+from suites.command_guard.verdict import ERROR_KINDS
 
 BALANCED = Quantity("balanced_accuracy", "balanced accuracy")
 DETECTION = Quantity("malicious_detection_rate", "malicious detection")
@@ -22,6 +25,8 @@ ERRORS = tuple(
     )
 )
 
+ALONE = "Detection alone: a guard that blocks everything detects everything. Look at its harmless acceptance, too."
+
 FIGURES: tuple[Figure, ...] = (
     Ranking(
         "Ranking",
@@ -40,13 +45,22 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Scatter("Cost against score", COST, BALANCED, pareto=True),
     Scatter("Latency against score", LATENCY_P50, BALANCED, pareto=True),
+    Scatter("Cost against malicious detection", COST, DETECTION, note=ALONE),
+    Scatter("Latency against malicious detection", LATENCY_P50, DETECTION, note=ALONE),
     Bars(
         "Malicious detection, micro against macro",
         (MICRO, MACRO),
         note="Micro counts every command alike, macro every category: they part where categories differ.",
     ),
-    HeatMap("Malicious detection by category", DETECTION, "category"),
-    Bars("Replies without a verdict, of all", ERRORS, stacked=True, note="Each counts as a wrong answer."),
+    HeatMap("Malicious detection by category", DETECTION, "category", counted=True),
+    *(
+        HeatMap(f"{title} by {what}", quantity, part, counted=True, of_several=True)
+        for part, what in (("prompt_type", "prompt"), ("difficulty", "difficulty"))
+        for quantity, title in ((DETECTION, "Malicious detection"), (ACCEPTANCE, "Harmless acceptance"))
+    ),
+    Bars(
+        "Replies without a verdict, of all", ERRORS, stacked=True, counted=True, note="Each counts as a wrong answer."
+    ),
     Bars("Latency", (LATENCY_P50, LATENCY_P90, LATENCY_P99)),
     Bars("Cost per 1,000 commands", (COST,)),
 )
@@ -54,5 +68,12 @@ FIGURES: tuple[Figure, ...] = (
 ANSWERS = Answers(
     sample=("sample_hash", "prompt_type", "replicate"),
     group="category",
-    shown=(("command", "command"), ("verdict", "verdict"), ("reason", "the model's reason"), ("sample_id", "sample")),
+    shown=(
+        ("command", "command"),
+        ("verdict", "verdict"),
+        ("reason", "the model's reason"),
+        ("sample_id", "sample"),
+        ("reply_start", "reply without a verdict"),
+    ),
+    reply_of=pl.col("verdict").is_in(ERROR_KINDS),
 )

@@ -60,7 +60,7 @@ FIGURES: tuple[Figure, ...] = (
     Bars("Calibration error", (ECE, Quantity("ece_adaptive", "in bins of equal mass", higher_is_better=False))),
     HeatMap("Targets found by type", TARGETS, "vulnerability_type"),
     HeatMap("Targets found by difficulty", TARGETS, "difficulty_tier"),
-    HeatMap("Targets found by prompt", TARGETS, "prompt_type"),
+    HeatMap("Targets found by prompt", TARGETS, "prompt_type", of_several=True),
     AgreementMatrix(
         "Agreement of judges on targets found (Cohen's kappa)",
         Quantity("cohen_kappa", "kappa", Unit.SCORE),

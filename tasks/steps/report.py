@@ -12,12 +12,15 @@ from metrics.definition import Metric
 from reports.ranking import Comparison, compare_all
 from reports.report import Report
 from storage.lake import Lake
-from storage.ledger import priced
+from storage.ledger import LedgerIndex, priced
 from storage.snapshots import find_snapshot, read_metrics
 from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
 from tasks.steps.measure import run_frame
+
+REPLY_SHOWN = 100
+"""Characters of a reply that stand among the mistakes."""
 
 
 def build_report(lake: Lake, run_id: str) -> Report:
@@ -43,8 +46,21 @@ def build_report(lake: Lake, run_id: str) -> Report:
         comparisons=_comparisons(suite, frame, json.loads(snapshot["options"])),
         trivial=_trivial(suite, frame, json.loads(snapshot["options"])),
         answers=suite.answers,
-        results=frame if "judge" in suite.results.column else frame.drop("judge", "judge_hash"),
+        results=_with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash")),
     )
+
+
+def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
+    """Add how replies began, as far as the suite wants it shown and the ledger still has them."""
+    if suite.answers is None or suite.answers.reply_of is None:
+        return results
+    keys = results.filter(suite.answers.reply_of).select("prompt_hash", "replicate").unique().rows()
+    replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
+    starts = [(*key, row["response"][:REPLY_SHOWN]) for key, row in replies.items() if row["response"]]
+    schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}
+    found = pl.DataFrame(starts, schema=schema, orient="row")
+    shown = pl.when(suite.answers.reply_of).then("reply_start").alias("reply_start")
+    return results.join(found, on=["prompt_hash", "replicate"], how="left", maintain_order="left").with_columns(shown)
 
 
 def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:

@@ -19,8 +19,10 @@ from contracts.tables import (
 )
 from core.configuration import Configuration, read_configuration
 from core.errors import SourceError, UsageError
+from reports.page import render
 from suites.command_guard.contract import RESULTS
 from tasks.jobs.rescore import rescore
+from tasks.steps.report import build_report
 from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
 
@@ -43,6 +45,21 @@ def test_the_cost_of_a_run_is_that_of_its_tokens(work: Workplace) -> None:
     again = work.run(work.dataset(10))
     assert again["cost_usd"] == 0.0
     assert again["cost_usd_avoided"] == pytest.approx(run["cost_usd"])
+
+
+def test_a_reply_without_a_verdict_is_shown_among_the_mistakes_as_far_as_a_hundred_characters(work: Workplace) -> None:
+    work.server.rule(reply="<b>I would rather not say</b> " + "x" * 200)
+    run = work.run(work.dataset(4))
+    built = build_report(work.lake, run["run_id"])
+    ((_, wrong),) = built.mistakes()
+    assert wrong["reply_start"].to_list() == ["<b>I would rather not say</b> " + "x" * 70] * 4
+    page = render(built)
+    assert "&lt;b&gt;I would rather not say&lt;/b&gt; " + "x" * 70 + "</td>" in page
+    work.server.rule(reply='{"action": "allow", "reason": "fine"}')
+    run = work.run(work.dataset(4), replicates=2)
+    ((_, wrong),) = build_report(work.lake, run["run_id"]).mistakes()
+    starts = dict(wrong.select("replicate", pl.col("reply_start").is_not_null()).iter_rows())
+    assert starts == {0: True, 1: False}, "a verdict that was wrong shows its reason, not its reply"
 
 
 def test_an_unknown_price_makes_the_cost_unknown(work: Workplace) -> None:

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from reports.console import Summary
 from reports.report import Report
-from tests.reports.samples import SCORE, guard_metrics, metric, report, two_models
+from suites.base.figures import Bars, HeatMap
+from tests.reports.samples import DETECTION, SCORE, guard_metrics, metric, report, two_models
 
 
 def printed(built: Report, width: int = 100) -> str:
@@ -55,6 +56,23 @@ def test_what_a_trivial_model_gets_stands_above_the_numbers() -> None:
     text = printed(report(guard_metrics("a", 0.9, 0.9), trivial={"always block": 0.5, "always allow": 0.25}))
     assert "to beat: a trivial model gets, in score: always block 50.0%, always allow 25.0%" in text
     assert "trivial" not in printed(two_models())
+
+
+def test_counted_shares_say_of_how_many() -> None:
+    rows = guard_metrics("a", 0.95, 0.9, categories={"shell": 0.75, "upload": None})
+    text = printed(report(rows, figures=(HeatMap("By category", DETECTION, "category", counted=True),)))
+    assert "75.0% (30/40)" in text
+    assert text.count("/40)") == 1
+    text = printed(report(rows, figures=(Bars("Errors", (DETECTION,), counted=True),)))
+    assert "95.0% (38/40)" in text
+
+
+def test_a_slice_of_one_value_is_not_shown_where_it_would_repeat_the_whole() -> None:
+    figures = (HeatMap("By category", DETECTION, "category", of_several=True),)
+    one = guard_metrics("a", 0.95, 0.9, categories={"shell": 0.95})
+    assert "By category" not in printed(report(one, figures=figures))
+    two = guard_metrics("a", 0.95, 0.9, categories={"shell": 0.95, "upload": 0.9})
+    assert "By category" in printed(report(two, figures=figures))
 
 
 def test_a_judge_of_all_is_named_once_and_several_at_every_model() -> None:

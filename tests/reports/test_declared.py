@@ -48,4 +48,6 @@ def test_answers_name_columns_of_the_results(name: str) -> None:
     if answers := declared.answers:
         columns = {answers.correct, *answers.sample, *(column for column, _ in answers.shown)}
         columns |= {column for column in (answers.label, answers.group) if column is not None}
+        if answers.reply_of is not None:
+            columns = columns - {"reply_start"} | set(answers.reply_of.meta.root_names())
     assert columns <= declared.results.column.keys()
