@@ -1,7 +1,6 @@
 """How rows reach the terminal: a table for people, JSON and CSV for machines."""
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ import typer
 
 from cli.options import Format
 from core.visible_text import visible
+from storage.sql.rows import as_csv, plain
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
@@ -24,7 +24,6 @@ LEAST_LAST = 24  # characters of a listing's last column, before another column 
 LONGEST_CELL = 200  # characters of a cell that has to be on one line
 GAP = 2  # between columns
 NARROWEST = 60  # what lines are laid out for at least
-_FORMULA = r"^\s*[=+\-@\t\r＝＋－＠]"  # how a spreadsheet knows one
 PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
 WIDEST = 400  # of a table there, whose rows are best left on one line each
 MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
@@ -63,16 +62,6 @@ def stream(frames: Iterable[pl.DataFrame], style: Format, *, spreadsheet_safe: b
     if style is Format.json:
         sys.stdout.write("]\n")
     return count
-
-
-def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool = True) -> str:
-    """Return a frame as CSV; for a spreadsheet with `'` before every text that would be a formula there."""
-    flat = _flat(frame)
-    if spreadsheet_safe:
-        texts = pl.col(pl.String)
-        flat = flat.with_columns(pl.when(texts.str.contains(_FORMULA)).then("'" + texts).otherwise(texts))
-        flat = flat.rename({name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)})
-    return flat.write_csv(include_header=header)
 
 
 def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: Sequence[str]) -> None:
@@ -156,7 +145,7 @@ def as_json(value: Any) -> None:
 
 def _json(value: Any) -> str:
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(_plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
+    return json.dumps(plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
 
 
 def table(frame: pl.DataFrame, height: int | None = None) -> None:
@@ -247,31 +236,3 @@ def _cell(value: Any, between: str = "\n") -> str:
     if isinstance(value, list | pl.Series):
         return between.join(map(str, value))
     return str(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame as CSV can hold it: lists and structures as JSON, bytes as hexadecimal digits."""
-    texts = [
-        pl.Series(name, [None if value is None else _as_text(value) for value in frame[name].to_list()], pl.String)
-        for name, kind in frame.schema.items()
-        if kind.is_nested() or kind == pl.Binary
-    ]
-    return frame.with_columns(texts)
-
-
-def _as_text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else json.dumps(_plain(value), ensure_ascii=False)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,27 +68,17 @@ def _write(frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, sp
 
     from cli.output import stream
     from core.errors import LakeError
+    from storage.sql.rows import write_parquet
 
     if out is None:
         return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
     try:
         if style == "parquet":
-            return _write_parquet(frames, out)
+            return write_parquet(frames, out)
         with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
             return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
     except (OSError, ArrowException) as error:
         raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _write_parquet(frames: "Iterator[pl.DataFrame]", out: Path) -> int:
-    from pyarrow.parquet import ParquetWriter
-
-    count, first = 0, next(frames).to_arrow()
-    with ParquetWriter(out, first.schema) as file:
-        for table in chain([first], (frame.to_arrow() for frame in frames)):
-            file.write_table(table)
-            count += table.num_rows
-    return count
 
 
 def _versions(pairs: list[str]) -> dict[str, int]:

@@ -51,6 +51,12 @@ class WrongHostError(ApiError):
     status = 421
 
 
+class BusyError(ApiError):
+    """As much is under way as may be at once."""
+
+    status = 429
+
+
 class DrainingError(ApiError):
     """The service is shutting down."""
 

@@ -48,7 +48,9 @@ _TOO_LARGE = f"the request's body is larger than {LARGEST_BODY:,} bytes: ask for
 
 def refusal(error: ApiError) -> JSONResponse:
     """The answer that an error is."""
-    headers = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "30"}}.get(error.status)
+    headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "5"}, 503: {"retry-after": "30"}}.get(
+        error.status
+    )
     return JSONResponse({"detail": redact(str(error))}, error.status, headers)
 
 

@@ -1,8 +1,9 @@
-"""Routes of the viewer: runs, metrics, items, one item. They only read."""
+"""Routes of the viewer: runs, metrics, items, one item, questions in SQL. They only read."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from service.viewer.access import IndexesHere, LakeHere
@@ -18,10 +19,12 @@ from service.viewer.item import ItemDetail, item_detail
 from service.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from service.viewer.overview import Metrics, RunPage, metric_history, run_page
 from service.viewer.run import RunDetail, ValueView, run_detail, run_values
+from service.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
 
 Name = Annotated[str | None, Query(max_length=200)]
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 RunId = Annotated[str, Path(max_length=300)]
 ItemId = Annotated[str, Path(max_length=100)]
 
@@ -93,3 +96,22 @@ def read_comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
 def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
     """The samples that both sides have answered, one answer of each beside the other."""
     return pair_page(indexes, wanted)
+
+
+@router.get("/sql", responses=_refusals(401, 500))
+def read_askable() -> Askable:
+    """Every table and view with its columns, and the queries that suites declare to begin with."""
+    return askable()
+
+
+@router.post("/sql", responses=_refusals(400, 401, 429, 500))
+def ask_in_sql(lake: LakeHere, question: Question) -> Answer:
+    """The first rows of a query's result: what `evalake sql` answers. It only reads; by POST, for queries are long."""
+    return ask(lake, question)
+
+
+@router.post("/sql/file", response_class=StreamingResponse, responses=_refusals(400, 401, 429, 500))
+def ask_for_a_file(lake: LakeHere, question: QuestionForFile) -> StreamingResponse:
+    """All rows of a query's result, as CSV or Parquet."""
+    headers = {"content-disposition": f'attachment; filename="result.{question.format}"'}
+    return StreamingResponse(ask_for_file(lake, question), headers=headers, media_type=MEDIA_TYPES[question.format])

@@ -41,6 +41,16 @@ export function send(method, path, body) {
   return call(method, path, body);
 }
 
+/** POST an object; the file that is the answer, as a Blob. Throws ApiError. */
+export async function fileOf(path, body) {
+  const response = await ask("POST", path, body);
+  try {
+    return await response.blob();
+  } catch {
+    throw new ApiError(0, "The server stopped in the middle of the file.");
+  }
+}
+
 /** The path of a session's resource, its name encoded. */
 export function sessionPath(sessionId, rest = "") {
   return `/scoring/sessions/${encodeURIComponent(sessionId)}${rest}`;
@@ -54,6 +64,11 @@ export function queryText(query) {
 }
 
 async function call(method, path, body, signal) {
+  return json(await ask(method, path, body, signal));
+}
+
+/** An answer that is no refusal. */
+async function ask(method, path, body, signal) {
   const headers = {accept: "application/json"};
   if (token()) headers.authorization = `Bearer ${token()}`;
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -64,9 +79,8 @@ async function call(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server does not answer. It may be restarting; try again in a moment.");
   }
-  const answer = await json(response);
-  if (!response.ok) throw new ApiError(response.status, reason(answer, response.status));
-  return answer;
+  if (!response.ok) throw new ApiError(response.status, reason(await json(response), response.status));
+  return response;
 }
 
 async function json(response) {

@@ -8,6 +8,7 @@ import {runPage} from "/js/pages/run.js";
 import {runsPage} from "/js/pages/runs.js";
 import {sessionPage} from "/js/pages/session.js";
 import {sessionsPage} from "/js/pages/sessions.js";
+import {sqlPage} from "/js/pages/sql.js";
 import {trendsPage} from "/js/pages/trends.js";
 import {start} from "/js/router.js";
 
@@ -18,6 +19,7 @@ const OF_SCORING = [
 ];
 const OF_VIEWER = [
   [/^\/compare\/?$/, comparePage],
+  [/^\/sql\/?$/, sqlPage],
   [/^\/runs\/?$/, runsPage],
   [/^\/runs\/([^/]+)\/items\/([^/]+)$/, itemPage],
   [/^\/runs\/([^/]+)\/items\/?$/, itemsPage],
