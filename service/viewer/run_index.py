@@ -17,6 +17,7 @@ from contracts.tables import CALL_FAILURES, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES
 from service.errors import NotFoundError
 from storage.cached_table import OpenTable
 from storage.lake import Lake
+from storage.refused import refused_rows
 from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.runtime.runs import with_lost
@@ -169,16 +170,8 @@ def _with_failures(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any]) ->
 
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:
     """Answers with whether a row of theirs was refused by its contract."""
-    refused = lake.frame(QUARANTINE).filter(
-        pl.col("run_id") == run["run_id"], pl.col("table_name").is_in([c.table for c in suite.contracts])
-    )
-    rows = []
-    for payload in refused.select("payload").collect()["payload"]:
-        try:
-            row = json.loads(payload)
-            rows.append((row["sample_hash"], row["model"], True))
-        except (ValueError, KeyError, TypeError):
-            continue  # a line that is no row says of no sample that it is its
+    refused = refused_rows(lake, run["run_id"], suite.contracts)
+    rows = [(row["sample_hash"], row.get("model"), True) for row in refused]
     schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}
     told = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
     return answers.join(told, on=["sample_hash", "model"], how="left").with_columns(

@@ -52,6 +52,9 @@ class SolidityAuditResult(JudgedRow):
     target_match_id: int | None = Field(description="The first finding classified TARGET_MATCH; null without one.")
     unknown_finding_ids: list[int] = Field(description="The finding said to be the target, where no finding is it.")
     repeated_finding_ids: list[int] = Field(description="Ids that two findings have.")
+    contradictions: str | None = Field(
+        description="What else in the judgement does not go together, in words; null where all does, and for panels."
+    )
     total_findings: int | None = Field(
         description="Findings of the audit; null where there is no judgement, or a panel."
     )
@@ -115,12 +118,15 @@ RESULTS = Contract(
         ),
         _consistent("found_finding_exists", "unknown_finding_ids", Kind.EMPTY),
         _consistent("finding_ids_differ", "repeated_finding_ids", Kind.EMPTY),
+        _consistent(
+            "asked_judgement_agrees_with_itself", "contradictions", Kind.ABSENT_WHEN, other="origin", values=("call",)
+        ),
         _consistent("valid_within_total", "valid_findings", Kind.NOT_ABOVE, other="total_findings"),
         _consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, other="panel_judges"),
     ),
     partition_by=("model",),
     replaced_when="old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL",
-    changes=(Added(("undecided_findings", "subject_error")),),
+    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",))),
 )
 
 

@@ -7,6 +7,7 @@ from providers.request import Reply, Request
 from suites.base import Exchange, Item
 from suites.solidity_audit.prompts.judge import judge_request, repair_request
 from suites.solidity_audit.prompts.subject import render
+from suites.solidity_audit.replies.contradictions import contradictions
 from suites.solidity_audit.replies.judgement import read_judgement
 from suites.solidity_audit.score import asked
 from suites.solidity_audit.truth import truth_of
@@ -26,5 +27,6 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     judged = answered[1].outcome
     if not isinstance(judged, Reply):
         return None
-    complaints = read_judgement(judged.text, wanted).complaints
+    reading = read_judgement(judged.text, wanted)
+    complaints = reading.flaws if reading.judgement is None else contradictions(reading.judgement)
     return repair_request(first, judged.text, complaints) if complaints else None

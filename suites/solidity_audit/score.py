@@ -11,6 +11,7 @@ from suites.base.sources import storable
 from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, RESULTS
 from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from suites.solidity_audit.replies import location
+from suites.solidity_audit.replies.contradictions import further, refusing, repeated_ids, unknown_ids
 from suites.solidity_audit.replies.judgement import (
     Asked,
     Finding,
@@ -18,14 +19,12 @@ from suites.solidity_audit.replies.judgement import (
     Reading,
     Score,
     read_judgement,
-    repeated_ids,
-    unknown_ids,
 )
 from suites.solidity_audit.replies.prediction import Claim, Prediction, read_prediction
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TARGET, VALID, count_column
 from suites.solidity_audit.truth import GroundTruth, truth_of
 
-SCORER_VERSION = "3"
+SCORER_VERSION = "4"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
@@ -37,6 +36,7 @@ UNJUDGED: Row = dict.fromkeys(
         *("type_match", "rcir", "ava", "fsv", "target_match_id", "total_findings", "valid_findings"),
         *("invalid_findings", *map(count_column, CLASSIFICATIONS), "finding_precision", "target_credit"),
         *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
+        "contradictions",
     )
 ) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
 """A row's columns about the judgement, where there is none."""
@@ -78,7 +78,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
     prediction = read_prediction(audit.text) if _read_by_rule(item) else None
     row = base | judged(truth_of(item.sample), reading.judgement, prediction)
-    if reading.judgement.contradictions:
+    if refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
     return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
 
@@ -129,6 +129,7 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         "target_match_id": next((f.finding_id for f in judgement.findings if f.classification == TARGET), None),
         "unknown_finding_ids": unknown_ids(judgement),
         "repeated_finding_ids": repeated_ids(judgement),
+        "contradictions": "; ".join(further(judgement)) or None,
         "total_findings": total,
         "valid_findings": valid,
         "invalid_findings": sum(counts[name] for name in INVALID),
@@ -186,7 +187,11 @@ def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
 
 
 def _read_by_rule(item: Item) -> bool:
-    return item.prompt_type == DIRECT and item.sample.input != NO_CONTRACT
+    return item.prompt_type == DIRECT and not _is_recorded(item)
+
+
+def _is_recorded(item: Item) -> bool:
+    return item.sample.input == NO_CONTRACT
 
 
 def _judge_error(reply: Reply, reading: Reading) -> str:

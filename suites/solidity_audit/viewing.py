@@ -17,6 +17,7 @@ VIEWING = Viewing(
         "hallucinated_findings": pl.col("hallucinated_findings") > 0,
         "panel_undecided": pl.col("panel_undecided"),
         "repaired_judgement": pl.col("repaired"),
+        "contradictory_judgement": pl.col("contradictions").is_not_null(),
     },
     shown=(
         ("said_vulnerable", "called vulnerable"),
@@ -31,6 +32,7 @@ VIEWING = Viewing(
         ("location_function_hit", "function named"),
         ("location_line_hit", "line named"),
         ("repaired", "judged at the second attempt"),
+        ("contradictions", "the judgement contradicts itself"),
         ("subject_error", "no audit because of"),
         ("judge_error", "no judgement because of"),
         ("panel_judges", "judges of the panel"),

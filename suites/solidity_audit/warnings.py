@@ -10,7 +10,8 @@ from suites.solidity_audit.panels.rows import PREFIX
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """One sentence for each thing that makes the numbers weaker than they look."""
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
-    return [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_undecided(frame), *_unstated(rows)]
+    of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
+    return [*of_judges, *_undecided(frame), *_unstated(rows)]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:
@@ -36,6 +37,28 @@ def _failed(rows: pl.DataFrame) -> list[str]:
         f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
         for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()
     ]
+
+
+def _repaired(rows: pl.DataFrame) -> list[str]:
+    return [
+        f"{judge}: {taken:,} of {judged:,} judgements took a second attempt, for the first could not be used"
+        for judge, taken, judged in _counted(rows, pl.col("repaired"))
+    ]
+
+
+def _contradictory(rows: pl.DataFrame) -> list[str]:
+    return [
+        f"{judge}: {flagged:,} of {judged:,} imported judgements contradict themselves (column contradictions); they "
+        "count as they stand"
+        for judge, flagged, judged in _counted(rows, pl.col("contradictions").is_not_null())
+    ]
+
+
+def _counted(rows: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
+    """Each judge with its judgements that have the flag, and all of them; those without any are left out."""
+    judged = rows.filter(pl.col("subject_error").is_null(), pl.col("judgement_hash").is_not_null())
+    of_judge = judged.group_by("judge").agg(flag.sum(), judged=pl.len())
+    return [(judge, count, judged) for judge, count, judged in of_judge.sort("judge").iter_rows() if count]
 
 
 def _undecided(frame: pl.DataFrame) -> list[str]:

@@ -8,10 +8,14 @@ import polars as pl
 from contracts.tables import CALL_FAILURES, RUN_ITEMS
 from metrics.bounds import Bounds, bounds
 from storage.lake import Lake
+from storage.refused import refused_rows
 from suites.base import Options, Suite
 
 NOT_ASKED = "not asked"
-"""The kind of an item of which no call has failed: a ceiling, a stop, or quarantine kept it from a row."""
+"""The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
+
+IN_QUARANTINE = "in quarantine"
+"""The kind of an item whose row broke its contract."""
 
 KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 
@@ -61,7 +65,8 @@ def missing_items(
     told = lacking.join(failures, on=["prompt_hash", "replicate"], how="left").join(
         of_judge, on=["judge_hash", "replicate"], how="left"
     )
-    told = told.with_columns(kind=pl.coalesce("kind", "of judge", pl.lit(NOT_ASKED)))
+    told = told.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
+    told = told.with_columns(kind=pl.coalesce("kind", "of judge", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
         Missing(
@@ -74,6 +79,14 @@ def missing_items(
         )
         for (model, judge), part in _by(told)
     ]
+
+
+def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """The items of a run whose rows are in quarantine, by key."""
+    refused = refused_rows(lake, run_id, [suite.results])
+    rows = [{name: row.get(name) for name in KEY} for row in refused]
+    schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
 
 
 def _headline(

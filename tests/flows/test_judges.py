@@ -27,20 +27,21 @@ AUDITS = 8
 class Bench:
     """A lake, and a server at which the judges sit; the subject is embedded unless it is asked for there."""
 
-    def __init__(self, folder: Path, server: ModelServer) -> None:
+    def __init__(
+        self, folder: Path, server: ModelServer, names: Sequence[str] = (STRICT, DOUBTING, LATE, SUBJECT)
+    ) -> None:
         self.server, self.lake = server, Lake(str(folder / "lake"))
         self.configuration = folder / "evalake.toml"
-        names = (STRICT, DOUBTING, LATE, SUBJECT)
         places = [f'[models."{name}"]\napi_base = "{server.api_base}"\n' for name in names]
         self.configuration.write_text("".join(places))
 
-    def run(self, *judges: str, models: Sequence[str] = (), **more: Any) -> str:
+    def run(self, *judges: str, models: Sequence[str] = (), first: int | None = AUDITS, **more: Any) -> str:
         """Run the first audits of the starter data to the end; returns the run's id."""
         state = evaluate(
             suite="solidity_audit",
             models=list(models) or ["baseline/solidity-patterns"],
             judges=list(judges),
-            first=AUDITS,
+            first=first,
             lake=self.lake.uri,
             configuration_file=str(self.configuration),
             return_state=True,

@@ -12,6 +12,7 @@ from metrics.decision_agreement import PAIRS
 from providers.request import Reply
 from suites.base import Calibration, Exchange, Item
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
+from suites.solidity_audit.replies.contradictions import contradictions
 from suites.solidity_audit.replies.judgement import Judgement, read_judgement
 from suites.solidity_audit.replies.location import names_function
 from suites.solidity_audit.score import asked
@@ -82,7 +83,7 @@ def compare(judged: Sequence[tuple[Item, Sequence[Exchange]]]) -> pl.DataFrame:
         audit, outcome = known[item.sample.sample_id], answered[-1].outcome
         text = outcome.text if isinstance(outcome, Reply) and len(answered) > 1 else None
         reading = read_judgement(text, asked(item.sample, item.prompt_type)).judgement
-        given = None if reading is None or reading.contradictions else reading
+        given = None if reading is None or contradictions(reading) else reading
         right = Judgement.model_validate(audit["judgement"])
         for decision, first, second, agrees in _decisions(item, audit["audit"], right, given):
             rows.append((item.judge, decision, audit["pair"], first, second, agrees))

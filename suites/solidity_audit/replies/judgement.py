@@ -1,12 +1,10 @@
-"""A judge's reply -> its judgement: read as JSON, validated strictly, held against itself.
+"""A judge's reply -> its judgement: read as JSON, and validated strictly.
 
 Three things can be wrong with a reply. It may be unreadable: no JSON, a field missing, unknown or of another type, a
-word that is none of those allowed. It may answer another question than was asked (`flaws`). And it may contradict
-itself (`contradictions`): then it is a judgement, but none that may be averaged.
+word that is none of those allowed. It may answer another question than was asked. Both are its `flaws`. And it may
+contradict itself (`replies.contradictions`): then it is a judgement, but none that may be averaged.
 """
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -83,51 +81,6 @@ class Judgement(Strict):
         """Whether a finding is classified as the known vulnerability."""
         return any(finding.classification == TARGET for finding in self.findings)
 
-    @property
-    def contradictions(self) -> tuple[str, ...]:
-        """Where the judgement contradicts itself, in words for the judge; the contract refuses the same."""
-        return tuple(_contradictions(self))
-
-
-def _contradictions(judgement: Judgement) -> list[str]:
-    found = []
-    target = judgement.target_assessment
-    if repeated := repeated_ids(judgement):
-        found.append(f"several findings have the finding_id {repeated[0]}; give each one of its own")
-    if unknown := unknown_ids(judgement):
-        found.append(f"target_assessment.finding_id is {unknown[0]}, but no finding has that id")
-    if target is not None and not target.found and judgement.has_target:
-        found.append(f"a finding is classified {TARGET}, but target_assessment.found is false")
-    for name, value in shares(judgement).items():
-        if value is not None and not 0 <= value <= 1:
-            found.append(f"{name} is {value}, which is not between 0 and 1")
-    return found
-
-
-def repeated_ids(judgement: Judgement) -> list[int]:
-    """Ids that more than one finding has."""
-    return [number for number, times in Counter(f.finding_id for f in judgement.findings).items() if times > 1]
-
-
-def unknown_ids(judgement: Judgement) -> list[int]:
-    """The id of the finding that is said to be the target, in a list, where no finding has it."""
-    target = judgement.target_assessment
-    if target is None or not target.found or target.finding_id is None:
-        return []
-    return [] if target.finding_id in {f.finding_id for f in judgement.findings} else [target.finding_id]
-
-
-def shares(judgement: Judgement) -> dict[str, float | None]:
-    """All that must lie between 0 and 1, by its name in the judgement."""
-    target, verdict = judgement.target_assessment, judgement.overall_verdict
-    scores: Mapping[str, Score | None] = {
-        name: getattr(target, name) if target is not None else None
-        for name in ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
-    }
-    return {name: None if score is None else score.score for name, score in scores.items()} | {
-        "confidence_expressed": None if verdict is None else verdict.confidence_expressed
-    }
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -144,11 +97,6 @@ class Reading:
 
     judgement: Judgement | None
     flaws: tuple[str, ...] = ()
-
-    @property
-    def complaints(self) -> tuple[str, ...]:
-        """All that the judge should repair."""
-        return self.flaws if self.judgement is None else self.judgement.contradictions
 
 
 def read_judgement(text: str | None, asked: Asked) -> Reading:

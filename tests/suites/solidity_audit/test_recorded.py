@@ -14,11 +14,11 @@ from contracts.tables import QUARANTINE
 from core.errors import SourceError
 from storage.lake import Lake
 from storage.snapshots import find_snapshot, read_metrics
-from suites.solidity_audit.contract import FINDINGS
+from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
-from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, target
+from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, rows_of, target
 
 GOOD = line(0, judged=judgement([finding()], target()))
 
@@ -120,6 +120,43 @@ def test_contradictions_go_to_quarantine_and_the_rest_goes_on(tmp_path: Path) ->
     values = {row["metric"]: (row["value"], row["n"]) for row in of_all.iter_rows(named=True)}
     assert values["target_detection_rate"] == (1.0, 1)
     assert values["judge_error_rate"] == (0.5, 2)
+
+
+FURTHER = {
+    "finding_id is null": judgement([finding()], target(number=None)),
+    "finding 1 is classified HALLUCINATED": judgement([finding(1, "HALLUCINATED")], target()),
+    "but target_assessment.finding_id is 1": judgement([finding(1, "BONUS_VALID")], target(False) | {"finding_id": 1}),
+    "but its matches_target is true": judgement([finding(1, "BONUS_VALID", matches_target=True)], target(False)),
+    "but its matches_target is false": judgement([finding(matches_target=False)], target()),
+    "but its is_valid_concern is true": judgement([finding(1, "INFORMATIONAL", is_valid_concern=True)], target(False)),
+    "but its is_valid_concern is false": judgement([finding(is_valid_concern=False)], target()),
+}
+
+
+def test_further_contradictions_land_flagged_and_are_counted(tmp_path: Path) -> None:
+    lines = [line(number, judged=judged) for number, judged in enumerate(FURTHER.values(), start=1)]
+    lake, run_id = imported(tmp_path, [GOOD, *lines])
+    assert lake.frame(QUARANTINE).collect().is_empty()
+    rows = lake.frame(RESULTS).sort("sample_id").collect()
+    first, *flagged = rows["contradictions"].to_list()
+    assert first is None
+    assert all(words in said for words, said in zip(FURTHER, flagged, strict=True))
+    assert "judge: 7 of 8 imported judgements contradict themselves" in str(find_snapshot(lake, run_id=run_id))
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        judgement([finding(1, "PARTIAL_MATCH", matches_target=True, is_valid_concern=True)], target()),
+        judgement([finding(1, "PARTIAL_MATCH", matches_target=False)], target(False)),
+        judgement([finding(1, "HALLUCINATED"), finding(2)], target(number=2)),
+        judgement([finding(1), finding(2)], target(number=2)),
+        judgement([finding(1, "BONUS_VALID", matches_target=False, is_valid_concern=True)], target(False)),
+    ],
+)
+def test_what_goes_together_is_not_flagged(judged: dict[str, Any]) -> None:
+    results, _ = rows_of([line(judged=judged)])
+    assert results["contradictions"].to_list() == [None]
 
 
 FILES = (
