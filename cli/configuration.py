@@ -19,12 +19,17 @@ def trust_folder() -> None:
 
 
 def read(file: Path | None) -> "Configuration":
-    """Read the configuration, and say where it comes from and which servers it names if nobody named it."""
-    from core.configuration import TRUST_OPTION, read_configuration
+    """Read the configuration, and say where it comes from and which servers it names if nobody named it.
+
+    A file that is named here is the user's own for all that the command does and starts: its suites are found, too.
+    """
+    from core.configuration import FILE_VARIABLE, TRUST_OPTION, read_configuration
     from core.redaction import redact
     from core.visible_text import visible
 
     configuration = read_configuration(file)
+    if file is not None:
+        os.environ[FILE_VARIABLE] = str(file.absolute())
     if configuration.trusted:
         return configuration
     bases = {name: options.api_base for name, options in configuration.models.items() if options.api_base is not None}

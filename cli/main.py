@@ -121,6 +121,7 @@ def _register() -> None:
         snapshots,
         sql,
         tables,
+        up,
         view,
     )
 
@@ -151,5 +152,6 @@ def _register() -> None:
         serve,
         show,
         view,
+        up,
     ):
         module.register(app)

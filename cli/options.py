@@ -7,9 +7,26 @@ import typer
 
 from core.default_lake import DEFAULT_LAKE, VARIABLE
 
+
+def use_servers_in_background(lake: str) -> str:
+    """Have a command use the Prefect server that `evalake up` keeps for its lake, where no other one is named."""
+    from cli.environment import names_a_server
+    from service.local.background import find
+
+    if not names_a_server() and (background := find(lake)) is not None:
+        background.use()
+    return lake
+
+
 LakeOption = Annotated[
     str,
-    typer.Option("--lake", envvar=VARIABLE, help="The lake: a folder, or a URI that Delta supports.", metavar="URI"),
+    typer.Option(
+        "--lake",
+        envvar=VARIABLE,
+        help="The lake: a folder, or a URI that Delta supports.",
+        metavar="URI",
+        callback=use_servers_in_background,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE

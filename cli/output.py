@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate, islice
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import polars as pl
 import typer
 
 from cli.options import Format
+from core.default_lake import whole_address
 from core.visible_text import visible
 from storage.sql.rows import as_csv, plain
 
@@ -81,12 +81,7 @@ def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: S
         lines(frame.head(MOST_ROWS).select(columns))
         _say_more(frame.height - MOST_ROWS)
     if frame.is_empty():
-        typer.echo(f"the lake {whole_path(lake)} has no {what}", err=True)
-
-
-def whole_path(lake: str) -> str:
-    """Return a lake's whole path, or its URI: which of several folders of one name was meant is seen from it."""
-    return lake if "://" in lake else str(Path(lake).absolute())
+        typer.echo(f"the lake {whole_address(lake)} has no {what}", err=True)
 
 
 def lines(frame: pl.DataFrame, least: int = LEAST_LAST) -> None:

@@ -15,6 +15,10 @@ def register(app: typer.Typer) -> None:
 def prefect(context: typer.Context) -> None:
     """Run Prefect's own command, such as `worker start`, without settings of this folder."""
     from cli.environment import DEFAULTS
+    from cli.options import use_servers_in_background
+    from core.default_lake import lake_uri
+
+    use_servers_in_background(lake_uri(None))
 
     # The command itself says errors in one line; a worker and a server have nothing but their log.
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"

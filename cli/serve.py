@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.options import LAKE, LakeOption
+from core.default_lake import whole_address
 
 PORT = 8600
 
@@ -38,7 +39,7 @@ def serve(
 
     read(config)
     # The flow runs elsewhere: a folder means the same there only as a whole path.
-    where = lake if "://" in lake else str(Path(lake).resolve())
+    where = whole_address(lake)
     settings = ScoringSettings(
         lake=Lake(where),
         sources=tuple(sessions or ()),

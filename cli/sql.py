@@ -41,7 +41,7 @@ def sql(
     ] = None,
 ) -> None:
     """Ask the tables a question in SQL (DuckDB's)."""
-    from cli.output import whole_path
+    from core.default_lake import whole_address
     from core.errors import UsageError
     from storage.lake import Lake
     from storage.sql.query import open_query
@@ -57,7 +57,7 @@ def sql(
     with open_query(where, all_contracts(), query, versions=_versions(at or [])) as result:
         count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe)
     if not count and not any(map(where.exists, all_contracts())):
-        typer.echo(f"the lake {whole_path(lake)} has no tables", err=True)
+        typer.echo(f"the lake {whole_address(lake)} has no tables", err=True)
     if out is not None:
         typer.echo(f"{count} rows in {out}")
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.options import LAKE, LakeOption
+from core.default_lake import whole_address
 
 PORT = 8601
 
@@ -45,7 +46,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
     from service.viewer.app import view as view_until_interrupted
     from storage.lake import Lake
 
-    where = lake if "://" in lake else str(Path(lake).resolve())
+    where = whole_address(lake)
     settings = Settings(
         lake=Lake(where),
         configuration_file=str(config.resolve()) if config else None,
@@ -59,7 +60,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
 
 
 def _export(lake: str, run: str, folder: Path) -> None:
-    from cli.output import whole_path
+    from core.default_lake import whole_address
     from core.errors import UsageError
     from service.errors import NotFoundError
     from service.viewer.export import export_run
@@ -70,7 +71,7 @@ def _export(lake: str, run: str, folder: Path) -> None:
         try:
             page = export_run(RunIndexes(Lake(lake)), run, folder, tell)
         except NotFoundError as error:
-            raise UsageError(f"the lake {whole_path(lake)} has no run {run}: `evalake runs` lists them") from error
+            raise UsageError(f"the lake {whole_address(lake)} has no run {run}: `evalake runs` lists them") from error
     typer.echo(f"open {page.resolve()}")
 
 

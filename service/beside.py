@@ -72,7 +72,8 @@ def keep(arguments: Sequence[str]) -> int:
 
 
 def _await_end_of_service(over: threading.Event) -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1):  # not a buffered reader, whose lock the interpreter would wait for at its end
+        pass
     over.set()
 
 

@@ -135,7 +135,7 @@ def _server(place: Place) -> Finding:
 
     url = get_current_settings().api.url
     if not url:
-        mend = "start one (`evalake prefect server start`) and export PREFECT_API_URL=http://127.0.0.1:4200/api"
+        mend = "start one (`evalake up`), or name it with PREFECT_API_URL"
         return Finding(Level.PROBLEM, "no Prefect server is named, so no schedule can fire", mend)
     try:
         require_server()

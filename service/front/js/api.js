@@ -16,6 +16,14 @@ export function keepToken(value) {
   else sessionStorage.removeItem(TOKEN);
 }
 
+/** Take the token that the page was opened with (#token=…, as `evalake up` prints it); the address stays without it. */
+export function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!given) return;
+  keepToken(given);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
 /** What the API refused or could not do. `status` is that of HTTP, 0 where there was no answer. */
 export class ApiError extends Error {
   constructor(status, message) {

@@ -1,5 +1,6 @@
 /** The pages as a server gives them, and their addresses. */
 
+import {takeToken} from "/js/api.js";
 import {onConnection} from "/js/live.js";
 import {comparePage} from "/js/pages/compare.js";
 import {itemPage} from "/js/pages/item.js";
@@ -27,6 +28,7 @@ const OF_VIEWER = [
 ];
 const isOnlyViewer = document.documentElement.dataset.only === "viewer"; // `evalake view`: there are no sessions
 
+takeToken();
 onConnection((state) => {
   document.getElementById("connection").textContent = state;
 });

@@ -1,0 +1,155 @@
+"""`evalake up`, `down` and `status`: one lake's Prefect server, workers and pages in the background."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+from core.default_lake import whole_address
+
+if TYPE_CHECKING:
+    from service.local.background import Background
+
+LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
+DEPLOYMENTS, LOG = "prefect.yaml", "up.log"
+REFUSAL = "evalake: "  # begins a line of the supervisor that says why it ends
+END_SECONDS = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("up")(up)
+    app.command("down")(down)
+    app.command("status")(status)
+
+
+def up(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the pages; 0 takes a free one.", metavar="PORT")] = 0,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Keep a Prefect server, workers and the pages in the background."""
+    from cli.configuration import read
+    from service.local.background import find
+
+    if find(lake) is None:
+        read(None)
+        _start(lake, port)
+    _show(lake, as_json=json)
+
+
+def down(lake: LakeOption = LAKE) -> None:
+    """End what `evalake up` started; runs under way end, and a rerun asks only for what is missing."""
+    from core.errors import EvalakeError
+    from service.local.background import find, is_running
+
+    if (background := find(lake)) is None:
+        if is_running(lake):
+            raise EvalakeError("they are still starting: try again in a moment")
+        typer.echo(f"nothing runs in the background for {whole_address(lake)}", err=True)
+        return
+    typer.echo("ending …", err=True)
+    os.kill(background.pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_SECONDS
+    while is_running(lake):
+        if time.monotonic() > deadline:
+            raise EvalakeError(f"process {background.pid} did not end within {END_SECONDS:g} seconds")
+        time.sleep(0.1)
+    typer.echo("ended", err=True)
+
+
+def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
+    """Say where the servers of `evalake up` are, how one gets in, and whether they answer."""
+    _show(lake, as_json=json)
+
+
+def _start(lake: str, port: int) -> None:
+    """Start the supervisor, and say what it does until everything is up."""
+    from core.errors import EvalakeError
+    from service.local.background import ADDRESS, folder_of
+    from service.local.supervisor import READY
+
+    folder = folder_of(lake)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The command itself says errors in one line; a server and a worker have nothing but their log.
+    unwanted = (ADDRESS, LOG_LEVEL)
+    arguments = [whole_address(lake), str(port), str(_project() or "")]
+    with os.fdopen(os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-P", "-m", "service.local.supervisor", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={name: value for name, value in os.environ.items() if name not in unwanted},
+            text=True,
+            start_new_session=True,  # Ctrl-C and the end of the terminal are not for it
+        )
+    said = ""
+    for line in supervisor.stdout or ():
+        if (said := line.strip()) == READY:
+            return
+        if not said.startswith(REFUSAL):
+            typer.echo(said, err=True)
+    raise EvalakeError(said.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
+
+
+def _project() -> Path | None:
+    """The folder of prefect.yaml to deploy: evalake's own checkout, or one whose settings the user has named.
+
+    Deploying carries out what such a file says, so none is taken only because it lies there.
+    """
+    from core.configuration import FILE_VARIABLE
+
+    here = Path.cwd()
+    if not (here / DEPLOYMENTS).is_file():
+        return None
+    named = os.environ.get(FILE_VARIABLE)
+    if here == Path(__file__).resolve().parents[1] or (named and Path(named).resolve().parent == here):
+        return here
+    typer.echo(f"{DEPLOYMENTS} of this folder is not deployed: add --trust-folder if it is yours", err=True)
+    return None
+
+
+def _show(lake: str, *, as_json: bool) -> None:
+    """Print where everything is. Raises EvalakeError where nothing runs."""
+    from cli import output as show
+    from core.errors import EvalakeError
+    from service.local.background import find, folder_of
+
+    if (background := find(lake)) is None:
+        raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
+    answers = {name: _answers(address) for name, address in _addresses(background).items()}
+    log = str(folder_of(lake) / LOG)
+    if as_json:
+        show.as_json({**asdict(background), "log": log, "answers": answers})
+        return
+    user, _, password = background.password.partition(":")
+    silent = {name: "" if answer else "  (does not answer)" for name, answer in answers.items()}
+    typer.echo(f"lake     {background.lake}")
+    typer.echo(f"pages    {background.link}{silent['pages']}")
+    typer.echo(f"Prefect  {background.prefect_pages}{silent['prefect']}")
+    typer.echo(f"         user {user}, password {password}")
+    typer.echo(f"workers  {', '.join(background.pools) or 'none, for nothing is deployed'}")
+    typer.echo(f"log      {log}")
+    typer.echo("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.", err=True)
+
+
+def _addresses(background: "Background") -> dict[str, str]:
+    return {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
+
+
+def _answers(address: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(address, timeout=5, trust_env=False).status_code < HTTPStatus.INTERNAL_SERVER_ERROR
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,129 @@
+"""`evalake up`, as somebody uses it who has just made a project: after it there are schedules, a worker and pages."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.cli.command import evalake
+from tests.e2e.processes import require_no_errors, wait_until
+from tests.servers.chromium import PATIENCE, launched
+
+pytestmark = pytest.mark.e2e
+
+
+class Project:
+    """A folder on a machine whose user has started nothing yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.folder = folder / "state", folder / "mine"
+        self.folder.mkdir()
+
+    def evalake(self, *words: str, code: int = 0, **environment: str) -> str:
+        """What the command prints, run in the project."""
+        place = {"XDG_STATE_HOME": str(self.home), "EVALAKE_LAKE": str(self.folder / "lake"), "PREFECT_API_URL": ""}
+        done = evalake(*words, folder=self.folder, **{**place, **environment})
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + (done.stderr if code else "")
+
+    def status(self) -> Any:
+        """What `evalake status` says."""
+        return json.loads(self.evalake("status", "--json"))
+
+    def processes(self) -> list[psutil.Process]:
+        """The supervisor and all that it has started."""
+        supervisor = psutil.Process(self.status()["pid"])
+        return [supervisor, *supervisor.children(recursive=True)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project(tmp_path_factory.mktemp("up"))
+    project.evalake("init", ".")
+    assert "--trust-folder" in project.evalake("up", code=1)  # its settings name code to run
+    project.evalake("up", "--trust-folder")
+    processes = project.processes()
+    log = Path(project.status()["log"])
+    yield project
+    project.evalake("down")
+    assert not psutil.wait_procs(processes, timeout=20)[1]
+    assert "nothing runs in the background" in project.evalake("status", code=1)
+    require_no_errors(log)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
+    with launched() as running:
+        yield running
+
+
+def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Project, browser: Browser) -> None:
+    project.evalake("prefect", "deployment", "run", "evaluate/questions-nightly")
+    project.evalake("run", "questions", "--config", "evalake.toml")
+    there = project.status()
+    user, password = there["password"].split(":")
+
+    def states() -> list[str]:
+        asked = {
+            "flows": {"name": {"any_": ["evaluate"]}},
+            "flow_runs": {"state": {"type": {"not_any_": ["SCHEDULED"]}}},
+        }
+        runs = httpx.post(f"{there['prefect']}/flow_runs/filter", json=asked, auth=(user, password), timeout=60).json()
+        return [run["state_name"] for run in runs]
+
+    wait_until(lambda: states() == ["Completed"] * 2, "the end of both runs")
+    page = browser.new_page()
+    page.goto(f"{there['pages']}/runs#token={there['token']}")
+    expect(page.get_by_role("table", name="Runs, newest first").get_by_role("row")).to_have_count(3)
+    assert there["token"] not in page.url
+    page.close()
+
+
+def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Project) -> None:
+    there = project.status()
+    assert httpx.post(f"{there['prefect']}/flows/filter", json={}).status_code == 401
+    assert httpx.get(f"{there['pages']}/api/v1/runs").status_code == 401
+    foreign = httpx.options(
+        f"{there['prefect']}/flows/filter",
+        headers={"origin": "https://elsewhere.example", "access-control-request-method": "POST"},
+    )
+    assert "access-control-allow-origin" not in foreign.headers
+    secrets = (there["token"], there["password"].split(":")[1])
+    said = [" ".join(process.cmdline()) for process in project.processes()]
+    assert not [line for line in said if any(secret in line for secret in secrets)]
+    readable = [path for path in project.home.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+    holding = [path for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)]
+    assert not holding
+    assert not (project.home / "evalake").stat().st_mode & 0o022
+
+
+def test_a_second_up_starts_nothing_and_another_lake_has_servers_of_its_own(project: Project) -> None:
+    before = project.status()
+    assert json.loads(project.evalake("up", "--json"))["pid"] == before["pid"]
+    assert "nothing runs in the background" in project.evalake("status", "--lake", "another", code=1)
+
+
+def test_when_its_supervisor_is_killed_nothing_of_it_stays(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    assert "none, for nothing is deployed" in project.evalake("up")
+    processes = project.processes()
+    os.kill(processes[0].pid, 9)
+    assert not psutil.wait_procs(processes[1:], timeout=20)[1]
+    assert "nothing runs in the background" in project.evalake("status", code=1)
+    project.evalake("down")
+
+
+def test_what_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, project: Project) -> None:
+    other = Project(tmp_path)
+    taken = project.status()["pages"].rpartition(":")[2]
+    said = other.evalake("up", "--port", taken, code=1)
+    assert "evalake serve ended at its start" in said
+    assert "up.log" in said
+    assert "nothing runs in the background" in other.evalake("status", code=1)

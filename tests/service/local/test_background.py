@@ -1,0 +1,76 @@
+"""The file that tells of a lake's servers: by lake, for one user alone, and only while they run."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.errors import EvalakeError
+from service.local.background import STATE, Background, find, folder_of, held, is_running, tell
+
+BACKGROUND = Background(
+    lake="/x",
+    pid=1,
+    prefect="http://127.0.0.1:1/api",
+    password="a:b",
+    pages="http://127.0.0.1:2",
+    token="c",
+    pools=("p",),
+)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(STATE, str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_found_while_its_supervisor_runs_and_by_that_lake_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find("s3://bucket/lake") is None
+    with held("s3://bucket/lake") as folder:
+        assert is_running("s3://bucket/lake")
+        assert find("s3://bucket/lake") is None  # it starts
+        tell(folder, BACKGROUND)
+        assert find("s3://bucket/lake") == BACKGROUND
+        assert find("s3://bucket/other") is None
+    assert find("s3://bucket/lake") is None
+    assert not is_running("s3://bucket/lake")
+
+
+def test_a_folder_is_one_lake_by_whatever_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert folder_of("lake") == folder_of("./lake") == folder_of(str(tmp_path / "lake"))
+
+
+def test_nobody_else_may_read_it(state: Path) -> None:
+    usual = os.umask(0)
+    try:
+        with held("lake") as folder:
+            tell(folder, BACKGROUND)
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert (folder / "up.json").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(usual)
+
+
+def test_a_lake_has_one_supervisor() -> None:
+    with held("lake"), pytest.raises(EvalakeError, match="already"), held("lake"):
+        raise AssertionError
+    with held("lake"):
+        assert is_running("lake")
+
+
+def test_what_a_killed_supervisor_left_is_not_believed() -> None:
+    with held("lake") as folder:
+        tell(folder, BACKGROUND)
+        left = (folder / "up.json").read_bytes()
+    (folder / "up.json").write_bytes(left)
+    assert find("lake") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"pid": 1}', '{"pools": null}', "\xff"])
+def test_a_file_that_is_not_ours_is_named(text: str) -> None:
+    with held("lake") as folder:
+        (folder / "up.json").write_text(text, encoding="latin-1")
+        with pytest.raises(EvalakeError, match=r"up\.json cannot be read"):
+            find("lake")
