@@ -18,7 +18,7 @@ class Cluster:
         self.environment: Mapping[str, str] = {"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": address}
         self._health = f"http://127.0.0.1:{dashboard}/health"
         options = ("--host", "127.0.0.1", "--port", str(port), "--dashboard-address", f"127.0.0.1:{dashboard}")
-        stack.start("distributed.cli.dask_scheduler", *options)
+        self._processes = [stack.start("distributed.cli.dask_scheduler", *options)]
         wait_until(self._answers, "the start of the Dask scheduler")
 
     def worker(self, name: str, **environment: str) -> Process:
@@ -27,8 +27,14 @@ class Cluster:
         options = ("--name", name, "--nthreads", "4", "--no-nanny", "--no-dashboard", "--local-directory", home)
         address = self.environment["EVALAKE_DASK_SCHEDULER"]
         worker = self._stack.start("distributed.cli.dask_worker", address, *options, PREFECT_HOME=home, **environment)
+        self._processes.append(worker)
         wait_until(lambda: "Registered to" in worker.log.read_text(), f"the joining of the worker {name}")
         return worker
+
+    def stop(self) -> None:
+        """End its processes, which would go on working beside later tests."""
+        for process in reversed(self._processes):
+            process.stop()
 
     def _answers(self) -> bool:
         try:

@@ -66,6 +66,7 @@ def test_dask_workers_share_one_ceiling_with_one_that_is_killed(
     # What the killed worker held back is used by the other; what it had asked and was not yet kept is lost.
     assert said["calls"]["made"] == 90
     assert 90 <= work.asked() <= 90 + 16
+    cluster.stop()
 
 
 def limited(work: Workplace, ceiling: str) -> None:

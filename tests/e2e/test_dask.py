@@ -29,10 +29,11 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="module")
-def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(stack, tmp_path_factory.mktemp("dask"))
     cluster.worker("first", **key_of("first"), **told(collector))
-    return cluster
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.e2e
 RUN = "evaluate/command-guard-nightly"
 ITEMS = 160
 LATENCY_SECONDS = 0.5
+UNTIL_BOTH_ASK_SECONDS = 4.0  # so slow that the first shard is not through when the process of the second is up
 ENDS = ("Completed", "Failed", "Crashed", "Cancelled")
 
 
@@ -49,7 +50,10 @@ def work(work: Workplace) -> Workplace:
 def test_two_workers_ask_a_half_each_of_one_run(
     stack: PrefectStack, work: Workplace, workers: list[Process], collector: Collector
 ) -> None:
+    work.server.rule(reply='{"action": "BLOCK"}', latency=UNTIL_BOTH_ASK_SECONDS)
     flow_run = begin(stack, work)
+    wait_until(lambda: {asker(each) for each in list(work.server.seen)} >= {"first", "second"}, "calls of both workers")
+    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
     assert stack.wait_for(flow_run, *ENDS) == "Completed"
     halves = {name: {each.content for each in work.server.seen if asker(each) == name} for name in ("first", "second")}
     assert min(map(len, halves.values())) > ITEMS // 4  # hashes decide, so a half is about a half
