@@ -7,6 +7,7 @@ may not set what is marked ONLY_TRUSTED, and `providers.trust` says what else it
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -23,6 +24,7 @@ from pydantic import (
 
 from core.errors import ConfigurationError
 from core.files import MEGABYTE, FileRefusedError, read_file
+from core.prompt_files import PROMPTS, read_prompts
 from core.urls import has_password
 
 CONFIGURATION_FILE = "evalake.toml"
@@ -128,7 +130,8 @@ class Configuration(_Section):
 
     models: dict[str, ModelOptions] = Field(default_factory=dict)
     providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
-    suites: dict[str, dict[str, Any]] = Field(default_factory=dict)  # each suite checks its own
+    # Each suite checks its own; `prompts` in them, texts of files, only a trusted file may set
+    suites: dict[str, dict[str, Any]] = Field(default_factory=dict)
     service: Service = Field(default_factory=Service)
     alarms: Alarms = Field(default_factory=Alarms)
     retention: Retention = Field(default_factory=Retention)
@@ -191,9 +194,9 @@ def read_configuration(path: Path | None = None) -> Configuration:
         return Configuration()
     configuration = _parsed(file)
     if trusted:
-        return configuration
+        return _with_prompts(configuration, file)
     configuration._distrusted = file
-    if entry := next(_only_trusted(configuration), None):
+    if entry := next(chain(_only_trusted(configuration), _prompts(configuration)), None):
         raise ConfigurationError(
             f"{entry} may not be set by {file} of the working directory, but by a file that you name: if you trust "
             f"this one, give {TRUST_OPTION} or --config {file}"
@@ -230,6 +233,22 @@ def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
         for key, part in value.items() if isinstance(value, Mapping) else ((None, value),):
             if isinstance(part, BaseModel):
                 yield from _only_trusted(part, f"{place}{name}.{key}." if key else f"{place}{name}.")
+
+
+def _prompts(configuration: Configuration) -> Iterator[str]:
+    """The prompts that are named: texts of files, which are sent to models."""
+    return (f"suites.{suite}.{PROMPTS}" for suite, section in configuration.suites.items() if PROMPTS in section)
+
+
+def _with_prompts(configuration: Configuration, file: Path) -> Configuration:
+    """The configuration with the texts of the prompts that it names, so that other processes need no files."""
+    if not any(_prompts(configuration)):
+        return configuration
+    try:
+        read = {suite: read_prompts(suite, section, file.parent) for suite, section in configuration.suites.items()}
+    except ConfigurationError as error:
+        raise ConfigurationError(f"in the configuration file {file}, {error}") from error
+    return configuration.model_copy(update={"suites": read})
 
 
 def _parsed(file: Path) -> Configuration:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from core.configuration import read_configuration
 from core.errors import ConfigurationError
+from core.prompt_files import PROMPTS
 from core.urls import NO_PASSWORD
 from suites.base import Suite
 from suites.registry import suite, suite_names
@@ -59,10 +60,18 @@ def _configured() -> set[str]:
         return set()
 
 
+def _configured_prompts() -> set[str]:
+    """The prompts that the configuration adds, where it can be read."""
+    try:
+        return {name for section in read_configuration().suites.values() for name in section.get(PROMPTS, {})}
+    except ConfigurationError:
+        return set()
+
+
 _SUBJECTS = {model for each in _suites() if each.calls_subject for model in each.baseline_models} | _configured()
 _JUDGES = {judge for each in _suites() for judge in each.baseline_judges} | _configured()
 _SOURCES = {source for each in _suites() for source in each.starter}
-_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types}
+_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types} | _configured_prompts()
 
 SuiteName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(suite_names())})]
 Models = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_SUBJECTS, "write, by comma")]

@@ -91,7 +91,14 @@ METRIC_HISTORY = View(
             e.judge_version,
             r.dataset_versions,
             array_to_string(
-                list_sort(cast(json_extract(r.parameters, '$.prompt_types') as varchar[])), '+'
+                list_sort(
+                    cast(
+                        coalesce(
+                            json_extract(r.parameters, '$.prompts'), json_extract(r.parameters, '$.prompt_types')
+                        ) as varchar[]
+                    )
+                ),
+                '+'
             ) as prompt_types,
             cast(json_extract(r.parameters, '$.replicates') as bigint) as replicates,
             concat_ws(
@@ -143,7 +150,8 @@ METRIC_HISTORY = View(
         "judge_version": "How often the judge (for a panel, its judges) had moved when the run ended, and 1 more: "
         "values of different versions do not compare. Null without a judge, and for imports.",
         "dataset_versions": "The versions of the datasets, by name, as JSON; null where the run is not in the table.",
-        "prompt_types": "The prompts that were used, sorted, joined by +; null for imports.",
+        "prompt_types": "The prompts that were used, sorted, joined by +, one's own with a hash of their texts; null "
+        "for imports.",
         "replicates": "How often each item was asked; null for imports.",
         "request_parameters": "What configuration and suite add to the requests of the model, then of the judge, as "
         "JSON; empty where they add nothing, and for imports.",

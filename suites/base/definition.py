@@ -69,6 +69,10 @@ class Suite:
     trivial: Mapping[str, Mapping[str, pl.Expr]] = field(default_factory=dict)
     calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
     prompt_types: tuple[str, ...] = ("direct",)
+    # What of a prompt a configuration may replace by texts of its own, and what raises ConfigurationError where these
+    # cannot be used; `converse` finds them in its options as `prompts`, by name of the prompt type and part.
+    prompt_parts: tuple[str, ...] = ()
+    check_prompt: Callable[[Mapping[str, str]], object] | None = None
     options: Options = field(default_factory=dict)  # defaults of its section in the configuration
     queries: tuple[str, ...] = ()  # SQL to try after a run
     figures: tuple[Figure, ...] = ()  # what its report draws

@@ -6,18 +6,22 @@ from typing import Any
 from core.hashing import content_hash
 from providers.request import Reply, Request
 from suites.base import Exchange, Item
+from suites.base.own_prompts import own_prompt, require_known
 from suites.base.result_row import identity_columns, reply_columns
 from suites.base.sources import storable
 from suites.command_guard.contract import PROVISIONAL_VERDICTS, RESULTS
-from suites.command_guard.prompt import render
+from suites.command_guard.prompt import PROMPT_TYPES, render
 from suites.command_guard.verdict import Verdict, read_verdict
 
 SCORER_VERSION = "1"
 
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
-    """One request, and the conversation is done. None of the suite's options changes it."""
-    return None if answered else render(item.sample.input, item.model, item.prompt_type)
+    """One request, and the conversation is done. Of the suite's options only prompts of one's own change it."""
+    if answered:
+        return None
+    require_known(item.prompt_type, options, PROMPT_TYPES)
+    return render(item.sample.input, item.model, item.prompt_type, own_prompt(options, item.prompt_type))
 
 
 def score(

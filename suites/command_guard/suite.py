@@ -8,7 +8,7 @@ from suites.command_guard.baselines import BASELINES
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
 from suites.command_guard.metrics import METRICS, TARGET
-from suites.command_guard.prompt import PROMPT_TYPES
+from suites.command_guard.prompt import PARTS, PROMPT_TYPES, check_prompt
 from suites.command_guard.recorded import read_recorded
 from suites.command_guard.score import SCORER_VERSION, converse, score
 from suites.command_guard.sources.builder import SUITE as NAME
@@ -36,6 +36,8 @@ SUITE = Suite(
     read_recorded=read_recorded,
     headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
     prompt_types=PROMPT_TYPES,
+    prompt_parts=PARTS,
+    check_prompt=check_prompt,
     queries=(
         "select model, category, count(*) as missed from command_guard_results where label = 'malicious' "
         "and not correct group by all order by missed desc",

@@ -6,11 +6,14 @@ from typing import Any
 from core.errors import ConfigurationError, UsageError
 from providers.request import Reply, Request
 from suites.base import Exchange, Item, Sample
-from suites.session_review.prompts import request_text, templates
+from suites.base.own_prompts import require_known
+from suites.session_review.prompts import request_text, templates, templates_of
 from suites.session_review.replies.scores import ATTEMPTS, read_total
 from suites.session_review.session import Session, load
 from suites.session_review.session_text import FittedConversation, fit
 from suites.session_review.sources.material import text as storable
+
+PROMPT_TYPES = ("direct",)
 
 OPTIONS: Mapping[str, Any] = {"context_tokens": 100_000}
 """context_tokens: how long a conversation with the judge may get, its answers included; sessions are fitted to it."""
@@ -35,16 +38,18 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     is_scored = bool(turns) and read_total(turns[-1]) is not None
     if len(answers) > len(turns) or (len(turns) == ATTEMPTS and not is_scored):
         return None
-    messages = [{"role": "system", "content": templates()["system"]}]
-    asked = opening(item.sample, options)
+    require_known(item.prompt_type, options, PROMPT_TYPES)
+    texts = templates_of(options, item.prompt_type)
+    messages = [{"role": "system", "content": texts["system"]}]
+    asked = opening(item.sample, options, texts)
     for answer in turns:
         messages += [
             {"role": "user", "content": asked},
             {"role": "assistant", "content": storable(answer) or NO_ANSWER},
         ]
-        asked = templates()["reminder"]
+        asked = texts["reminder"]
     if is_scored:
-        asked = templates()["missing_tools"]
+        asked = texts["missing_tools"]
     return Request(item.judge, (*messages, {"role": "user", "content": asked}), {})
 
 
@@ -56,16 +61,16 @@ def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
     return answers[:ATTEMPTS]
 
 
-def opening(sample: Sample, options: Mapping[str, Any]) -> str:
-    """The first user message: criteria, alert, and the session fitted to the context."""
+def opening(sample: Sample, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> str:
+    """The first user message: criteria, alert, and the session fitted to the context; `using` has the templates."""
     session = load(sample.input)
-    return request_text(session.mark, session.alert, fitted(session, options).text)
+    return request_text(session.mark, session.alert, fitted(session, options, using).text, using)
 
 
-def fitted(session: Session, options: Mapping[str, Any]) -> FittedConversation:
-    """The session as its judge sees it, with what was cut."""
+def fitted(session: Session, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> FittedConversation:
+    """The session as its judge sees it, with what was cut; `using` has templates in place of the suite's."""
     tokens = options.get("context_tokens", OPTIONS["context_tokens"])
     if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
         raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")
-    around = sum(map(len, templates().values())) + len(session.alert)
+    around = sum(map(len, (using or templates()).values())) + len(session.alert)
     return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around)

@@ -1,14 +1,17 @@
 """The metrics of session_review, declared as data: names, formulas and slices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
+from core.prompt_files import PROMPTS
 from metrics.agreement import cohen_kappa, pearson
 from metrics.definition import Metric
 from metrics.estimators import Count, Mean, Quantile, Rate
 from metrics.spread import pooled_within, population_std
-from suites.session_review.prompts import criteria_hash
+from suites.session_review.prompts import criteria_hash, criteria_hash_of
 from suites.session_review.replies.scores import CATEGORIES, CATEGORY_POINTS
 
 SLICES = ("all", "alert_type", "agent", "criteria_hash")
@@ -114,3 +117,12 @@ def tools_named(scores: pl.LazyFrame) -> pl.LazyFrame:
     """From rows of `session_scores` to one row for every session and tool that was missed in it, however often."""
     named = scores.filter(_completed).explode("missing_tools").rename({"missing_tools": "tool_name"})
     return named.filter(pl.col("tool_name").is_not_null()).unique([*_SESSION, "tool_name"], maintain_order=True)
+
+
+def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
+    """Every metric; criteria that the configuration adds are current ones, too."""
+    added = [criteria_hash_of(options, name) for name in options.get(PROMPTS, {})]
+    if not added:
+        return METRICS
+    obsolete = Rate(~pl.col("criteria_hash").is_in([criteria_hash(), *added]), _completed)
+    return tuple(replace(m, estimator=obsolete) if m.name == "obsolete_criteria_rate" else m for m in METRICS)

@@ -4,8 +4,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from core.errors import ConfigurationError
 from core.hashing import content_hash
+from suites.base.own_prompts import own_prompt
 
 _FOLDER = Path(__file__).resolve().parent / "templates"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -17,10 +20,36 @@ def templates() -> Mapping[str, str]:
     return {file.stem: file.read_text(encoding="utf-8").strip() for file in sorted(_FOLDER.glob("*.md"))}
 
 
+PARTS = ("system", "request", "output_schema", "reminder", "missing_tools")
+"""What a prompt of one's own may replace; the rest of it is the suite's."""
+
+_ASKED = {"mark", "alert", "conversation"}  # what a request has to hand over
+
+
+def templates_of(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, str]:
+    """Every template of a prompt type: the suite's under those that the configuration puts in their place."""
+    return {**templates(), **own_prompt(options, prompt_type)}
+
+
+def check_prompt(parts: Mapping[str, str]) -> None:
+    """Raise ConfigurationError where templates of one's own leave out, or ask for, what cannot be."""
+    for name, text in parts.items():
+        wanted, there_are = set(_PLACEHOLDER.findall(text)), _ASKED | {"output_schema"} if name == "request" else set()
+        if missing := sorted(_ASKED - wanted) if name == "request" else []:
+            raise ConfigurationError(f"{name} has no {{{{{missing[0]}}}}}, in whose place the session is put")
+        if unknown := sorted(wanted - there_are):
+            raise ConfigurationError(f"nothing is known to put in the place of {{{{{unknown[0]}}}}} in {name}")
+
+
 @cache
 def criteria_hash() -> str:
     """SHA-256 over every template: scores under different criteria do not compare."""
     return content_hash(templates())
+
+
+def criteria_hash_of(options: Mapping[str, Any], prompt_type: str) -> str:
+    """SHA-256 over every template of a prompt type."""
+    return content_hash(templates_of(options, prompt_type))
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -31,7 +60,8 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 
-def request_text(mark: str, alert: str, conversation: str) -> str:
-    """The first turn's user message."""
-    values = {"mark": mark, "alert": alert, "conversation": conversation, "output_schema": templates()["output_schema"]}
-    return fill(templates()["request"], values)
+def request_text(mark: str, alert: str, conversation: str, using: Mapping[str, str] | None = None) -> str:
+    """The first turn's user message; `using` has templates in place of the suite's."""
+    texts = using or templates()
+    values = {"mark": mark, "alert": alert, "conversation": conversation, "output_schema": texts["output_schema"]}
+    return fill(texts["request"], values)

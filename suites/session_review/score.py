@@ -9,7 +9,7 @@ from suites.base import Exchange, Item
 from suites.base.result_row import reply_columns
 from suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
 from suites.session_review.conversation import OPTIONS, first_turn, fitted
-from suites.session_review.prompts import criteria_hash
+from suites.session_review.prompts import criteria_hash, criteria_hash_of, templates_of
 from suites.session_review.replies.failure_tags import read_failure_tags
 from suites.session_review.replies.missing_tools import MissingTool, read_missing_tools
 from suites.session_review.replies.scores import ATTEMPTS, FirstTurn, read_first_turn
@@ -22,9 +22,12 @@ NO_TOTAL = "no_total"
 Row = Mapping[str, Any]
 
 
-def score_id(sample_hash: str, prompt_hash: str, replicate: int) -> str:
-    """The identity of one scoring: of this session, by this judge with these parameters, under the current criteria."""
-    return content_hash([sample_hash, prompt_hash, replicate, criteria_hash(), SCORER_VERSION])
+def score_id(sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None) -> str:
+    """The identity of one scoring: of this session, by this judge with these parameters, under these criteria.
+
+    Without `criteria` they are the current ones of the suite.
+    """
+    return content_hash([sample_hash, prompt_hash, replicate, criteria or criteria_hash(), SCORER_VERSION])
 
 
 def score(
@@ -48,7 +51,7 @@ def score(
     second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
     missing = read_missing_tools(second)
     row = {
-        **_of_item(item, [answer.prompt_hash for answer in answered]),
+        **_of_item(item, [answer.prompt_hash for answer in answered], options),
         **_of_turn(turn, failure, len(attempts)),
         **_of_cut(item, options),
         **reply_columns(*replies),
@@ -64,7 +67,7 @@ def score(
 def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) -> Row:
     """The row of a scoring that waits for its first answer, without `run_id` and `origin`."""
     return {
-        **_of_item(item, [prompt_hash]),
+        **_of_item(item, [prompt_hash], options),
         **_of_turn(read_first_turn(()), None, 0),
         **_of_cut(item, options),
         **reply_columns(),
@@ -79,12 +82,13 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
     }
 
 
-def _of_item(item: Item, prompt_hashes: Sequence[str]) -> dict[str, Any]:
+def _of_item(item: Item, prompt_hashes: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     sample = item.sample
     prompt_hash = prompt_hashes[0]
     session = load(sample.input)
+    criteria = criteria_hash_of(options, item.prompt_type)
     return {
-        "score_id": score_id(sample.sample_hash, prompt_hash, item.replicate),
+        "score_id": score_id(sample.sample_hash, prompt_hash, item.replicate, criteria),
         "dataset": sample.dataset,
         "sample_id": sample.sample_id,
         "sample_hash": sample.sample_hash,
@@ -98,7 +102,7 @@ def _of_item(item: Item, prompt_hashes: Sequence[str]) -> dict[str, Any]:
         "replicate": item.replicate,
         "prompt_hash": prompt_hash,
         "prompt_hashes": list(prompt_hashes),
-        "criteria_hash": criteria_hash(),
+        "criteria_hash": criteria,
         "scorer_version": SCORER_VERSION,
     }
 
@@ -126,7 +130,7 @@ def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
 
 
 def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
-    cut = fitted(load(item.sample.input), options)
+    cut = fitted(load(item.sample.input), options, templates_of(options, item.prompt_type))
     return {"cut_chars": cut.total_removed, "cut_interactions": len(cut.cut)}
 
 

@@ -3,21 +3,17 @@
 import polars as pl
 
 from metrics.compute import measure
-from metrics.definition import Metric
 from suites.base import Options, Suite
 from suites.session_review.baselines import BASELINES
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
-from suites.session_review.conversation import OPTIONS, converse
+from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
 from suites.session_review.figures import FIGURES
-from suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
+from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
+from suites.session_review.prompts import PARTS, check_prompt
 from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources.read import read_dataset
 from suites.session_review.viewing import VIEWING
-
-
-def _metrics(_: Options) -> tuple[Metric, ...]:
-    return METRICS
 
 
 def _tool_metrics(frame: pl.DataFrame, _: Options) -> pl.DataFrame:
@@ -41,11 +37,14 @@ SUITE = Suite(
     scorer_version=SCORER_VERSION,
     results=RESULTS,
     extra_tables=(MISSING_TOOLS,),
-    own_metrics=_metrics,
+    own_metrics=metrics,
     inputs=INPUTS,
     join_inputs=join_inputs,
     cross_row_metrics=_tool_metrics,
     headline=("score_mean", "score_median", "scoring_failure_rate"),
+    prompt_types=PROMPT_TYPES,
+    prompt_parts=PARTS,
+    check_prompt=check_prompt,
     options=OPTIONS,
     repeated=pl.col("total_score"),
     viewing=VIEWING,

@@ -5,8 +5,9 @@ from typing import Any
 
 from providers.request import Reply, Request
 from suites.base import Exchange, Item
+from suites.base.own_prompts import own_prompt, require_known
 from suites.solidity_audit.prompts.judge import judge_request, repair_request
-from suites.solidity_audit.prompts.subject import render
+from suites.solidity_audit.prompts.subject import PROMPT_TYPES, render
 from suites.solidity_audit.replies.contradictions import contradictions
 from suites.solidity_audit.replies.judgement import read_judgement
 from suites.solidity_audit.score import asked
@@ -14,9 +15,10 @@ from suites.solidity_audit.truth import truth_of
 
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
-    """The next request, or None when there is no more to ask. None of the suite's options changes it."""
+    """The next request, or None when there is no more to ask. Of the options only prompts of one's own change it."""
     if not answered:
-        return render(item.sample.input, item.model, item.prompt_type)
+        require_known(item.prompt_type, options, PROMPT_TYPES)
+        return render(item.sample.input, item.model, item.prompt_type, own_prompt(options, item.prompt_type))
     audit = answered[0].outcome
     if item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
         return None

@@ -3,6 +3,7 @@
 import polars as pl
 
 from suites.base import Suite
+from suites.base.own_prompts import read_examples
 from suites.solidity_audit.baselines import BASELINES
 from suites.solidity_audit.calibration import CALIBRATION
 from suites.solidity_audit.contract import FINDINGS, RESULTS
@@ -15,7 +16,7 @@ from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panels.rows import derive
 from suites.solidity_audit.people.join import INPUTS, join_inputs
 from suites.solidity_audit.people.sheets import LABELLING
-from suites.solidity_audit.prompts.subject import PROMPT_TYPES
+from suites.solidity_audit.prompts.subject import PARTS, PROMPT_TYPES
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.score import SCORER_VERSION, score
@@ -45,6 +46,8 @@ SUITE = Suite(
     read_folder=read_folder,
     headline=("sui", "target_detection_rate", "finding_precision", "ece"),
     prompt_types=PROMPT_TYPES,
+    prompt_parts=PARTS,
+    check_prompt=read_examples,
     options=DEFAULTS,
     viewing=VIEWING,
     figures=FIGURES,

@@ -1,5 +1,6 @@
 """What every step of a run needs to know: which run, which suite, which lake, which options."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,6 +8,7 @@ from importlib.metadata import version
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError
+from core.prompt_files import PROMPTS
 from providers import telemetry
 from storage.lake import Lake
 from storage.reservations import UNLIMITED, Ceiling
@@ -60,11 +62,32 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
             f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
         )
     given = configuration.suites.get(suite.name, {})
-    if unknown := sorted(given.keys() - suite.options.keys()):
+    if unknown := sorted(given.keys() - suite.options.keys() - ({PROMPTS} if suite.prompt_parts else set())):
         there_are = ", ".join(suite.options) or "none"
         raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
+    _require_usable_prompts(suite, given.get(PROMPTS, {}))
     options = {**suite.options, **given}
     target = options.get("target", 0)
     if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target <= 1:
         raise ConfigurationError(f"the option target of {suite.name} is a number from 0 to 1, not {target!r}")
     return options
+
+
+def prompt_types_of(suite: Suite, options: Options) -> tuple[str, ...]:
+    """List the suite's prompt types: its own, and those that the configuration adds."""
+    return (*suite.prompt_types, *options.get(PROMPTS, {}))
+
+
+def _require_usable_prompts(suite: Suite, prompts: Mapping[str, Mapping[str, str]]) -> None:
+    for name, parts in prompts.items():
+        place = f"suites.{suite.name}.{PROMPTS}.{name}"
+        if name in suite.prompt_types:
+            raise ConfigurationError(f"{place} has the name of a prompt type of the suite: give it another")
+        if unknown := sorted(parts.keys() - set(suite.prompt_parts)):
+            there_are = ", ".join(suite.prompt_parts)
+            raise ConfigurationError(f"{place} has no part {unknown[0]}: the parts of a prompt are {there_are}")
+        if suite.check_prompt is not None:
+            try:
+                suite.check_prompt(parts)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{place}: {error}") from error

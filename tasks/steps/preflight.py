@@ -14,6 +14,7 @@ from contracts.tables import CORE_CONTRACTS, RUNS
 from core.configuration import Configuration, read_configuration
 from core.errors import ConfigurationError, SuiteError, UsageError
 from core.hashing import canonical_json, content_hash
+from core.prompt_files import PROMPTS
 from core.redaction import redact
 from providers.price_estimate import is_priced
 from providers.routes import find_route
@@ -23,7 +24,7 @@ from storage.reservations import Ceiling
 from suites.base import Dataset, Options, Suite
 from suites.registry import baselines
 from suites.registry import suite as find_suite
-from tasks.runtime.context import options_of
+from tasks.runtime.context import options_of, prompt_types_of
 from tasks.runtime.runner import require_runner
 from tasks.runtime.secrets import read_secret
 from tasks.steps.choose import choose, draw, failed_samples, parameters_of
@@ -107,6 +108,12 @@ class Plan:
         return {name: redact(canonical_json(each).decode()) for name, each in added.items() if each}
 
     @property
+    def prompts(self) -> list[str]:
+        """Name the prompt types, those of the configuration with a hash of their texts."""
+        own = self.configuration.suites.get(self.suite.name, {}).get(PROMPTS, {})
+        return [f"{kind}@{content_hash(own[kind])[:12]}" if kind in own else kind for kind in self.prompt_types]
+
+    @property
     def items(self) -> int:
         """How many items the run consists of."""
         kinds = len(self.prompt_types) * len(self.models) * max(len(self.judges), 1)
@@ -137,6 +144,7 @@ class Plan:
             "models": self.models,
             "judges": self.judges,
             "prompt_types": self.prompt_types,
+            "prompts": self.prompts,
             "datasets": [redact(source) for source in self.order.datasets or self.suite.starter],
             "limit": self.order.limit,
             "draw": None if self.order.limit is None else "stratified",
@@ -191,10 +199,12 @@ def check(order: Order) -> Plan:
     if order.max_calls is not None and order.max_calls < 1:
         raise UsageError(f"--max-calls must be at least 1, not {order.max_calls}")
     configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
-    require_metrics(suite, options_of(suite, configuration))
+    options = options_of(suite, configuration)
+    require_metrics(suite, options)
     prompt_types = _chosen("prompt types", order.prompt_types, suite.prompt_types[:1])
-    if unknown := [kind for kind in prompt_types if kind not in suite.prompt_types]:
-        raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(suite.prompt_types)}")
+    there_are = prompt_types_of(suite, options)
+    if unknown := [kind for kind in prompt_types if kind not in there_are]:
+        raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")
     judges = _chosen("judges", order.judges, suite.baseline_judges)
     if order.judges and not suite.is_judged:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")

@@ -6,6 +6,7 @@ Each hands over the contract as data, its lines numbered, in a fence of its own 
 from collections.abc import Mapping
 
 from providers.request import Request
+from suites.base.own_prompts import EXAMPLES, example_messages
 from suites.base.untrusted import delimit_untrusted
 
 PROMPT_TYPES = ("direct", "naturalistic", "adversarial")
@@ -68,11 +69,28 @@ _SYSTEM: Mapping[str, str] = {"direct": _DIRECT, "naturalistic": _COLLEAGUE, "ad
 _USER: Mapping[str, str] = {"direct": "Audit this contract.\n", "naturalistic": _QUESTION, "adversarial": _ASSURANCE}
 
 
-def render(contract: str, model: str, prompt_type: str) -> Request:
-    """The request that asks `model` about a contract. It sets no parameters: those are for the configuration to say."""
-    question = f"{_USER[prompt_type]}\n{delimit_untrusted('contract', numbered(contract))}"
-    messages = ({"role": "system", "content": _SYSTEM[prompt_type]}, {"role": "user", "content": question})
-    return Request(model, messages, {})
+PARTS = ("system", "user", EXAMPLES)
+"""What a prompt of one's own may say: the system text, the question before the contract, and worked examples."""
+
+
+def render(contract: str, model: str, prompt_type: str, parts: Mapping[str, str] | None = None) -> Request:
+    """The request that asks `model` about a contract. It sets no parameters: those are for the configuration to say.
+
+    Args:
+        contract: The source.
+        model: Who is asked.
+        prompt_type: How it is asked.
+        parts: The texts of a prompt of one's own; what it does not say is as in the second prompt type, prose.
+    """
+    own = parts or {}
+    said = prompt_type if prompt_type in _SYSTEM else PROMPT_TYPES[1]
+    question = f"{own['user']}\n" if "user" in own else _USER[said]
+
+    def ask(given: str) -> str:
+        return f"{question}\n{delimit_untrusted('contract', numbered(given))}"
+
+    system = {"role": "system", "content": own.get("system", _SYSTEM[said])}
+    return Request(model, (system, *example_messages(own, ask), {"role": "user", "content": ask(contract)}), {})
 
 
 def numbered(source: str) -> str:

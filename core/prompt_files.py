@@ -1,0 +1,70 @@
+"""Prompts of one's own: the texts of files beside a configuration, as `[suites.NAME.prompts.MINE]` names them."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigurationError
+from core.files import ABSENT, LINK_OUT, MEGABYTE, FileRefusedError, Files
+
+PROMPTS = "prompts"
+"""The key in a suite's section under which its further prompts stand, by name."""
+
+LARGEST_FILE = MEGABYTE
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Put the texts of the files that a suite's prompts name in the place of the names.
+
+    Args:
+        suite: The suite, to be named where something is wrong.
+        section: Its section of the configuration.
+        folder: Where the configuration is; nothing outside of it is read.
+
+    Returns:
+        The section, its prompts as name -> part -> text.
+
+    Raises:
+        ConfigurationError: A prompt is not a table of file names, or a file is missing, empty, no text, or elsewhere.
+    """
+    if PROMPTS not in section:
+        return section
+    place = f"suites.{suite}.{PROMPTS}"
+    given = section[PROMPTS]
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f'{place} is a table of prompts, such as [{place}.mine] with system = "mine.md"')
+    files = Files(folder, LARGEST_FILE)
+    return {**section, PROMPTS: {name: _read(f"{place}.{name}", name, parts, files) for name, parts in given.items()}}
+
+
+def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"{place!a} is no name of a prompt: use small letters, digits and _, at most 40")
+    if not isinstance(parts, Mapping) or not parts or not all(isinstance(file, str) for file in parts.values()):
+        raise ConfigurationError(f'{place} names a file for each part of the prompt, such as system = "{name}.md"')
+    return {part: _text(f"{place}.{part}", file, files) for part, file in parts.items()}
+
+
+def _text(place: str, name: str, files: Files) -> str:
+    try:
+        text = files.read(files.root / name).decode("utf-8")
+    except FileRefusedError as error:
+        raise ConfigurationError(f"{place} names {_shown(name)}, {_WHY.get(error.reason, error.reason)}") from error
+    except ValueError as error:  # no UTF-8, or a NUL in the name
+        raise ConfigurationError(f"{place} names {_shown(name)}, which is no text in UTF-8") from error
+    if not text.strip() or "\x00" in text:
+        raise ConfigurationError(f"{place} names {_shown(name)}, which {'holds a NUL' if text.strip() else 'is empty'}")
+    return text.strip()
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:200])[1:-1]
+
+
+_WHY: Mapping[str, str] = {
+    ABSENT: "but there is no such file beside the configuration",
+    LINK_OUT: "which lies outside the configuration's folder: put it there",
+}
