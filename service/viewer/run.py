@@ -13,6 +13,8 @@ from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
 from storage.snapshots import read_metrics
 
+_OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
+
 
 class ValueView(BaseModel):
     """One value of the run's snapshot, over all samples."""
@@ -97,7 +99,7 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
 
 def choices(index: RunIndex) -> dict[str, list[Choice]]:
     """What items can be chosen by, by the name of the filter."""
-    counted = {name: _counts(index.answers, name) for name in ("model", "judge", "prompt_type", "verdict", "error")}
+    counted = {name: _counts(index.answers, name) for name in _OF_ANSWER}
     counted |= {name: _counts(index.samples, name) for name in ("category", "label", "dataset")}
     flags = [Choice(value=name, count=int(index.answers[name].sum())) for name in index.flags]
     return {**counted, "flag": [flag for flag in flags if flag.count]}

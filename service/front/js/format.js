@@ -19,6 +19,12 @@ export function name(value, limit = 120) {
   return visible(value, limit).replace(/\s+/g, " ");
 }
 
+/** The beginning of a text on one line; how much of it there is beyond is not known where only its beginning is. */
+export function beginning(value, limit) {
+  const whole = String(value ?? "");
+  return whole.length <= limit ? name(whole, limit) : `${name(whole.slice(0, limit), limit)}…`;
+}
+
 /** A word of the API as people read it: `timed_out` is "timed out". */
 export function words(value) {
   return name(value).replaceAll("_", " ");

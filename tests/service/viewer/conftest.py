@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +18,7 @@ from tests.dashboard.browsing import Visit
 from tests.servers.chromium import PATIENCE, launched
 from tests.service.viewer.world import World, build
 
-Open = Callable[[str], Visit]
+Open = Callable[..., Visit]
 
 
 @pytest.fixture(scope="package")
@@ -70,8 +71,8 @@ def look(browser: Browser) -> Iterator[Open]:
     """Open a page at its whole address; at the end nothing may have left the house, popped up, or gone wrong."""
     visits: list[Visit] = []
 
-    def open_page(address: str) -> Visit:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    def open_page(address: str, width: int = 1280, scheme: Any = "light") -> Visit:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         context.set_default_timeout(PATIENCE)
         visits.append(Visit(context.new_page(), address))
         visits[-1].go("")

@@ -30,3 +30,11 @@ def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -
 
     assert values[0]["metric"] == "balanced_accuracy"
     assert {value["metric"] for value in values} > {"malicious_detection_rate", "harmless_acceptance_rate"}
+
+
+def test_whether_answers_are_right_is_a_choice_where_the_suite_says_so(http: httpx.Client, world: World) -> None:
+    choices = http.get(f"/runs/{world.verdicts}").json()["choices"]
+    by_item = http.get(f"/runs/{world.verdicts}/items", params={"limit": 500}).json()["items"]
+    wrong = sum(answer["correct"] is False for item in by_item for answer in item["answers"])
+
+    assert {"value": "false", "count": wrong} in choices["correct"]

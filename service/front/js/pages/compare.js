@@ -4,7 +4,7 @@ import {here, keepAddress} from "/js/address.js";
 import {shortJudge, verdict} from "/js/answers.js";
 import {get, queryText} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, interval, name, number, probability, visible, words} from "/js/format.js";
+import {beginning, count, counted, interval, name, number, probability, visible, words} from "/js/format.js";
 import {announce, heading, message, problem, showPage} from "/js/page.js";
 import {itemPath, runPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
@@ -120,7 +120,7 @@ function chance({p, p_holm: corrected}) {
 }
 
 function flips({answered, to_a: toA, to_b: toB, total}, wanted, change) {
-  return h("div", {}, h("p", {class: "note"}, `${counted(answered, "pair")} of answers; only A is right in ${count(toA)}, only B in ${count(toB)}. ${count(total)} shown.`),
+  return h("div", {}, h("p", {class: "note"}, `${counted(answered, "pair")} of answers; only A is right in ${count(toA)}, only B in ${count(toB)}. ${count(total)} of them match.`),
     h("div", {class: "actions"}, KINDS.map(([value, label]) =>
       h("button", {type: "button", class: value === (wanted.kind ?? "") ? "primary" : null, "aria-pressed": String(value === (wanted.kind ?? "")), onclick: () => change({kind: value || null})}, label))));
 }
@@ -150,7 +150,7 @@ function pairRows(pair, answer, signal) {
   const cell = (each, run, label) => h("td", {role: "cell", "data-label": label}, h("a", {class: "plain", href: itemPath(run, pair.item_id)}, verdict(each)), each.judge && h("span", {class: "sub"}, shortJudge(each.judge)));
   return [h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(answer.run_a, pair.item_id)}, name(pair.sample_id, 80)), h("span", {class: "sub"}, truth)),
-    h("td", {role: "cell", class: "excerpt"}, h("code", {}, name(pair.input, 140))),
+    h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(pair.input, 140))),
     cell(pair.a, answer.run_a, "A"), cell(pair.b, answer.run_b, "B"), h("td", {role: "cell"}, open)), row];
 }
 

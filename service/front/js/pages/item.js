@@ -219,7 +219,7 @@ function cost(call) {
     ["Answered as", call.model_reported && name(call.model_reported)], ["Asked by run", h("a", {href: runPath(call.run_id)}, name(call.run_id))],
     ["Parameters", Object.keys(call.parameters).length ? h("code", {}, visible(JSON.stringify(call.parameters), 1000)) : null], ["Prompt hash", h("code", {}, call.prompt_hash)],
   ];
-  return h("details", {class: "took"}, h("summary", {}, parts.join(" · ") || "What it took"), facts(more));
+  return h("details", {class: "took"}, h("summary", {}, ["What it took", ...parts].join(" · ")), facts(more));
 }
 
 function others(call) {

@@ -4,7 +4,7 @@ import {keepAddress} from "/js/address.js";
 import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, name, words} from "/js/format.js";
+import {beginning, count, counted, name, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {FILTERS, itemPath, itemsPath, runPath, wantedOf} from "/js/runs_address.js";
 
@@ -149,7 +149,7 @@ function line(runId, item, columns, hasInput, wanted) {
   const of = (model) => item.answers.filter((answer) => answer.model === model);
   return h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(runId, item.item_id, wanted)}, name(item.sample_id, 80)), h("span", {class: "sub"}, truth)),
-    hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, name(item.input, 180))),
+    hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(item.input, 180))),
     columns ? columns.map((model) => h("td", {role: "cell", "data-label": shortModel(model)}, chips(of(model), false)))
       : h("td", {role: "cell", class: "answers"}, [...Map.groupBy(item.answers, (answer) => answer.model)].map(([model, answers]) =>
         h("span", {class: "of-model"}, h("span", {class: "sub"}, shortModel(model)), chips(answers, true)))));

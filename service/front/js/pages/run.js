@@ -37,7 +37,7 @@ function whole(detail, service, signal) {
   return [
     h("p", {class: "note"}, `${name(detail.suite_title)} · ${words(run.state)} · began ${time(run.started_at_us)}, took ${duration(run.started_at_us, run.ended_at_us)}`),
     h("p", {class: "actions"}, h("a", {class: "button primary", href: itemsPath(run.run_id)}, `Read its ${counted(detail.items, "item")}`),
-      detail.choices.model.length > 0 && h("a", {class: "button", href: itemsPath(run.run_id, {correct: "false"})}, "Only wrong answers"),
+      hasWrong(detail) && h("a", {class: "button", href: itemsPath(run.run_id, {correct: "false"})}, "Only wrong answers"),
       run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
       run.snapshot_id && run.models.length > 1 && h("a", {class: "button", href: comparePath(run.run_id, run.models[0], run.models[1])}, "Compare models"),
       run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ")),
@@ -72,14 +72,21 @@ function tiles({run, items, waiting}) {
     h("li", {}, h("span", {class: "value"}, value), h("span", {class: "what"}, what))));
 }
 
-function headline({run, values}) {
+/** Whether answers are right or wrong in this suite, and some are wrong. */
+function hasWrong({choices}) {
+  return choices.correct.some(({value}) => value === "false");
+}
+
+function headline(detail) {
+  const {run, values} = detail;
   if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
   const metrics = [...new Set(values.map((each) => each.metric))];
   const rows = [...Map.groupBy(values, (each) => JSON.stringify([each.model, each.judge]))].map(([key, group]) => [JSON.parse(key), group]);
   rows.sort(([, a], [, b]) => firstValue(b, metrics[0]) - firstValue(a, metrics[0]));
   const judged = rows.some(([[, judge]]) => judge);
-  const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: "false"});
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, "With 95 % intervals; a model's name leads to its wrong answers."),
+  const wrong = hasWrong(detail);
+  const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it."}`),
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
@@ -94,6 +101,7 @@ function firstValue(group, metric) {
 
 function valueCell(value) {
   if (!value) return "–";
+  if (value.value === null) return ["–", h("span", {class: "sub"}, `undefined, n = ${count(value.n)}`)];
   return [number(value.value), h("span", {class: "sub"}, `${interval(value.ci_low, value.ci_high)}, n = ${count(value.n)}${value.reliable ? "" : " (few)"}`)];
 }
 

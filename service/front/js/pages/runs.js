@@ -135,9 +135,10 @@ function lineName(point) {
 }
 
 function runTable(runs, service) {
+  const inPrefect = Boolean(service.prefect_url); // whose pages can be linked
   return table({
     caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", "Flow run"],
+    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", ...(inPrefect ? ["Flow run"] : [])],
     texts: true,
     rows: runs.map((run) => [
       h("a", {href: runPath(run.run_id)}, name(run.run_id)), words(run.suite),
@@ -146,7 +147,7 @@ function runTable(runs, service) {
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
       [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
       [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
-      dollars(run.cost_usd), flowRunLink(service, run.flow_run_id, "in Prefect") ?? "–",
+      dollars(run.cost_usd), ...(inPrefect ? [flowRunLink(service, run.flow_run_id, "in Prefect") ?? "–"] : []),
     ]),
     kinds: [null, "line", "state-cell", "line", "long", null, "calls", null, null],
   });

@@ -3,7 +3,7 @@
 import {here, keepAddress} from "/js/address.js";
 import {fileOf, get, queryText, send} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, name, seconds, visible, words} from "/js/format.js";
+import {beginning, count, counted, name, seconds, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 
@@ -45,7 +45,7 @@ export function sqlPage({query, signal}) {
       show(results, resultOf(answer, question, took));
       announce(`${counted(answer.total, "row")} in ${took}`);
     } catch (error) {
-      if (mine === asked && !signal.aborted) show(results, problem(error, "The query gave no result", run));
+      if (mine === asked && !signal.aborted) show(results, problem(error, "The query gave no result", error.status === 400 ? null : run));
     } finally {
       if (mine === asked) results.removeAttribute("aria-busy");
     }
@@ -74,7 +74,7 @@ function exampleChoice(declared, choose) {
     if (select.value) choose(declared[Number(select.value)].query);
     select.value = "";
   }}, h("option", {value: ""}, "Choose one …"), [...groups].map(([title, group]) => h("optgroup", {label: name(title)},
-    group.map((each) => h("option", {value: declared.indexOf(each)}, name(each.query, MOST_OF_EXAMPLE))))));
+    group.map((each) => h("option", {value: declared.indexOf(each)}, beginning(each.query, MOST_OF_EXAMPLE))))));
   return h("div", {class: "example"}, h("label", {for: id}, "Examples"), select);
 }
 
@@ -138,6 +138,6 @@ function content(value) {
   if (whole.length <= LONG) return visible(whole);
   const details = h("details", {ontoggle: () => {
     if (details.open && details.childElementCount === 1) details.append(h("pre", {class: "verbatim", tabindex: 0}, visible(whole, whole.length)));
-  }}, h("summary", {}, `${name(whole.slice(0, LONG))} … `, h("span", {class: "note"}, `${count(whole.length)} characters`)));
+  }}, h("summary", {}, `${beginning(whole, LONG)} `, h("span", {class: "note"}, `${count(whole.length)} characters`)));
   return details;
 }

@@ -1,0 +1,49 @@
+"""The viewer's pages in a real browser: walked from the runs to a sample, at every width, light and dark."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.viewer.conftest import Open
+from tests.service.viewer.world import BAD, GOOD, World
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light"), (390, "dark")])
+def test_every_page_is_readable_and_fits(look: Open, address: str, world: World, width: int, scheme: str) -> None:
+    visit = look(address, width, scheme)
+    obstacles = {}
+    sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}"
+    run = f"/runs/{world.audits}"
+    for path in ("/runs", run, f"{run}/items", f"/runs/{world.verdicts}/items", f"/compare{sides}", "/sql"):
+        visit.go(path)
+        obstacles[path] = visit.obstacles()
+    visit.go(f"{run}/items")
+    visit.page.get_by_role("link", name="bank-1").click()
+    expect(visit.page.get_by_role("heading", name="Ground truth")).to_be_visible()
+    obstacles["item"] = visit.obstacles()
+
+    assert obstacles == {path: [] for path in obstacles}
+
+
+def test_walking_from_the_runs_to_a_sample_and_comparing(look: Open, address: str, world: World) -> None:
+    page = look(f"{address}/runs").page
+    expect(page.get_by_role("columnheader", name="Flow run")).to_have_count(0)  # there is no Prefect to link
+    page.get_by_role("link", name=world.verdicts).click()
+    page.get_by_role("link", name="Only wrong answers").click()
+    page.get_by_label("Verdict", exact=True).select_option("ALLOW")
+    expect(page.locator("tbody a.id").first).to_have_text("sample-00")
+    page.get_by_role("link", name="sample-00").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("sample-00")
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", level=1)).to_have_text("sample-06")
+    page.get_by_role("link", name=world.verdicts).click()
+    page.get_by_role("link", name="Compare models").click()
+    expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
+    page.get_by_role("button", name="Compare", exact=True).first.click()
+    expect(page.locator("mark").first).to_be_visible()
+
+
+def test_the_page_of_the_address_is_marked_among_all(look: Open, address: str) -> None:
+    page = look(f"{address}/sql").page
+    expect(page.locator("nav [aria-current=page]")).to_have_text("SQL")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.locator("nav [aria-current=page]")).to_have_text("Runs")
