@@ -49,6 +49,11 @@ class SolidityAuditResult(JudgedRow):
     rcir: float | None = Field(description="Root cause identification, 0 to 1; null unless the target was found.")
     ava: float | None = Field(description="Attack vector validity, 0 to 1; null unless the target was found.")
     fsv: float | None = Field(description="Fix suggestion validity, 0 to 1; null unless the target was found.")
+    type_match_reason: str | None = Field(description="The judge's reason for its type match; null where none.")
+    rcir_reason: str | None = Field(description="The judge's reason for its root cause score; null where none.")
+    ava_reason: str | None = Field(description="The judge's reason for its attack vector score; null where none.")
+    fsv_reason: str | None = Field(description="The judge's reason for its fix score; null where none.")
+    judge_notes: str | None = Field(description="What else the judge noted; null where it noted nothing.")
     target_match_id: int | None = Field(description="The first finding classified TARGET_MATCH; null without one.")
     unknown_finding_ids: list[int] = Field(description="The finding said to be the target, where no finding is it.")
     repeated_finding_ids: list[int] = Field(description="Ids that two findings have.")
@@ -93,6 +98,9 @@ def _consistent(rule_id: str, column: str, kind: Kind, **parameters: object) -> 
 
 KEY = result_key(SolidityAuditResult)
 
+REASONS = ("type_match_reason", "rcir_reason", "ava_reason", "fsv_reason", "judge_notes")
+"""A judgement's reasons beside those of its findings; a panel has none of its own."""
+
 _SHARES = ("confidence", "calibration_error", "rcir", "ava", "fsv", "finding_precision", "target_credit")
 _COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
 _SPENT = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")
@@ -126,7 +134,7 @@ RESULTS = Contract(
     ),
     partition_by=("model",),
     replaced_when="old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL",
-    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",))),
+    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",)), Added(REASONS)),
 )
 
 

@@ -8,7 +8,7 @@ from providers.request import Failure, Reply
 from suites.base import Exchange, Item, Options, Sample
 from suites.base.result_row import identity_columns
 from suites.base.sources import storable
-from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, RESULTS
+from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, REASONS, RESULTS
 from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from suites.solidity_audit.replies import location
 from suites.solidity_audit.replies.contradictions import further, refusing, repeated_ids, unknown_ids
@@ -24,7 +24,7 @@ from suites.solidity_audit.replies.prediction import Claim, Prediction, read_pre
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TARGET, VALID, count_column
 from suites.solidity_audit.truth import GroundTruth, truth_of
 
-SCORER_VERSION = "4"
+SCORER_VERSION = "5"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
@@ -37,6 +37,7 @@ UNJUDGED: Row = dict.fromkeys(
         *("invalid_findings", *map(count_column, CLASSIFICATIONS), "finding_precision", "target_credit"),
         *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
         "contradictions",
+        *REASONS,
     )
 ) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
 """A row's columns about the judgement, where there is none."""
@@ -126,6 +127,7 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         "lucky_guess": truth.is_vulnerable and said is True and found is False,
         "type_match": None if target is None else target.type_match,
         **_scores(judgement),
+        **_reasons(judgement),
         "target_match_id": next((f.finding_id for f in judgement.findings if f.classification == TARGET), None),
         "unknown_finding_ids": unknown_ids(judgement),
         "repeated_finding_ids": repeated_ids(judgement),
@@ -158,6 +160,20 @@ def _scores(judgement: Judgement) -> Row:
         found = target is not None and target.found
         scores[column] = given.score if given is not None and (found or not 0 <= given.score <= 1) else None
     return scores
+
+
+def _reasons(judgement: Judgement) -> Row:
+    """The judge's words about the target, and its notes; a reason for what was not scored is kept, too."""
+    texts = {**dict.fromkeys(REASONS), "judge_notes": judgement.notes}
+    if (target := judgement.target_assessment) is not None:
+        scores: Mapping[str, Score | None] = {
+            "rcir_reason": target.root_cause_identification,
+            "ava_reason": target.attack_vector_validity,
+            "fsv_reason": target.fix_suggestion_validity,
+        }
+        texts |= {name: None if score is None else score.reason for name, score in scores.items()}
+        texts["type_match_reason"] = target.type_match_reason
+    return {name: _stored(text) if text is not None and text.strip() else None for name, text in texts.items()}
 
 
 def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:

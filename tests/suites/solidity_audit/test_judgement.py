@@ -196,3 +196,20 @@ def test_the_verdict_of_a_structured_audit_is_read_and_not_asked_for() -> None:
     assert row["location_line_iou"] == 0.5
     item, answered = dialogue([GOOD], audit_text, prompt_type="direct")
     assert converse(item, answered, {}) is not None, "a verdict that was not asked for is refused"
+
+
+def test_the_judges_reasons_are_kept_beside_what_they_are_for() -> None:
+    said = {name: f"why {name}" for name in ("rcir", "ava", "fsv")}
+    assessed = target(
+        root_cause_identification={"reason": said["rcir"], "score": 0.5},
+        attack_vector_validity={"reason": said["ava"], "score": 0.25},
+        fix_suggestion_validity={"reason": " ", "score": 0},
+        type_match_reason="the same name",
+    )
+    judged = {**judgement([finding(reason="same flaw, same place")], assessed), "notes": "a\x00b"}
+    results, findings = rows_of([line(judged=judged)])
+    row = results.row(0, named=True)
+    assert (row["rcir_reason"], row["ava_reason"], row["fsv_reason"]) == (said["rcir"], said["ava"], None)
+    assert (row["type_match_reason"], row["judge_notes"]) == ("the same name", "a?b")
+    assert findings["reason"].to_list() == ["same flaw, same place"]
+    assert audit(results, RESULTS).bad.is_empty()
