@@ -1,5 +1,6 @@
 """The evaluate flow, with real HTTP to a real model server: what is paid for, what lands, what a rerun asks."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,27 @@ def test_a_reply_without_a_verdict_is_shown_among_the_mistakes_as_far_as_a_hundr
     ((_, wrong),) = build_report(work.lake, run["run_id"]).mistakes()
     starts = dict(wrong.select("replicate", pl.col("reply_start").is_not_null()).iter_rows())
     assert starts == {0: True, 1: False}, "a verdict that was wrong shows its reason, not its reply"
+
+
+def test_a_prompt_of_ones_own_is_asked_beside_the_suites_and_its_text_is_part_of_what_was_asked(
+    work: Workplace,
+) -> None:
+    (work.folder / "guard.md").write_text("Block what I would not like.")
+    (work.folder / "examples.jsonl").write_text('{"input": "ls", "reply": "allow"}')
+    section = "[suites.command_guard.prompts.mine]\n"
+    with work.configuration.open("a") as file:
+        file.write(f'{section}system = "guard.md"\nexamples = "examples.jsonl"\n')
+    run = work.run(work.dataset(5), prompt_types=["direct", "mine"])
+    assert work.asked() == 10
+    rates = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="prompt_type")
+    assert dict(rates.select("slice_value", "n").iter_rows()) == {"direct": 5, "mine": 5}
+    assert work.run(work.dataset(5), prompt_types=["direct", "mine"])["calls_made"] == 0
+    (work.folder / "guard.md").write_text("Block it all.")
+    changed = work.run(work.dataset(5), prompt_types=["direct", "mine"])
+    assert changed["calls_made"] == 5, "only what is asked in other words"
+    direct, mine = json.loads(run["parameters"])["prompts"]
+    assert (direct, mine[:5]) == ("direct", "mine@")
+    assert json.loads(changed["parameters"])["prompts"] != [direct, mine], "no line of a metric joins the two"
 
 
 def test_an_unknown_price_makes_the_cost_unknown(work: Workplace) -> None:
