@@ -30,7 +30,7 @@ def test_walking_from_the_runs_to_a_sample_and_comparing(look: Open, address: st
     page.get_by_role("link", name=world.verdicts).click()
     page.get_by_role("link", name="Only wrong answers").click()
     page.get_by_label("Verdict", exact=True).select_option("ALLOW")
-    expect(page.locator("tbody a.id").first).to_have_text("sample-00")
+    expect(page.locator("tbody a.id")).to_have_text([f"sample-{number:02d}" for number in range(0, 30, 6)])
     page.get_by_role("link", name="sample-00").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("sample-00")
     page.keyboard.press("j")
