@@ -170,7 +170,8 @@ class Report:
         """Each model's wrong answers, in the order of the ranking; models without any are left out."""
         if self.answers is None or self.results is None:
             return
-        wrong = self.results.filter(~pl.col(self.answers.correct)).with_columns(self._judge().alias("judge"))
+        mistake = ~pl.col(self.answers.correct) if self.answers.mistake is None else self.answers.mistake
+        wrong = self.results.filter(mistake).with_columns(self._judge().alias("judge"))
         by_subject = {Subject(*key): part for key, part in wrong.group_by("model", "judge", maintain_order=True)}
         for subject in self.subjects:
             if subject in by_subject:

@@ -13,6 +13,7 @@ from suites.base.figures import (
     Scatter,
     Unit,
 )
+from suites.solidity_audit.mistakes import MISTAKE, TOLD, tell
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 
 SUI = Quantity("sui", "security understanding")
@@ -76,14 +77,22 @@ FIGURES: tuple[Figure, ...] = (
 
 ANSWERS = Answers(
     correct="detection_correct",
+    mistake=MISTAKE,
     label="is_vulnerable",
     sample=("sample_hash", "judge", "prompt_type", "replicate"),
-    group="vulnerability_type",
+    group="mistake",
     shown=(
         ("sample_id", "sample"),
+        ("vulnerability_type", "type"),
         ("said_vulnerable", "called vulnerable"),
         ("confidence", "confidence"),
         ("target_found", "target found"),
-        ("severity", "severity"),
+        ("contract_excerpt", "contract"),
+        ("reply_start", "audit"),
+        ("judge_words", "the judge's words"),
     ),
+    reply_of=MISTAKE,
+    reply_length=600,
+    tell=tell,
+    told=TOLD,
 )

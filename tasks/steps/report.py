@@ -17,10 +17,7 @@ from storage.snapshots import find_snapshot, read_metrics
 from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
-from tasks.steps.measure import run_frame
-
-REPLY_SHOWN = 100
-"""Characters of a reply that stand among the mistakes."""
+from tasks.steps.measure import Versions, inputs, run_frame
 
 
 def build_report(lake: Lake, run_id: str) -> Report:
@@ -46,8 +43,16 @@ def build_report(lake: Lake, run_id: str) -> Report:
         comparisons=_comparisons(suite, frame, json.loads(snapshot["options"])),
         trivial=_trivial(suite, frame, json.loads(snapshot["options"])),
         answers=suite.answers,
-        results=_with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash")),
+        results=_told(lake, suite, frame, json.loads(snapshot["pinned_versions"])),
     )
+
+
+def _told(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
+    """Add what the suite wants shown of answers beside the columns of its rows."""
+    results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
+    if suite.answers is None or suite.answers.tell is None:
+        return results
+    return suite.answers.tell(results, {each.table: lake.pinned(each, versions) for each in inputs(suite)})
 
 
 def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
@@ -56,7 +61,7 @@ def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFra
         return results
     keys = results.filter(suite.answers.reply_of).select("prompt_hash", "replicate").unique().rows()
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
-    starts = [(*key, row["response"][:REPLY_SHOWN]) for key, row in replies.items() if row["response"]]
+    starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
     schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}
     found = pl.DataFrame(starts, schema=schema, orient="row")
     shown = pl.when(suite.answers.reply_of).then("reply_start").alias("reply_start")

@@ -50,4 +50,7 @@ def test_answers_name_columns_of_the_results(name: str) -> None:
         columns |= {column for column in (answers.label, answers.group) if column is not None}
         if answers.reply_of is not None:
             columns = columns - {"reply_start"} | set(answers.reply_of.meta.root_names())
+        if answers.mistake is not None:
+            columns |= set(answers.mistake.meta.root_names())
+        columns -= set(answers.told)
     assert columns <= declared.results.column.keys()
