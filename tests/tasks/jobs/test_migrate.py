@@ -136,7 +136,7 @@ def test_a_run_on_top_asks_only_what_has_changed(migrated: Place) -> None:
     for suite, dataset, models, made in (
         ("command_guard", "commands.jsonl", ("--models", "baseline/shell-patterns"), 0),
         ("session_review", "sessions.jsonl", (), reviewed),
-        ("solidity_audit", "contracts.jsonl", (), judged),
+        ("solidity_audit", "contracts.jsonl", ("--models", "baseline/solidity-patterns"), judged),
     ):
         done: dict[str, Any] = json.loads(migrated.evalake("run", suite, "--dataset", dataset, *models, "--json"))
         assert done["calls"]["made"] == made
