@@ -107,8 +107,9 @@ def _prefect() -> Iterator[None]:
         yield
         return
     port = free_port()
-    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
     url = f"http://127.0.0.1:{port}/api"
+    os.environ["PREFECT_SERVER_UI_API_URL"] = url  # else its pages ask the port that is usual
+    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
     try:
         _wait_until(lambda: _answers(url), "the Prefect server to start", lambda: server.is_running)
         os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts

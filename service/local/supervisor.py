@@ -78,6 +78,7 @@ class _Servers:
         _say("starting a Prefect server …")
         is_migrated(home / "prefect.db")  # makes it from the template
         prefect = f"http://127.0.0.1:{(prefect_port := free_port())}/api"
+        os.environ["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages ask the port that is usual
         server = self._child("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
         way_in = httpx.BasicAuth("evalake", self._password)
         self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")

@@ -83,6 +83,10 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
     page.goto(f"{there['pages']}/runs#token={there['token']}")
     expect(page.get_by_role("table", name="Runs, newest first").get_by_role("row")).to_have_count(3)
     assert there["token"] not in page.url
+    page.goto(f"{there['prefect'].removesuffix('/api')}/runs")
+    page.get_by_role("textbox").fill(there["password"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="questions: ").first).to_be_visible()
     page.close()
 
 
