@@ -27,7 +27,7 @@ def test_without_a_server_the_next_step_is_said_and_this_machine_is_looked_at(tm
     found = look(tmp_path / "lake")
     assert found.keys() == {"server", "versions", "lake", "disk", "keys", "sql"}
     assert found["server"].level == Level.PROBLEM
-    assert "prefect server start" in found["server"].mend
+    assert "evalake up" in found["server"].mend
     assert found["versions"].level == Level.OK
     assert not (tmp_path / "lake").exists()
 
