@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from reports.wording import one_line, visible
 
 if TYPE_CHECKING:
-    from service.viewer.item import CallView, Detail, Fact, ItemDetail
+    from service.viewer.conversation import CallView
+    from service.viewer.item import Detail, Fact, ItemDetail
 
 SHORT, REQUEST = 40, 6
 """Lines of a text, and of a request, that are shown without --full."""

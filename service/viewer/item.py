@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,74 +9,15 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.contract import Contract
-from contracts.tables import CALL_FAILURES, CALLS, RUN_ITEMS, SAMPLES, SNAPSHOTS
-from core.errors import EvalakeError
-from providers.request import Failure, Reply, Request
-from service.scoring.views import Micros, micros
+from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
+from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from service.viewer.items import AnswerView, Wanted, answer_view, neighbours
 from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from storage.lake import Lake
-from suites.base import Exchange, Item, Sample, Suite
-from suites.base.thinking import split_thinking
-from tasks.steps.converse import reply_of
+from suites.base import Sample, Suite
 from tasks.steps.measure import ITEM_KEY
 
-MOST_TURNS = 8  # of a conversation beyond what the manifest tells
-
 Row = Mapping[str, Any]
-
-
-class Message(BaseModel):
-    """One message of a request."""
-
-    role: str
-    content: str
-
-
-class EarlierReply(BaseModel):
-    """Another reply to the same request: of another repeat, or one that came too late to be the reply."""
-
-    replicate: int
-    run_id: str
-    answered_at_us: Micros
-    text: str | None
-    is_the_reply: bool  # of its repeat
-
-
-class CallView(BaseModel):
-    """A request and what came back for it."""
-
-    call_id: str
-    by: str  # subject or judge
-    model: str
-    model_reported: str | None
-    prompt_hash: str
-    messages: list[Message]  # none where the request was never rendered, as of imported results
-    parameters: dict[str, Any]
-    text: str | None  # the reply as it came; null where none came
-    said: str | None  # the reply without its thinking
-    thinking: str | None
-    finish_reason: str | None
-    error_kind: str | None
-    error: str | None
-    attempts: int
-    input_tokens: int | None
-    cached_input_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    cost_usd: float | None
-    failed_cost_usd: float | None
-    latency_ms: float | None
-    queue_ms: float | None
-    waited_ms: float | None
-    connect_ms: float | None
-    first_byte_ms: float | None
-    concurrency: int | None
-    origin: str
-    run_id: str
-    from_ledger: bool  # another run had asked
-    answered_at_us: Micros | None
-    others: list[EarlierReply]
 
 
 class Fact(BaseModel):
@@ -183,9 +123,11 @@ class Material:
             calls=conversations.calls(),
         )
 
-    def _detail(self, item_id: str, answer: Row, conversations: "Conversations") -> Detail:
+    def _detail(self, item_id: str, answer: Row, conversations: Conversations) -> Detail:
         suite = self._index.suite
-        entry = next(entry for entry in self._manifest[item_id] if all(entry[name] == answer[name] for name in _NAMES))
+        entry = next(
+            entry for entry in self._manifest[item_id] if all(entry[name] == answer[name] for name in ANSWER_NAMES)
+        )
         row = next((row for row in self._rows.get(item_id, ()) if _same(row, entry)), None)
         return Detail(
             **answer_view(answer, self._index.flags).model_dump(),
@@ -197,9 +139,6 @@ class Material:
             details=[] if row is None else _details(row, self._details, suite),
             calls=conversations.of(entry),
         )
-
-
-_NAMES = ("model", "judge", "prompt_type", "replicate")
 
 
 def _of(item_ids: Sequence[str]) -> pl.Expr:
@@ -265,187 +204,8 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and value - value != 0 else value
 
 
-class Asked:
-    """What was asked about some items and answered: rows of the ledger, and of calls that were given up on."""
-
-    def __init__(self, lake: Lake, run_id: str, manifest: Sequence[Row]) -> None:
-        self._lake = lake
-        self._rows: dict[str, list[Row]] = {}
-        hashes = {row[name] for row in manifest for name in ("prompt_hash", "judge_hash") if row[name] is not None}
-        self._read(hashes)
-        failed = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
-        found = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
-        self.failures = {(row["prompt_hash"], row["replicate"]): row for row in found.iter_rows(named=True)}
-
-    def rows(self, prompt_hash: str) -> Sequence[Row]:
-        """All replies to a request, those that were committed first before the others."""
-        if prompt_hash not in self._rows:
-            self._read([prompt_hash])
-        return self._rows[prompt_hash]
-
-    def reply(self, prompt_hash: str, replicate: int) -> Row | None:
-        """The reply to a request; None where there is none."""
-        return next((row for row in self.rows(prompt_hash) if row["replicate"] == replicate), None)
-
-    def _read(self, hashes: Iterable[str]) -> None:
-        wanted = sorted(hashes)
-        self._rows.update({prompt_hash: [] for prompt_hash in wanted})
-        calls = self._lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(wanted))
-        for row in calls.sort("ledger_version", "answered_at").collect().iter_rows(named=True):
-            self._rows[row["prompt_hash"]].append(row)
-
-
-class Conversations:
-    """The conversations about one sample in one run, out of the ledger.
-
-    The manifest names the first calls. What follows them (a reminder, a repair) is found by asking the suite what it
-    would have asked next, with the parameters of the calls before.
-    """
-
-    def __init__(self, asked: Asked, index: RunIndex, sample: Sample, options: Mapping[str, Any]) -> None:
-        self._asked, self._index, self._sample, self._options = asked, index, sample, options
-        self._views: dict[str, CallView] = {}
-
-    def of(self, entry: Row) -> list[str]:
-        """The ids of the calls of one conversation, in order."""
-        replicate = entry["replicate"]
-        calls: list[str] = []
-        exchanges: list[Exchange] = []
-        for prompt_hash in (entry["prompt_hash"], entry["judge_hash"]):
-            if prompt_hash is None:
-                continue
-            row = self._asked.reply(prompt_hash, replicate)
-            if row is not None:
-                exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
-            elif failure := self._asked.failures.get((prompt_hash, replicate)):
-                exchanges.append(Exchange(prompt_hash, _failure(failure)))
-            else:
-                return calls  # not asked yet, or a panel's, which asked nobody
-            calls.append(self._view(entry, prompt_hash, len(calls)))
-        if self._index.run["origin"] != "import":
-            calls += self._following(entry, exchanges)
-        return calls
-
-    def calls(self) -> list[CallView]:
-        """All calls that were named."""
-        return list(self._views.values())
-
-    def _following(self, entry: Row, exchanges: list[Exchange]) -> list[str]:
-        """The calls after those that the manifest names."""
-        item = Item(self._sample, *(entry[name] for name in _NAMES))
-        calls: list[str] = []
-        while len(calls) < MOST_TURNS and all(isinstance(each.outcome, Reply) for each in exchanges):
-            try:
-                request = self._index.suite.converse(item, exchanges, self._options)
-            except EvalakeError:
-                break  # no judge of that name is asked any more
-            if request is None:
-                break
-            prompt_hash = self._as_asked(request, exchanges).prompt_hash
-            if (row := self._asked.reply(prompt_hash, entry["replicate"])) is None:
-                break
-            calls.append(self._view(entry, prompt_hash, len(exchanges)))
-            exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
-        return calls
-
-    def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
-        """The request with the parameters that its model was asked with before in this conversation."""
-        for exchange in reversed(exchanges):
-            rows = self._asked.rows(exchange.prompt_hash)
-            if rows and rows[0]["model"] == request.model:
-                return replace(request, parameters=_parameters(rows[0]["request"]))
-        return request
-
-    def _view(self, entry: Row, prompt_hash: str, number: int) -> str:
-        call_id = f"{prompt_hash}-{entry['replicate']}"
-        if call_id in self._views:
-            return call_id
-        by_subject = number == 0 and self._index.suite.calls_subject
-        row = self._asked.reply(prompt_hash, entry["replicate"])
-        whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": prompt_hash}
-        if row is None:
-            failure = self._asked.failures[(prompt_hash, entry["replicate"])]
-            self._views[call_id] = _failed_call(whose, failure)
-        else:
-            self._views[call_id] = _answered_call(whose, row, self._asked.rows(prompt_hash), self._index.run["run_id"])
-        return call_id
-
-
 def _options(lake: Lake, index: RunIndex) -> Mapping[str, Any]:
     """The suite's options as the run was measured with them; its defaults where it was not."""
     snapshots = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (index.run["snapshot_id"] or ""))
     found = snapshots.select("options").collect()
     return index.suite.options if found.is_empty() else json.loads(found.item())
-
-
-def _failure(row: Row) -> Failure:
-    return Failure(row["kind"], row["message"], row["attempts"], row["latency_ms"])
-
-
-def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:
-    said, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
-    fields = {name: row[name] for name in CallView.model_fields if name in row}
-    first = {each["replicate"]: each for each in reversed(same_prompt)}
-    others = [
-        EarlierReply(
-            replicate=each["replicate"],
-            run_id=each["run_id"],
-            answered_at_us=micros(each["answered_at"]) or 0,
-            text=each["response"],
-            is_the_reply=first[each["replicate"]] is each,
-        )
-        for each in same_prompt
-        if each is not row
-    ]
-    request = _decoded(row["request"])
-    return CallView(
-        **{**fields, **whose},
-        messages=_messages(request),
-        parameters=_parameters(row["request"]) if "messages" in request else {},
-        text=row["response"],
-        said=said,
-        thinking=thinking or None,
-        error=None,
-        from_ledger=row["run_id"] != run_id,
-        answered_at_us=micros(row["answered_at"]),
-        others=others,
-    )
-
-
-def _failed_call(whose: Row, row: Row) -> CallView:
-    told = {name: value for name, value in row.items() if name in CallView.model_fields}
-    failed: dict[str, Any] = {
-        "messages": [],
-        "parameters": {},
-        "error_kind": row["kind"],
-        "error": row["message"],
-        "origin": "call",
-        "from_ledger": False,
-        "answered_at_us": micros(row["failed_at"]),
-        "others": [],
-    }
-    return CallView(**{**dict.fromkeys(CallView.model_fields), **told, **failed, **whose})
-
-
-def _messages(request: Mapping[str, Any]) -> list[Message]:
-    messages = request.get("messages")
-    if not isinstance(messages, list):
-        return []
-    return [Message(role=str(each.get("role", "")), content=_text(each.get("content"))) for each in messages]
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-
-
-def _parameters(request: str) -> dict[str, Any]:
-    return {name: value for name, value in _decoded(request).items() if name not in ("model", "messages")}
-
-
-def _decoded(request: str) -> dict[str, Any]:
-    """The object that a request of the ledger is; an empty one where it is none."""
-    try:
-        decoded = json.loads(request)
-    except ValueError:
-        return {}
-    return decoded if isinstance(decoded, dict) else {}
