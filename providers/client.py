@@ -19,9 +19,9 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -30,6 +30,7 @@ from core.configuration import Configuration
 from core.errors import ProviderError
 from core.redaction import KnownKeys
 from providers import litellm_internals as internals
+from providers.admission import Admit, always
 from providers.baselines import Baseline, answer
 from providers.direct import DirectCalls
 from providers.direct import warm_up as warm_up_direct
@@ -50,15 +51,9 @@ CLOSED = "the client is closed and calls no more models"
 T = TypeVar("T")
 Outcome = Reply | Failure
 OnOutcome = Callable[[Request, int, Outcome], None]
-Admit = Callable[[float], Awaitable[None]]
-"""Awaited before each attempt, with what the call's failed attempts have cost; raises AttemptFailed to refuse it."""
 
 LONGEST_BACKOFF_SECONDS = 30.0
 LONGEST_RETRY_AFTER_SECONDS = 120.0  # a provider that wants a longer pause is asked again after this one
-
-
-async def always(failed_cost_usd: float) -> None:
-    """Admit every attempt."""
 
 
 class CallsEndedError(ProviderError):
@@ -347,11 +342,11 @@ class Client:
         self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
     ) -> Reply:
         """One attempt, within the provider's limits; raises AttemptFailed."""
-        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as queue_ms:
-            await admit(course.failed_cost_usd or 0.0)
+        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as slot:
+            await admit(course.failed_cost_usd or 0.0, slot.lend)
             course.attempts += 1
             course.begun = course.begun or time.time_ns()
-            course.queue_ms += queue_ms
+            course.queue_ms += slot.queue_ms
             course.concurrency = limiter.in_flight
             course.timing = Timing()
             started = time.perf_counter()
@@ -421,7 +416,7 @@ class Client:
 async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Outcome:
     """Answer by a baseline, which counts as a call and never waits for a provider's limits."""
     try:
-        await admit(0.0)
+        await admit(0.0, nullcontext)
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
     return await answer(baseline, request)

@@ -24,7 +24,7 @@ class RateLimiter:
         self.limits = limits
         self.in_flight = 0
         """Calls that have acquired their turn and have not ended yet."""
-        self._slots = asyncio.Semaphore(limits.concurrency)
+        self.slots = asyncio.Semaphore(limits.concurrency)
         self._rate = _rate(limits.requests_per_minute) if limits.requests_per_minute else None
         self._queue = asyncio.Lock()
         self._breaker = CircuitBreaker(
@@ -35,24 +35,24 @@ class RateLimiter:
         )
 
     @asynccontextmanager
-    async def acquire(self, refuse: Callable[[], None]) -> AsyncIterator[float]:
-        """Wait for a slot and for the rate, and hold the slot; gives the milliseconds that it took.
+    async def acquire(self, refuse: Callable[[], None]) -> AsyncIterator["Slot"]:
+        """Wait for a slot and for the rate, and hold the slot.
 
-        `refuse` raises where no call is wanted any more, now or after the wait.
+        `refuse` raises where no call is wanted any more, now or after a wait.
         """
         asked = time.perf_counter()
-        async with self._slots:
-            refuse()
+        slot = Slot(self, refuse)
+        try:
+            await slot.take()
             if self._rate is not None:
                 async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
                     refuse()
                     await self._rate.acquire()
                     refuse()
-            self.in_flight += 1
-            try:
-                yield (time.perf_counter() - asked) * 1000
-            finally:
-                self.in_flight -= 1
+            slot.queue_ms = (time.perf_counter() - asked) * 1000
+            yield slot
+        finally:
+            slot.give_back()
 
     def refuse_if_open(self) -> None:
         """Raise AttemptFailed (circuit_open) while the provider counts as down."""
@@ -74,6 +74,38 @@ class RateLimiter:
         elif failure.kind == "timeout" or attempt >= min(_TELLING_ATTEMPT, self.limits.attempts):
             with suppress(AttemptFailed), self._breaker:
                 raise failure
+
+
+class Slot:
+    """The right to make one of the provider's calls."""
+
+    def __init__(self, limiter: RateLimiter, refuse: Callable[[], None]):
+        self._limiter = limiter
+        self._refuse = refuse
+        self._is_held = False
+        self.queue_ms = 0.0
+        """What it took to get it, without the time for which it was lent."""
+
+    async def take(self) -> None:
+        """Wait for it."""
+        await self._limiter.slots.acquire()
+        self._is_held = True
+        self._limiter.in_flight += 1
+        self._refuse()
+
+    def give_back(self) -> None:
+        """Leave it to others, where it is held."""
+        if self._is_held:
+            self._is_held = False
+            self._limiter.in_flight -= 1
+            self._limiter.slots.release()
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[None]:
+        """Leave it to others meanwhile; where that ends by an exception, for good."""
+        self.give_back()
+        yield
+        await self.take()
 
 
 def _rate(requests_per_minute: float) -> AsyncLimiter:

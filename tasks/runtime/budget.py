@@ -9,11 +9,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
 from core.configuration import Configuration
 from core.errors import EvalakeError
+from providers.admission import WithoutSlot
 from providers.failures import AttemptFailed
 from providers.price_estimate import input_tokens, most_usd
 from providers.request import Failure, Reply, Request
@@ -38,18 +40,40 @@ class Spending:
     budget: "Budget | None"
     request: Request
     held: Amount = NOTHING
-    is_admitted: bool = False  # an attempt of it is on its way
+    is_admitted: bool = False  # an attempt of it is on its way, or has failed and another one follows
     is_counted: bool = False  # among the calls that were made
 
-    async def admit(self, failed_cost_usd: float) -> None:
+    async def admit(self, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
         """Wait for room for one attempt. Raises AttemptFailed (budget) where there will be none."""
         if self.budget is not None:
-            await self.budget.admit(self, failed_cost_usd)
+            await self.budget.admit(self, failed_cost_usd, without_slot)
 
     def end(self, outcome: Reply | Failure) -> None:
         """Count what the call has cost, once its reply is with the writer of the ledger."""
         if self.budget is not None:
             self.budget.end(self, outcome)
+
+    def give_up(self) -> None:
+        """Count all that is held back as spent, where the call was cut off and nobody knows what it cost."""
+        if self.budget is not None:
+            self.budget.give_up(self)
+
+
+class _Signal:
+    """Wakes all that wait for it."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def send(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is sent, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
 
 
 class Budget:
@@ -90,10 +114,11 @@ class Budget:
         self._seen: dict[str, tuple[int, float]] = {}  # holder to its last beat and when that was first seen
         self._begun = self._ended = 0  # renewals of the lease
         self._error: EvalakeError | None = None
-        self._news = asyncio.Event()
+        self._renewal_ended, self._call_ended = _Signal(), _Signal()
+        self._no_room_for: Amount | None = None  # what the last renewal left waiting, where no call has ended since
         self._beating: asyncio.Task[None] | None = None
 
-    async def admit(self, spending: Spending, failed_cost_usd: float) -> None:
+    async def admit(self, spending: Spending, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
         """Hold back what an attempt of a call may cost, waiting for it where others may give some back."""
         need = self._ceiling.of(Amount(self._most_usd(spending.request), 0 if spending.is_counted else 1))
         # While it waits, it holds nothing but what it has spent: calls that wait for each other would wait for ever.
@@ -101,9 +126,10 @@ class Budget:
         spending.is_admitted = False
         self._open.add(spending)
         self._needs.append(need)
-        self._tell()
+        if spending.is_counted:
+            self._make_room()
         try:
-            await self._find_room(need)
+            await self._find_room(need, without_slot)
         finally:
             self._needs.remove(need)
         spending.held += need
@@ -121,12 +147,18 @@ class Budget:
             self._landing += self._ceiling.of(Amount(outcome.cost_usd or 0.0, 1))
             self._learn(spending.request, outcome)
         self._open.discard(spending)
-        self._tell()
+        self._make_room()
+
+    def give_up(self, spending: Spending) -> None:
+        """Count what is held back for a call that was cut off as spent."""
+        self._outside += spending.held
+        self._open.discard(spending)
+        self._make_room()
 
     async def rest(self) -> None:
         """Give back what is not needed, where no call is on its way."""
         while self._begun > self._ended:
-            await self._wait()
+            await self._renewal_ended.wait()
         if not self._open and (self._lease != NOTHING or self._outside != self._told_outside):
             await self._renew(give_back=True)
             self._raise_error()
@@ -154,20 +186,24 @@ class Budget:
     def _is_stale(self) -> bool:
         return time.monotonic() - self._renewed_at > STALE_SECONDS
 
-    async def _find_room(self, need: Amount) -> None:
-        begun = self._begun
+    async def _find_room(self, need: Amount, without_slot: WithoutSlot) -> None:
+        is_known = self._no_room_for is not None and self._no_room_for.within(need)
+        begun = self._begun - 1 if is_known else self._begun
         while not self._fits(need):
-            if self._ended <= begun or self._is_stale():  # no renewal has taken this need into account
-                if self._begun == self._ended:
-                    await self._renew()
-                else:
-                    await self._wait()
-                self._raise_error()
-                continue
-            if self._others == NOTHING and not any(spending.is_admitted for spending in self._open):
+            if self._begun > self._ended:
+                await self._renewal_ended.wait()
+            elif self._ended <= begun or self._is_stale():  # no renewal has taken this need into account
+                await self._renew()
+            elif self._others != NOTHING or any(spending.is_admitted for spending in self._open):
+                self._no_room_for = need
+                async with without_slot():  # a call that it waits for may be one that is tried again, without a slot
+                    await self._call_ended.wait(None if self._others == NOTHING else LOOK_SECONDS)
+                    begun = self._begun
+            elif self._landing == NOTHING and self._outside == self._told_outside:
                 raise AttemptFailed("budget", f"not asked: the run's ceiling of {self._ceiling} is reached")
-            await self._wait(None if self._others == NOTHING else LOOK_SECONDS)
-            begun = self._begun
+            else:  # a call has ended since the renewal began, which counted it as spent and as held back
+                begun = self._begun
+            self._raise_error()
 
     async def _renew(self, give_back: bool = False) -> None:
         """Tell the others what was spent, and hold back what the waiting calls need.
@@ -202,7 +238,7 @@ class Budget:
             self._told_outside = outside
         finally:
             self._ended += 1
-            self._tell()
+            self._renewal_ended.send()
         if self._beating is None and self._lease != NOTHING:
             self._beating = asyncio.create_task(self._beat())
 
@@ -238,16 +274,10 @@ class Budget:
             ratio = reply.input_tokens / counted
             self._provider_counts[model] = max(self._provider_counts.get(model, 1.0), ratio)
 
-    def _tell(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
-
-    async def _wait(self, seconds: float | None = None) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return
+    def _make_room(self) -> None:
+        """Let the calls that wait for others look again."""
+        self._no_room_for = None
+        self._call_ended.send()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -103,7 +103,11 @@ def call(
 
     async def answer(request: Request, replicate: int) -> Exchange:
         spending = Spending(budget, request)
-        outcome = await client.call(request, replicate, spending.admit)
+        try:
+            outcome = await client.call(request, replicate, spending.admit)
+        except BaseException:
+            spending.give_up()
+            raise
         if isinstance(outcome, Reply):
             writer.put(reply_row(request, replicate, outcome, context.run_id))
         spending.end(outcome)

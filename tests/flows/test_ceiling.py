@@ -113,3 +113,10 @@ def test_a_ceiling_is_above_zero(work: Workplace, ceiling: dict[str, float]) -> 
 def test_tokens_are_counted_without_the_network() -> None:
     request = render("ls -la", "hosted_vllm/some-unknown/model", "direct")
     assert 300 < input_tokens(request) < 3000
+
+
+def test_a_call_that_is_tried_again_does_not_wait_for_calls_that_wait_for_it(work: Workplace) -> None:
+    work.configure(limits=LIMITS.replace("concurrency = 8", "concurrency = 2"))
+    work.server.rule(reply=ANSWER, usage=USAGE, faults=({"kind": "server_error", "times": 1},))
+    run = work.run(work.dataset(30), max_calls=5)
+    assert (run["state"], run["calls_made"], work.asked()) == ("incomplete", 5, 10)

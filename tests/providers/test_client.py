@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.errors import ProviderError
+from providers.admission import WithoutSlot
 from providers.client import Client, Outcome
 from providers.failures import AttemptFailed
 from providers.request import Failure, Reply, Request
@@ -56,7 +57,7 @@ def test_an_attempt_that_is_not_admitted_is_not_made_and_later_ones_are_asked_ab
     model_server.rule(faults=[{"kind": "server_error", "times": 1}])
     asked: list[float] = []
 
-    async def once(failed_cost_usd: float) -> None:
+    async def once(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
         asked.append(failed_cost_usd)
         if len(asked) > 1:
             raise AttemptFailed("budget", "nothing is left")

@@ -1,0 +1,42 @@
+"""A process's part of a run's ceiling: no call is refused that there is room for."""
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+
+from contracts.tables import CALLS
+from core.configuration import Configuration
+from providers.request import Reply, Request
+from storage.lake import Lake
+from storage.ledger import append
+from storage.reservations import Ceiling
+from tasks.runtime.budget import Budget, Spending
+from tests.storage.rows import call
+
+REQUEST = Request("hosted_vllm/guard", ({"role": "user", "content": "ls"},), {})
+
+
+def test_a_call_that_ends_while_room_is_looked_for_takes_none_of_it(tmp_path: Path) -> None:
+    """Its reply is in the ledger when that is read, and it was among the calls on their way when that was begun."""
+    lake = Lake(str(tmp_path / "lake"))
+    first, second = (Spending(None, REQUEST) for _ in range(2))
+
+    async def admit_both() -> None:
+        loop = asyncio.get_running_loop()
+
+        def flush() -> None:
+            if first.is_admitted and not lake.frame(CALLS).collect().height:
+                append(lake, [call(1, run_id="run")])
+                asyncio.run_coroutine_threadsafe(end(first), loop).result()
+
+        async def end(spending: Spending) -> None:
+            budget.end(spending, Reply("BLOCK"))
+
+        budget = Budget(lake, "run", Ceiling(calls=2), Configuration(), flush, {})
+        await budget.admit(first, 0.0, nullcontext)
+        await budget.admit(second, 0.0, nullcontext)
+        budget.end(second, Reply("BLOCK"))
+        await budget.rest()
+
+    asyncio.run(admit_both())
+    assert second.is_admitted
