@@ -130,7 +130,7 @@ class Scoring:
 
     context: RunContext
     row: Row
-    dialogue: Conversation
+    conversation: Conversation
 
     @classmethod
     def take(cls, lake: Lake, score_id: str, configuration: Configuration) -> "Scoring | None":
@@ -149,18 +149,18 @@ class Scoring:
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
         sample = read_sample(lake, row["sample_hash"])
-        dialogue = Conversation(_item(context, sample, row["judge"], row["replicate"]))
-        request = next_request(context, dialogue)
+        conversation = Conversation(_item(context, sample, row["judge"], row["replicate"]))
+        request = next_request(context, conversation)
         if request is None or request.prompt_hash != row["prompt_hash"]:
             message = "the worker's criteria or configuration are not those of the service that began the scoring"
             failed(lake, row, "configuration", message)
             raise ConfigurationError(message)
-        return cls(context, row, dialogue)
+        return cls(context, row, conversation)
 
     @property
     def progress(self) -> float:
         """How far it is: the judge looks for missing tools once it has given a total."""
-        answers = [a.outcome.text for a in self.dialogue.answered if isinstance(a.outcome, Reply)]
+        answers = [a.outcome.text for a in self.conversation.answered if isinstance(a.outcome, Reply)]
         is_scored = any(read_total(answer) is not None for answer in answers)
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
@@ -175,8 +175,8 @@ class Scoring:
             self.fail(CIRCUIT_OPEN, reason)
             raise EvalakeError(reason)
         _, _, index = newest_index(lake)
-        call(self.context, [self.dialogue], index)
-        land_failures(self.context, [self.dialogue])
+        call(self.context, [self.conversation], index)
+        land_failures(self.context, [self.conversation])
 
     def end(self) -> Row:
         """Land what the conversation gave; returns the row as it stands.
@@ -184,9 +184,9 @@ class Scoring:
         Raises EvalakeError where it gave no score, LostScoringError where others had ended the scoring before.
         """
         lake, suite = self.context.lake, self.context.suite
-        rows = suite.score(self.dialogue.item, self.dialogue.answered, self.context.options)
+        rows = suite.score(self.conversation.item, self.conversation.answered, self.context.options)
         if not rows.get(RESULTS.table):
-            outcome = self.dialogue.answered[-1].outcome
+            outcome = self.conversation.answered[-1].outcome
             assert isinstance(outcome, Failure)
             self.fail(outcome.kind, f"the judge gave no answer: {outcome.message}")
         else:

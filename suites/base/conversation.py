@@ -48,7 +48,7 @@ class RecordedFolder:
 
     lines: Sequence[tuple[str, Recorded]]
     labels: Sequence[Mapping[str, Any]]  # rows of `human_labels`
-    left_out: Sequence[Skipped]
+    skipped: Sequence[Skipped]
     files: Mapping[str, int]  # how many files were read, by folder
 
 

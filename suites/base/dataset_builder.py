@@ -18,12 +18,12 @@ class DatasetBuilder:
 
     dataset: str
     samples: list[Sample] = field(default_factory=list)
-    left_out: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
 
     def skip(self, where: str, reason: str, refused: str | None = None) -> None:
         """Skip something; `refused` is what is malformed, None where it is skipped by design."""
-        self.left_out.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
+        self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""
@@ -32,7 +32,7 @@ class DatasetBuilder:
 
     def result(self) -> Dataset:
         """The dataset as collected so far."""
-        return Dataset(self.dataset, tuple(self.samples), tuple(self.left_out))
+        return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped))
 
 
 def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:
@@ -46,6 +46,6 @@ def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise SourceError(f"cannot read the dataset source {source!r}: {reason}") from error
     if not dataset.samples and not may_be_empty:
-        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).left_out.items())
+        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).skipped.items())
         raise SourceError(f"the dataset source {source!r} holds no {wanted} ({why or 'it is empty'})")
     return dataset

@@ -56,7 +56,7 @@ class Dataset:
 
     name: str
     samples: tuple[Sample, ...]
-    left_out: tuple[Skipped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
     @cached_property
     def version(self) -> str:

@@ -295,11 +295,11 @@ class Summary:
     """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
 
     samples: Mapping[str, int]
-    left_out: Mapping[str, int]
+    skipped: Mapping[str, int]
 
 
 def summary(dataset: Dataset) -> Summary:
     """Counts of a dataset's samples per category, and of what was left out per reason."""
     samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
-    left_out = Counter(left.reason for left in dataset.left_out)
-    return Summary(dict(sorted(samples.items())), dict(sorted(left_out.items())))
+    skipped = Counter(left.reason for left in dataset.skipped)
+    return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))

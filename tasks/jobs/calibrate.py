@@ -33,28 +33,28 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
 
     Raises CalibrationError where calls were given up on, UsageError where the suite has no calibration set.
     """
-    calibration, dialogues = _begin(context, judge)
-    call(context, dialogues, LedgerIndex.read(context.lake))
-    failed = [d.answered[-1].outcome for d in dialogues if d.failed]
+    calibration, conversations = _begin(context, judge)
+    call(context, conversations, LedgerIndex.read(context.lake))
+    failed = [d.answered[-1].outcome for d in conversations if d.failed]
     if failed:
         kinds = ", ".join(sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)}))
         raise CalibrationError(
-            f"{len(failed)} of {len(dialogues)} items got no answer from {judge} ({kinds}); another calibration asks "
-            "for these alone"
+            f"{len(failed)} of {len(conversations)} items got no answer from {judge} ({kinds}); another calibration "
+            "asks for these alone"
         )
-    return _accuracy(calibration, dialogues)
+    return _accuracy(calibration, conversations)
 
 
 def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
     """The judge's accuracy by decision as the ledger knows it; None where it was not calibrated."""
     if context.suite.calibration is None or judge in context.suite.baselines:
         return None
-    calibration, dialogues = _begin(context, judge)
+    calibration, conversations = _begin(context, judge)
     index = LedgerIndex.read(context.lake)
     # The first item tells of most judges that they were never asked
-    if replay_from_ledger(context, dialogues[:1], index) or replay_from_ledger(context, dialogues[1:], index):
+    if replay_from_ledger(context, conversations[:1], index) or replay_from_ledger(context, conversations[1:], index):
         return None
-    return _accuracy(calibration, dialogues)
+    return _accuracy(calibration, conversations)
 
 
 def _begin(context: RunContext, judge: str) -> tuple[Calibration, list[Conversation]]:
@@ -65,8 +65,8 @@ def _begin(context: RunContext, judge: str) -> tuple[Calibration, list[Conversat
     return calibration, [Conversation(item, answered=answered) for item, answered in calibration.items(judge)]
 
 
-def _accuracy(calibration: Calibration, dialogues: Sequence[Conversation]) -> pl.DataFrame:
-    pairs = calibration.compare([(dialogue.item, dialogue.answered) for dialogue in dialogues])
+def _accuracy(calibration: Calibration, conversations: Sequence[Conversation]) -> pl.DataFrame:
+    pairs = calibration.compare([(conversation.item, conversation.answered) for conversation in conversations])
     return agreement_table(pairs, calibration.decisions)
 
 

@@ -9,6 +9,7 @@ them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -110,26 +111,26 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
 
 
 def _canary_hash(canary: Canary) -> str:
-    requests = [next_request(canary.context, dialogue) for dialogue in _dialogues(canary, 0)]
+    requests = [next_request(canary.context, conversation) for conversation in _conversations(canary, 0)]
     return content_hash([request.prompt_hash for request in requests if request is not None])
 
 
-def _dialogues(canary: Canary, replicate: int) -> list[Conversation]:
+def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
     items = canary_items(canary.context.suite_name, canary.judge, replicate)
     return [Conversation(item, answered=answered) for item, answered in items]
 
 
 def _ask(canary: Canary, times: int) -> list[list[Given]]:
     """The day's first answers to each item, so many of each; only those are asked that the ledger does not have."""
-    rounds = [_dialogues(canary, canary.first_replicate + number) for number in range(times)]
-    dialogues = [dialogue for asked in rounds for dialogue in asked]
-    call(canary.context, dialogues, LedgerIndex.read(canary.context.lake))
-    failed = [d.answered[-1].outcome for d in dialogues if d.failed]
+    rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
+    conversations = list(chain.from_iterable(rounds))
+    call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
+    failed = [d.answered[-1].outcome for d in conversations if d.failed]
     if failed:
         kinds = sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)})
         raise CanaryError(
-            f"{len(failed)} of {len(dialogues)} items got no answer from {canary.judge} ({', '.join(kinds)}); a retry "
-            "asks for these alone"
+            f"{len(failed)} of {len(conversations)} items got no answer from {canary.judge} ({', '.join(kinds)}); a "
+            "retry asks for these alone"
         )
     return _by_item(canary, rounds)
 
@@ -137,9 +138,9 @@ def _ask(canary: Canary, times: int) -> list[list[Given]]:
 def _recall(canary: Canary, version: Row) -> list[list[Given]]:
     """The answers that a version began with, by item, from the ledger."""
     first = version["first_replicate"]
-    rounds = [_dialogues(canary, first + number) for number in range(version["replicates"])]
+    rounds = [_conversations(canary, first + number) for number in range(version["replicates"])]
     index = LedgerIndex.read(canary.context.lake)
-    if replay_from_ledger(canary.context, [dialogue for asked in rounds for dialogue in asked], index).unanswered:
+    if replay_from_ledger(canary.context, list(chain.from_iterable(rounds)), index).unanswered:
         raise LakeError(
             f"the ledger has lost answers of {canary.judge} with which its version {version['version']} began: restore "
             f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it anew"
@@ -148,13 +149,13 @@ def _recall(canary: Canary, version: Row) -> list[list[Given]]:
 
 
 def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[list[Given]]:
-    return [[_given(canary.context, dialogue) for dialogue in item] for item in zip(*rounds, strict=True)]
+    return [[_given(canary.context, conversation) for conversation in item] for item in zip(*rounds, strict=True)]
 
 
-def _given(context: RunContext, dialogue: Conversation) -> Given:
+def _given(context: RunContext, conversation: Conversation) -> Given:
     """What a judge answered: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
     results = context.suite.results
-    (row,) = context.suite.score(dialogue.item, dialogue.answered, context.options)[results.table]
+    (row,) = context.suite.score(conversation.item, conversation.answered, context.options)[results.table]
     return {
         name: row[name] if ends is None or row[name] is None else _share(row[name], *ends)
         for name, ends in scales(results).items()
@@ -176,7 +177,7 @@ def _begin(canary: Canary, version: int, since: datetime, found: Drift | None) -
         "day": canary.day,
         "first_replicate": canary.first_replicate,
         "replicates": REPLICATES,
-        "items": len(_dialogues(canary, 0)),
+        "items": len(_conversations(canary, 0)),
         "p_value": None if found is None else found.p_value,
     }
     land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
@@ -191,7 +192,7 @@ def _found(canary: Canary, version: int, answers: int, found: Drift | None = Non
         "canary_hash": _canary_hash(canary),
         "version": version,
         "moved": moved,
-        "items": len(_dialogues(canary, 0)),
+        "items": len(_conversations(canary, 0)),
         "answers": answers,
         "distance": None if found is None else found.distance,
         "noise": None if found is None else found.noise,

@@ -42,7 +42,7 @@ class _Read:
     forgotten: int = 0
     labels: list[Mapping[str, Any]] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
-    left_out: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
+    skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
 
 
 @dataclass
@@ -97,17 +97,17 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
     runs.save(lake, run)
     refused = quarantine(lake, run_id, run_id, read.refused)
     refused += extract(lake, run_id, datasets).quarantined
-    dialogues = _keep_replies(context, read.recorded)
-    write_manifest(context, dialogues, run.dataset_versions)
-    published = _publish(context, dialogues) + derive(context, "import")
+    conversations = _keep_replies(context, read.recorded)
+    write_manifest(context, conversations, run.dataset_versions)
+    published = _publish(context, conversations) + derive(context, "import")
     tally = Tally(
-        calls_from_ledger=sum(len(dialogue.answered) for dialogue in dialogues),
+        calls_from_ledger=sum(len(conversation.answered) for conversation in conversations),
         rows_landed=published.landed.inserted + published.landed.replaced,
         rows_already_present=published.landed.already_present + read.repeated,
         rows_quarantined=published.quarantined + refused,
     )
     labelled = _land_labels(lake, read)
-    snapshot_id = measure(context, _overruled(read.recorded, dialogues))
+    snapshot_id = measure(context, _overruled(read.recorded, conversations))
     runs.save(
         lake, run.ended("completed", tally=tally, snapshot_id=snapshot_id, message=_message(read, published, labelled))
     )
@@ -162,8 +162,8 @@ def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, said: _Said) 
             read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
     read.labels += folder.labels
     read.files |= folder.files
-    for out in folder.left_out:
-        read.left_out.setdefault(out.reason, []).append(out.where)
+    for out in folder.skipped:
+        read.skipped.setdefault(out.reason, []).append(out.where)
         if out.payload is not None:
             reason = f"{out.where}: {out.reason}"
             read.refused.append(Refused(suite.results.table, out.payload, ("recorded_file",), reason, out.where))
@@ -180,7 +180,7 @@ def _add(recorded: Recorded, where: str, read: _Read, said: _Said) -> None:
 
 def _of_folders(read: _Read) -> dict[str, Any]:
     """What is known of the files of folders: how many were read, and which were left out why."""
-    return {"folders": read.files, "left_out": read.left_out} if read.files or read.left_out else {}
+    return {"folders": read.files, "left_out": read.skipped} if read.files or read.skipped else {}
 
 
 def _without_forgotten(lake: Lake, read: _Read) -> _Read:
@@ -275,10 +275,11 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
     ]
 
 
-def _overruled(recorded: Sequence[Recorded], dialogues: Sequence[Conversation]) -> list[str]:
+def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
     """What a reader of the metrics must know where a line says otherwise than the lake did before it."""
     pairs = [
-        (line.replies[-1], dialogue.answered[-1].outcome) for line, dialogue in zip(recorded, dialogues, strict=True)
+        (line.replies[-1], conversation.answered[-1].outcome)
+        for line, conversation in zip(recorded, conversations, strict=True)
     ]
     others = sum(isinstance(kept, Reply) and _said(kept) != _said(given) for given, kept in pairs)
     return (
@@ -316,10 +317,10 @@ def _cost(model: str, reply: Reply) -> float | None:
     return cost_usd(model, tokens)
 
 
-def _publish(context: RunContext, dialogues: Sequence[Conversation]) -> Published:
+def _publish(context: RunContext, conversations: Sequence[Conversation]) -> Published:
     rows: dict[str, list[Mapping[str, Any]]] = {}
-    for dialogue in dialogues:
-        score_into(rows, context, dialogue)
+    for conversation in conversations:
+        score_into(rows, context, conversation)
     return publish_results(context, rows, "import")
 
 

@@ -34,8 +34,8 @@ def import_samples(lake: Lake, suite: Suite, sources: Sequence[str]) -> str:
     )
     runs.save(lake, run)
     extracted = extract(lake, run_id, datasets)
-    left_out = ", ".join(f"{count} {reason}" for reason, count in extracted.left_out.items())
-    message = f"left out of the sources: {left_out}" if left_out else None
+    skipped = ", ".join(f"{count} {reason}" for reason, count in extracted.skipped.items())
+    message = f"left out of the sources: {skipped}" if skipped else None
     tally = Tally(rows_quarantined=extracted.quarantined)
     runs.save(lake, run.ended("completed", tally=tally, message=message))
     return run_id

@@ -46,14 +46,14 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     if run["origin"] == "import":
         answered = _recorded(items, index)
     else:
-        dialogues = [Conversation(item) for item, _ in items]
-        answered = replay_from_ledger(context, dialogues, index).ended
+        conversations = [Conversation(item) for item, _ in items]
+        answered = replay_from_ledger(context, conversations, index).ended
     if not answered:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
     rows: dict[str, list[Mapping[str, Any]]] = {}
-    for dialogue in answered:
-        score_into(rows, context, dialogue)
+    for conversation in answered:
+        score_into(rows, context, conversation)
     published = publish_results(context, rows, origin) + derive(context, origin)
     unanswered = len(items) - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
@@ -82,9 +82,9 @@ def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerInde
     hashes = [[h for h in (row["prompt_hash"], row["judge_hash"]) if h is not None] for _, row in items]
     keys = [(h, item.replicate) for (item, _), these in zip(items, hashes, strict=True) for h in these]
     found = index.fetch(keys)
-    dialogues = []
+    conversations = []
     for (item, _), these in zip(items, hashes, strict=True):
         if all((h, item.replicate) in found for h in these):
             answered = [Exchange(h, reply_of(found[(h, item.replicate)]), from_ledger=True) for h in these]
-            dialogues.append(Conversation(item, these[0], answered))
-    return dialogues
+            conversations.append(Conversation(item, these[0], answered))
+    return conversations

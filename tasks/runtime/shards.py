@@ -31,9 +31,9 @@ class Shard:
             raise UsageError(f"a shard is written like 2/4, not {text[:40]!r}")
         return cls(int(found[1]), int(found[2]))
 
-    def has(self, dialogue: Conversation) -> bool:
-        """Whether a dialogue, whose first request is known, is of this part."""
-        return int(dialogue.first_hash[:_HEX_DIGITS], 16) % self.of == self.number - 1
+    def has(self, conversation: Conversation) -> bool:
+        """Whether a conversation, whose first request is known, is of this part."""
+        return int(conversation.first_hash[:_HEX_DIGITS], 16) % self.of == self.number - 1
 
 
 WHOLE = Shard(1, 1)
@@ -42,8 +42,8 @@ WHOLE = Shard(1, 1)
 class ShardCollector:
     """Takes what a shard's walk brings, and keeps nothing: the ledger has it for the run's own walk."""
 
-    def add_replayed(self, dialogues: Sequence[Conversation]) -> None:
+    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
         """Keep nothing of what the ledger answered."""
 
-    def add(self, dialogues: Sequence[Conversation]) -> None:
+    def add(self, conversations: Sequence[Conversation]) -> None:
         """Keep nothing of what calls answered."""

@@ -15,8 +15,8 @@ def lines_of(plan: Plan) -> Iterator[str]:
         counts = summary(dataset)
         parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
         yield f"{dataset.name}: {len(dataset.samples)} samples ({parts})"
-        if counts.left_out:
-            yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.left_out.items())}"
+        if counts.skipped:
+            yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.skipped.items())}"
     judges = f", judged by {', '.join(plan.judges)}" if plan.judges else ""
     yield f"{plan.items} items, {', '.join(plan.models)}{judges}"
 

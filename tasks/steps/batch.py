@@ -1,4 +1,4 @@
-"""The Prefect task that makes calls: one batch of dialogues, cached by content, retried where the machine failed."""
+"""The Prefect task that makes calls: one batch of items, cached by content, retried where the machine failed."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -59,10 +59,10 @@ class Batch:
     """
 
     def __init__(
-        self, context: RunContext, dialogues: Sequence[Conversation], ledger_id: str, ledger_version: int, name: str
+        self, context: RunContext, conversations: Sequence[Conversation], ledger_id: str, ledger_version: int, name: str
     ) -> None:
         self.context = context
-        self.dialogues = dialogues
+        self.conversations = conversations
         self.ledger_id = ledger_id
         self.ledger_version = ledger_version
         self.name = name
@@ -70,7 +70,7 @@ class Batch:
     @property
     def content_hash(self) -> str:
         """What is asked, of whom, for which ledger: never when or by which run."""
-        asked = map(_content, self.dialogues)
+        asked = map(_content, self.conversations)
         return content_hash(
             [RESULT_VERSION, self.ledger_id, self.context.suite_name, dict(self.context.options), *asked]
         )
@@ -122,27 +122,27 @@ def call_batch(batch: Batch) -> int:
     redact_logs()
     show_in_prefect()
     spare_profiler()
-    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.dialogues[0].item.model):
+    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.conversations[0].item.model):
         return _answer(batch)
 
 
 def _answer(batch: Batch) -> int:
     context = batch.context
     require_ledger(context.lake, batch.ledger_id)
-    dialogues = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.dialogues]
+    conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
     planned = _planned_index(batch)
     # What came in since: from other runs, or from this batch's own first attempt, whose process may have been killed.
     newer = LedgerIndex.read(context.lake, known=planned.files)
     with heeding(context, _flow_run_id()):
-        call(context, dialogues, planned, newer, on_end=lambda: progress.advance(context.run_id, batch.name))
-    if failed := [dialogue for dialogue in dialogues if dialogue.failed]:
+        call(context, conversations, planned, newer, on_end=lambda: progress.advance(context.run_id, batch.name))
+    if failed := [conversation for conversation in conversations if conversation.failed]:
         counter = FailureCounter(context)
-        for dialogue in failed:
-            counter.add(dialogue)
+        for conversation in failed:
+            counter.add(conversation)
         failures = {(each.answered[-1].prompt_hash, each.item.replicate): failure_of(each) for each in failed}
-        raise BatchIncompleteError(f"{len(failed)} of {len(dialogues)} calls were given up on: {counter}", failures)
-    logger.info("%d items answered", len(dialogues))
-    return len(dialogues)
+        raise BatchIncompleteError(f"{len(failed)} of {len(conversations)} calls were given up on: {counter}", failures)
+    logger.info("%d items answered", len(conversations))
+    return len(conversations)
 
 
 def _flow_run_id() -> UUID | None:
@@ -161,15 +161,15 @@ def replay_batch(batch: Batch, failures: Mapping[Key, Failure], *indexes: Ledger
     Returns:
         The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
     """
-    dialogues = [Conversation(each.item, each.first_hash, list(each.answered)) for each in batch.dialogues]
-    replay = replay_from_ledger(batch.context, dialogues, *indexes, own_replies=True)
+    conversations = [Conversation(each.item, each.first_hash, list(each.answered)) for each in batch.conversations]
+    replay = replay_from_ledger(batch.context, conversations, *indexes, own_replies=True)
     unanswered = []
-    for dialogue in replay.unanswered:
-        if failure := failures.get((dialogue.next_hash, dialogue.item.replicate)):
-            dialogue.answered.append(Exchange(dialogue.next_hash, failure))
-            replay.ended.append(dialogue)
+    for conversation in replay.unanswered:
+        if failure := failures.get((conversation.next_hash, conversation.item.replicate)):
+            conversation.answered.append(Exchange(conversation.next_hash, failure))
+            replay.ended.append(conversation)
         else:
-            unanswered.append(dialogue)
+            unanswered.append(conversation)
     return Replay(replay.ended, unanswered)
 
 
@@ -194,8 +194,8 @@ def _planned_index(batch: Batch) -> LedgerIndex:
     return shared_index(batch.context.lake, batch.ledger_id, batch.ledger_version)
 
 
-def _content(dialogue: Conversation) -> list[Any]:
-    item = dialogue.item
+def _content(conversation: Conversation) -> list[Any]:
+    item = conversation.item
     # With the next request, too: a judge that is asked otherwise than before finds the subject answered already.
-    asked = [dialogue.first_hash, dialogue.next_hash]
+    asked = [conversation.first_hash, conversation.next_hash]
     return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

@@ -35,10 +35,10 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
     persist_result=False,
 )
 def publish_rows(
-    context: RunContext, rows: Rows, dialogues: Sequence[Conversation], versions: Mapping[str, str]
+    context: RunContext, rows: Rows, conversations: Sequence[Conversation], versions: Mapping[str, str]
 ) -> Published:
-    """Publish rows by table, and the run items of dialogues; doing it again after a failure adds nothing twice."""
-    write_manifest(context, dialogues, versions)
+    """Publish rows by table, and the run items of conversations; doing it again after a failure adds nothing twice."""
+    write_manifest(context, conversations, versions)
     return publish_results(context, rows, "call")
 
 
@@ -57,7 +57,7 @@ class Collector:
         self._versions: Mapping[str, str] = {}
         self._unanswered = FailureCounter(context)
         self._not_asked = 0  # because of the run's ceiling
-        self._left_out: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
         self._tally = Tally()
         self.calls = CallCounter()
         self.has_rows = False
@@ -65,31 +65,33 @@ class Collector:
     def extract(self, datasets: Sequence[Dataset]) -> None:
         """Land the samples of the run."""
         extracted = extract(self._context.lake, self._context.run_id, datasets)
-        self._left_out = extracted.left_out
+        self._skipped = extracted.skipped
         self._versions = versions_of(datasets)
         self._tally += Tally(rows_quarantined=extracted.quarantined)
 
-    def add_replayed(self, dialogues: Sequence[Conversation]) -> None:
-        """Take dialogues that the ledger answered to their end."""
-        self._unlisted += dialogues
-        self._add(dialogues)
+    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that the ledger answered to their end."""
+        self._unlisted += conversations
+        self._add(conversations)
 
-    def add(self, dialogues: Sequence[Conversation]) -> None:
-        """Take dialogues that calls have ended."""
+    def add(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that calls have ended."""
         # When the manifest was first written, what judges would be asked was not yet known.
-        self._unlisted += [dialogue for dialogue in dialogues if dialogue.answered and not dialogue.is_refused]
-        self._add(dialogues)
+        self._unlisted += [
+            conversation for conversation in conversations if conversation.answered and not conversation.is_refused
+        ]
+        self._add(conversations)
 
-    def _add(self, dialogues: Sequence[Conversation]) -> None:
-        """Score dialogues that have ended, keep their failures, publish once there are enough rows."""
-        self.calls.add(dialogues)
-        land_failures(self._context, dialogues)
-        for dialogue in dialogues:
-            if dialogue.is_refused:
+    def _add(self, conversations: Sequence[Conversation]) -> None:
+        """Score conversations that have ended, keep their failures, publish once there are enough rows."""
+        self.calls.add(conversations)
+        land_failures(self._context, conversations)
+        for conversation in conversations:
+            if conversation.is_refused:
                 self._not_asked += 1
                 continue
-            if not score_into(self._rows, self._context, dialogue) and dialogue.failed:
-                self._unanswered.add(dialogue)
+            if not score_into(self._rows, self._context, conversation) and conversation.failed:
+                self._unanswered.add(conversation)
         if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
             self._publish()
 
@@ -131,8 +133,8 @@ class Collector:
             said.append(f"{kinds.total()} items have no answer: {self._unanswered}")
         if self.tally.rows_quarantined:
             said.append(f"{self.tally.rows_quarantined} rows are in quarantine")
-        if self._left_out:
-            said.append(f"left out of the sources: {counted(self._left_out)}")
+        if self._skipped:
+            said.append(f"left out of the sources: {counted(self._skipped)}")
         return "; ".join(said) or None
 
     @property
@@ -153,7 +155,7 @@ class Collector:
         parameters = {
             "context": self._context,
             "rows": as_it_is(self._rows),
-            "dialogues": as_it_is(self._unlisted),
+            "conversations": as_it_is(self._unlisted),
             "versions": self._versions,
         }
         self._publication = self._publisher.submit(publish_rows, parameters)

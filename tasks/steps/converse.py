@@ -52,13 +52,13 @@ class Replay:
 
 
 def replay_from_ledger(
-    context: RunContext, dialogues: Sequence[Conversation], *indexes: LedgerIndex, own_replies: bool = False
+    context: RunContext, conversations: Sequence[Conversation], *indexes: LedgerIndex, own_replies: bool = False
 ) -> Replay:
     """Answer what the ledger can answer, wave by wave.
 
     Args:
         context: The run that asks.
-        dialogues: The conversations, which are carried on in place.
+        conversations: The conversations, which are carried on in place.
         indexes: Of the ledger, each of other files of it, the oldest first.
         own_replies: Whether a reply that this run bought comes before an earlier one that another bought meanwhile.
 
@@ -66,38 +66,38 @@ def replay_from_ledger(
         The conversations, those of each kind in the order of the wave that decided it.
     """
     replay = Replay()
-    wave = list(dialogues)
+    wave = list(conversations)
     while wave:
-        asked = [(dialogue, _next_key(context, dialogue)) for dialogue in wave]
+        asked = [(conversation, _next_key(context, conversation)) for conversation in wave]
         keys = [key for _, key in asked if key is not None]
         rows = _fetch(keys, indexes, context.run_id if own_replies else None)
         wave = []
-        for dialogue, key in asked:
+        for conversation, key in asked:
             if key is None:
-                replay.ended.append(dialogue)
+                replay.ended.append(conversation)
             elif (row := rows.get(key)) is None:
-                replay.unanswered.append(dialogue)
+                replay.unanswered.append(conversation)
             else:
-                dialogue.answered.append(answered_by(row, context))
-                wave.append(dialogue)
+                conversation.answered.append(answered_by(row, context))
+                wave.append(conversation)
     return replay
 
 
 def call(
     context: RunContext,
-    dialogues: Sequence[Conversation],
+    conversations: Sequence[Conversation],
     *indexes: LedgerIndex,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Walk every dialogue to its end, all at once; on return each reply is committed to the ledger.
+    """Walk every conversation to its end, all at once; on return each reply is committed to the ledger.
 
-    A dialogue ends early at a call that is given up on. What `indexes` hold is not called; `on_end` is told of each
-    dialogue that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
+    A conversation ends early at a call that is given up on. What `indexes` hold is not called; `on_end` is told of each
+    conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
     ended.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Exchange]] = {}
-    replay = replay_from_ledger(context, dialogues, *indexes)
+    replay = replay_from_ledger(context, conversations, *indexes)
     for _ in replay.ended:
         on_end()
 
@@ -117,19 +117,19 @@ def call(
         known = await _recall(context, (request.prompt_hash, replicate), indexes)
         return known or await answer(request, replicate)
 
-    async def walk(dialogue: Conversation) -> None:
+    async def walk(conversation: Conversation) -> None:
         ask = answer  # `replay_from_ledger` has just looked for its first request
-        while (request := next_request(context, dialogue)) is not None:
-            key = (request.prompt_hash, dialogue.item.replicate)
+        while (request := next_request(context, conversation)) is not None:
+            key = (request.prompt_hash, conversation.item.replicate)
             if key not in asked:
-                asked[key] = asyncio.ensure_future(ask(request, dialogue.item.replicate))
-            dialogue.answered.append(await asked[key])
+                asked[key] = asyncio.ensure_future(ask(request, conversation.item.replicate))
+            conversation.answered.append(await asked[key])
             ask = recall_or_answer
         on_end()
 
-    async def walk_as_far_as_it_goes(dialogue: Conversation) -> bool:
+    async def walk_as_far_as_it_goes(conversation: Conversation) -> bool:
         try:
-            await walk(dialogue)
+            await walk(conversation)
         except CallsEndedError:
             return False
         return True
@@ -137,7 +137,7 @@ def call(
     with client_of(context) as client:
         budget = budget_of(context)
         try:
-            ended = client.run([walk_as_far_as_it_goes(dialogue) for dialogue in replay.unanswered])
+            ended = client.run([walk_as_far_as_it_goes(conversation) for conversation in replay.unanswered])
             if budget is not None:
                 client.run([budget.rest()])
         except ProviderError as error:
@@ -147,25 +147,27 @@ def call(
         finally:
             writer.flush()
     if left := ended.count(False):
-        raise RunOverError(f"the run {context.run_id} was stopped: {left} of {len(dialogues)} items are left for later")
+        raise RunOverError(
+            f"the run {context.run_id} was stopped: {left} of {len(conversations)} items are left for later"
+        )
 
 
-def refused(dialogue: Conversation) -> Conversation:
-    """A dialogue that needs a call to go on, as one that the run's ceiling leaves none for."""
+def refused(conversation: Conversation) -> Conversation:
+    """A conversation that needs a call to go on, as one that the run's ceiling leaves none for."""
     failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
-    return replace(dialogue, answered=[*dialogue.answered, Exchange(dialogue.next_hash, failure)])
+    return replace(conversation, answered=[*conversation.answered, Exchange(conversation.next_hash, failure)])
 
 
-def next_request(context: RunContext, dialogue: Conversation) -> Request | None:
-    """What the dialogue asks next, of the real model and with what is configured for it; None where it is over."""
-    if dialogue.failed:
+def next_request(context: RunContext, conversation: Conversation) -> Request | None:
+    """What the conversation asks next, of the real model and with what is configured for it; None where it is over."""
+    if conversation.failed:
         return None
-    request = context.suite.converse(dialogue.item, dialogue.answered, context.options)
+    request = context.suite.converse(conversation.item, conversation.answered, context.options)
     if request is None:
         return None
     configured, name = context.configuration, request.model
-    if dialogue.item.judge is not None and (dialogue.answered or not context.suite.calls_subject):
-        added = seeded_once(dialogue.item, judge_parameters(context.suite, name, configured))
+    if conversation.item.judge is not None and (conversation.answered or not context.suite.calls_subject):
+        added = seeded_once(conversation.item, judge_parameters(context.suite, name, configured))
     else:
         added = configured.parameters(name)
     if not added and name not in configured.models:
@@ -178,14 +180,14 @@ def next_request(context: RunContext, dialogue: Conversation) -> Request | None:
     )
 
 
-def _next_key(context: RunContext, dialogue: Conversation) -> Key | None:
-    request = next_request(context, dialogue)
+def _next_key(context: RunContext, conversation: Conversation) -> Key | None:
+    request = next_request(context, conversation)
     if request is None:
         return None
-    dialogue.next_hash = request.prompt_hash
-    if not dialogue.answered:
-        dialogue.first_hash = request.prompt_hash
-    return request.prompt_hash, dialogue.item.replicate
+    conversation.next_hash = request.prompt_hash
+    if not conversation.answered:
+        conversation.first_hash = request.prompt_hash
+    return request.prompt_hash, conversation.item.replicate
 
 
 def _fetch(keys: Sequence[Key], indexes: Sequence[LedgerIndex], run_id: str | None = None) -> dict[Key, Row]:

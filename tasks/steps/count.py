@@ -31,20 +31,20 @@ class CallCounter:
         self.pairs: defaultdict[Pair, Tally] = defaultdict(Tally)
         self._counted: set[int] = set()  # hashes of what is counted; the keys themselves would take ten times as much
 
-    def add(self, dialogues: Sequence[Conversation]) -> None:
-        """Count the calls of some dialogues; those that were counted before are not counted again."""
-        self.total += _tally(self._new(dialogues, None))
+    def add(self, conversations: Sequence[Conversation]) -> None:
+        """Count the calls of some conversations; those that were counted before are not counted again."""
+        self.total += _tally(self._new(conversations, None))
         of_pair: defaultdict[Pair, list[Conversation]] = defaultdict(list)
-        for dialogue in dialogues:
-            of_pair[dialogue.item.model, dialogue.item.judge or ""].append(dialogue)
+        for conversation in conversations:
+            of_pair[conversation.item.model, conversation.item.judge or ""].append(conversation)
         for pair, theirs in of_pair.items():
             self.pairs[pair] += _tally(self._new(theirs, pair))
 
-    def _new(self, dialogues: Iterable[Conversation], pair: Pair | None) -> Iterator[Exchange]:
-        for dialogue in dialogues:
-            for answer in dialogue.answered:
+    def _new(self, conversations: Iterable[Conversation], pair: Pair | None) -> Iterator[Exchange]:
+        for conversation in conversations:
+            for answer in conversation.answered:
                 failed = isinstance(answer.outcome, Failure)
-                mark = hash((pair, answer.prompt_hash, dialogue.item.replicate, failed))
+                mark = hash((pair, answer.prompt_hash, conversation.item.replicate, failed))
                 if mark not in self._counted:
                     self._counted.add(mark)
                     yield answer

@@ -131,10 +131,10 @@ class _Count:
     def add(self, model: str, datasets: Sequence[Dataset]) -> None:
         plan = self._plan
         for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.order.replicates):
-            dialogues = [Conversation(item) for item in items]
-            replay_from_ledger(self._context, dialogues, self._index)
-            for dialogue in dialogues:
-                self._walk(dialogue)
+            conversations = [Conversation(item) for item in items]
+            replay_from_ledger(self._context, conversations, self._index)
+            for conversation in conversations:
+                self._walk(conversation)
 
     def result(self, scale: float) -> Iterator[ModelEstimate]:
         for (role, model), asked in self._asked.items():
@@ -143,30 +143,30 @@ class _Count:
             in_ledger, tokens = round(asked.in_ledger * scale), round(asked.input_tokens * scale)
             yield ModelEstimate(model, role, to_make, in_ledger, tokens, low, high)
 
-    def _walk(self, dialogue: Conversation) -> None:
+    def _walk(self, conversation: Conversation) -> None:
         """Count the calls that the ledger answered, and those that would follow."""
-        for turn, answered in enumerate(dialogue.answered):
-            if self._is_new(answered.prompt_hash, dialogue):
-                self._of(dialogue, turn).in_ledger += 1
-        for ending in self._context.suite.usual_replies[len(dialogue.answered) :]:
-            request = next_request(self._context, dialogue)
+        for turn, answered in enumerate(conversation.answered):
+            if self._is_new(answered.prompt_hash, conversation):
+                self._of(conversation, turn).in_ledger += 1
+        for ending in self._context.suite.usual_replies[len(conversation.answered) :]:
+            request = next_request(self._context, conversation)
             if request is None:
                 return
-            if self._is_new(request.prompt_hash, dialogue):
-                self._count(self._of(dialogue, len(dialogue.answered)), request)
+            if self._is_new(request.prompt_hash, conversation):
+                self._count(self._of(conversation, len(conversation.answered)), request)
             text = "word " * round(self._expected(request.model)[1])
             # With the hash, for a judge is asked about each of two subjects' replies.
             reply = Reply(f"{request.prompt_hash} {text}\n{ending}")
-            dialogue.answered.append(Exchange(request.prompt_hash, reply))
+            conversation.answered.append(Exchange(request.prompt_hash, reply))
 
-    def _is_new(self, prompt_hash: str, dialogue: Conversation) -> bool:
-        mark = hash((prompt_hash, dialogue.item.replicate))
+    def _is_new(self, prompt_hash: str, conversation: Conversation) -> bool:
+        mark = hash((prompt_hash, conversation.item.replicate))
         is_new = mark not in self._seen
         self._seen.add(mark)
         return is_new
 
-    def _of(self, dialogue: Conversation, turn: int) -> _Asked:
-        item = dialogue.item
+    def _of(self, conversation: Conversation, turn: int) -> _Asked:
+        item = conversation.item
         if turn == 0 and self._context.suite.calls_subject:
             return self._asked.setdefault(("subject", item.model), _Asked())
         return self._asked.setdefault(("judge", item.judge or item.model), _Asked())

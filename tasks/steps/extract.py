@@ -22,7 +22,7 @@ class Extracted:
     """The datasets of a run and what was left out of them, by reason."""
 
     datasets: tuple[Dataset, ...]
-    left_out: Counter[str]
+    skipped: Counter[str]
     quarantined: int
 
 
@@ -69,7 +69,7 @@ def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
     gone = len(dataset.samples) - len(kept)
     if gone and not kept:
         raise SourceError(f"every sample of the dataset {dataset.name} was forgotten: there is nothing left of it")
-    return Dataset(dataset.name, kept, (*dataset.left_out, *[Skipped(dataset.name, "forgotten")] * gone))
+    return Dataset(dataset.name, kept, (*dataset.skipped, *[Skipped(dataset.name, "forgotten")] * gone))
 
 
 def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
@@ -79,12 +79,12 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
         quarantined += publish(lake, run_id, SAMPLES, sample_rows(dataset)).quarantined
         refused = [
             Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
-            for out in dataset.left_out
+            for out in dataset.skipped
             if out.payload is not None
         ]
         quarantined += quarantine(lake, run_id, f"extract:{dataset.version}", refused)
-    left_out = Counter(out.reason for dataset in datasets for out in dataset.left_out)
-    return Extracted(tuple(datasets), left_out, quarantined)
+    skipped = Counter(out.reason for dataset in datasets for out in dataset.skipped)
+    return Extracted(tuple(datasets), skipped, quarantined)
 
 
 def sample_rows(dataset: Dataset) -> pl.DataFrame:

@@ -16,19 +16,19 @@ from tasks.steps.converse import Conversation
 LONGEST_REASON = 200
 
 
-def failure_of(dialogue: Conversation) -> Failure:
-    """The failure that a failed dialogue ended with."""
-    outcome = dialogue.answered[-1].outcome
+def failure_of(conversation: Conversation) -> Failure:
+    """The failure that a failed conversation ended with."""
+    outcome = conversation.answered[-1].outcome
     assert isinstance(outcome, Failure)
     return outcome
 
 
-def land_failures(context: RunContext, dialogues: Sequence[Conversation]) -> None:
-    """Land a row for each call that ended one of the dialogues, once for each call however many share it."""
+def land_failures(context: RunContext, conversations: Sequence[Conversation]) -> None:
+    """Land a row for each call that ended one of the conversations, once for each call however many share it."""
     rows = {
-        (dialogue.answered[-1].prompt_hash, dialogue.item.replicate): _row(context, dialogue)
-        for dialogue in dialogues
-        if dialogue.failed and not dialogue.is_refused
+        (conversation.answered[-1].prompt_hash, conversation.item.replicate): _row(context, conversation)
+        for conversation in conversations
+        if conversation.failed and not conversation.is_refused
     }
     if rows:
         land(context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
@@ -42,9 +42,9 @@ class FailureCounter:
         self._kinds: dict[str, Counter[str]] = {}
         self._reasons: dict[str, str] = {}
 
-    def add(self, dialogue: Conversation) -> None:
-        """Count the failure that a failed dialogue ended with."""
-        failure, model = failure_of(dialogue), _called(self._context, dialogue)
+    def add(self, conversation: Conversation) -> None:
+        """Count the failure that a failed conversation ended with."""
+        failure, model = failure_of(conversation), _called(self._context, conversation)
         self._kinds.setdefault(model, Counter())[failure.kind] += 1
         self._reasons.setdefault(model, failure.message)
 
@@ -71,19 +71,19 @@ def counted(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
-def _called(context: RunContext, dialogue: Conversation) -> str:
-    """The model whose call ended the dialogue: the judge, or the subject."""
-    judged = len(dialogue.answered) > 1 or not context.suite.calls_subject
-    return (dialogue.item.judge or dialogue.item.model) if judged else dialogue.item.model
+def _called(context: RunContext, conversation: Conversation) -> str:
+    """The model whose call ended the conversation: the judge, or the subject."""
+    judged = len(conversation.answered) > 1 or not context.suite.calls_subject
+    return (conversation.item.judge or conversation.item.model) if judged else conversation.item.model
 
 
-def _row(context: RunContext, dialogue: Conversation) -> dict[str, Any]:
-    failure = failure_of(dialogue)
+def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
+    failure = failure_of(conversation)
     return {
         "run_id": context.run_id,
-        "prompt_hash": dialogue.answered[-1].prompt_hash,
-        "replicate": dialogue.item.replicate,
-        "model": _called(context, dialogue),
+        "prompt_hash": conversation.answered[-1].prompt_hash,
+        "replicate": conversation.item.replicate,
+        "model": _called(context, conversation),
         "kind": failure.kind,
         "message": failure.message,
         "attempts": failure.attempts,

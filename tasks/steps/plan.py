@@ -27,17 +27,19 @@ def segments(
         yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in asking]
 
 
-def write_manifest(context: RunContext, dialogues: Sequence[Conversation], versions: Mapping[str, str]) -> None:
-    """Land the run items of dialogues whose first request is known."""
-    rows = [_manifest_row(context, dialogue, versions) for dialogue in dialogues]
+def write_manifest(context: RunContext, conversations: Sequence[Conversation], versions: Mapping[str, str]) -> None:
+    """Land the run items of conversations whose first request is known."""
+    rows = [_manifest_row(context, conversation, versions) for conversation in conversations]
     if rows:
         land(context.lake, RUN_ITEMS, conform(rows, RUN_ITEMS))
 
 
-def cut_batches(dialogues: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:
-    """Batches of about `size` dialogues; those that share a subject call stay together."""
+def cut_batches(conversations: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:
+    """Batches of about `size` conversations; those that share a subject call stay together."""
     batch: list[Conversation] = []
-    for _, group in groupby(dialogues, key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate)):
+    for _, group in groupby(
+        conversations, key=lambda conversation: (conversation.first_hash, conversation.item.replicate)
+    ):
         batch.extend(group)
         if len(batch) >= size:
             yield batch
@@ -46,8 +48,8 @@ def cut_batches(dialogues: Iterable[Conversation], size: int) -> Iterator[list[C
         yield batch
 
 
-def _manifest_row(context: RunContext, dialogue: Conversation, versions: Mapping[str, str]) -> dict[str, Any]:
-    item = dialogue.item
+def _manifest_row(context: RunContext, conversation: Conversation, versions: Mapping[str, str]) -> dict[str, Any]:
+    item = conversation.item
     identity = [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]
     return {
         "run_id": context.run_id,
@@ -61,16 +63,18 @@ def _manifest_row(context: RunContext, dialogue: Conversation, versions: Mapping
         "judge": item.judge,
         "prompt_type": item.prompt_type,
         "replicate": item.replicate,
-        "prompt_hash": dialogue.first_hash,
-        "judge_hash": _judge_hash(context, dialogue),
+        "prompt_hash": conversation.first_hash,
+        "judge_hash": _judge_hash(context, conversation),
     }
 
 
-def _judge_hash(context: RunContext, dialogue: Conversation) -> str | None:
+def _judge_hash(context: RunContext, conversation: Conversation) -> str | None:
     """The judge call's hash; a stand-in where the model's call failed, for there is nothing to judge then."""
-    judge = dialogue.item.judge
-    if judge is None or not context.suite.calls_subject or not dialogue.answered:
+    judge = conversation.item.judge
+    if judge is None or not context.suite.calls_subject or not conversation.answered:
         return None
-    if len(dialogue.answered) > 1:
-        return dialogue.answered[1].prompt_hash
-    return unjudged_hash(dialogue.first_hash, judge) if dialogue.failed and not dialogue.is_refused else None
+    if len(conversation.answered) > 1:
+        return conversation.answered[1].prompt_hash
+    return (
+        unjudged_hash(conversation.first_hash, judge) if conversation.failed and not conversation.is_refused else None
+    )

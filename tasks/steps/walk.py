@@ -28,13 +28,13 @@ BATCHES_IN_FLIGHT = 3
 
 
 class ResultSink(Protocol):
-    """Who takes the dialogues that have ended."""
+    """Who takes the conversations that have ended."""
 
-    def add_replayed(self, dialogues: Sequence[Conversation]) -> None:
-        """Take dialogues that the ledger answered to their end."""
+    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that the ledger answered to their end."""
 
-    def add(self, dialogues: Sequence[Conversation]) -> None:
-        """Take dialogues that calls have ended."""
+    def add(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that calls have ended."""
 
 
 def walk(context: RunContext, plan: Plan, sink: ResultSink, shard: Shard = WHOLE) -> None:
@@ -68,7 +68,7 @@ class _Walk:
         if late := self._late:
             self._late = []
             unanswered = self._replay(late, LedgerIndex.read(self._context.lake))
-            unanswered.sort(key=lambda dialogue: (dialogue.first_hash, dialogue.item.replicate))
+            unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
             self._pipeline({"late": self._cut(unanswered)})
         if self._late:
             raise LakeError(
@@ -91,20 +91,20 @@ class _Walk:
         self._sink.add_replayed(replay.ended)
         return unanswered
 
-    def _first_askers(self, dialogues: Sequence[Conversation]) -> list[Conversation]:
-        """The dialogues whose request no other sample of the run asks for already; the items of others are late."""
+    def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
+        """The conversations whose request no other sample of the run asks for already; the items of others are late."""
         first = []
-        for dialogue in dialogues:
-            key = (dialogue.first_hash, dialogue.item.replicate)
-            asking = self._asking.setdefault(key, dialogue.item.sample.sample_hash)
-            if asking == dialogue.item.sample.sample_hash:
-                first.append(dialogue)
+        for conversation in conversations:
+            key = (conversation.first_hash, conversation.item.replicate)
+            asking = self._asking.setdefault(key, conversation.item.sample.sample_hash)
+            if asking == conversation.item.sample.sample_hash:
+                first.append(conversation)
             else:
-                self._late.append(dialogue.item)
+                self._late.append(conversation.item)
         return first
 
-    def _cut(self, dialogues: Sequence[Conversation]) -> Iterator[Batch]:
-        for batch in cut_batches(dialogues, self._plan.configuration.batch_size):
+    def _cut(self, conversations: Sequence[Conversation]) -> Iterator[Batch]:
+        for batch in cut_batches(conversations, self._plan.configuration.batch_size):
             model = batch[0].item.model
             self._batches[model] += 1
             yield Batch(self._context, batch, self._ledger_id, self._version, f"{model} #{self._batches[model]}")
@@ -122,7 +122,7 @@ class _Walk:
                 if (batch := next(streams[stream], None)) is None:
                     return
                 if stream in self._refused:
-                    self._sink.add([refused(dialogue) for dialogue in batch.dialogues])
+                    self._sink.add([refused(conversation) for conversation in batch.conversations])
                     continue
                 try:
                     future = call_batch.with_options(task_run_name=batch.name).submit(batch)
@@ -149,12 +149,12 @@ class _Walk:
 
     def _take(self, done: _Submitted) -> None:
         replay = replay_batch(done.batch, _failures(done.future), *self._newest())
-        asked = sum(not dialogue.is_refused for dialogue in replay.ended)
+        asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):
             self._refused.add(done.stream)
         progress.ended(self._context.run_id, done.batch.name, asked)
         self._sink.add(replay.ended)
-        self._late += [dialogue.item for dialogue in replay.unanswered]
+        self._late += [conversation.item for conversation in replay.unanswered]
 
     def _newest(self) -> Sequence[LedgerIndex]:
         """Index the files that came to the ledger since it was last looked at, each once."""

@@ -129,19 +129,19 @@ def _read_path(source: str) -> Dataset:
 def _dataset(name: str, found: Iterator[Found]) -> Dataset:
     """The sessions in the order in which they were found; of two bodies of one session, the one that tells more."""
     kept: dict[str, Session] = {}
-    left_out: list[Skipped] = []
+    skipped: list[Skipped] = []
     for where, each in found:
         if isinstance(each, Skipped):
-            left_out.append(each)
+            skipped.append(each)
         elif not (any(each.interactions) or each.final_analysis or each.error):
-            left_out.append(Skipped(where, NOTHING_TO_JUDGE))
+            skipped.append(Skipped(where, NOTHING_TO_JUDGE))
         else:
             if (other := kept.get(each.session_id)) is not None:
-                left_out.append(Skipped(where, ANOTHER_BODY))
+                skipped.append(Skipped(where, ANOTHER_BODY))
             if other is None or _told(each) > _told(other):
                 kept[each.session_id] = each
     dataset = as_payload(name)
-    return Dataset(dataset, tuple(sample_of(session, dataset) for session in kept.values()), tuple(left_out))
+    return Dataset(dataset, tuple(sample_of(session, dataset) for session in kept.values()), tuple(skipped))
 
 
 def _told(session: Session) -> tuple[int, int]:
@@ -224,7 +224,7 @@ def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:
     """The ids of the sessions that were left out because they are not over."""
-    places = (left_out.where for left_out in dataset.left_out if left_out.reason == STILL_RUNNING)
+    places = (skip.where for skip in dataset.skipped if skip.reason == STILL_RUNNING)
     return frozenset(place.partition(": ")[2] for place in places)
 
 

@@ -75,12 +75,12 @@ class _Round:
     judged: list[_Judged] = field(default_factory=list)
     labels: list[Mapping[str, Any]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    left_out: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
     def leave_out(self, file: _File, reason: str, *, refused: bool = False, about: str | None = None) -> None:
         """Count a file, or something in it; what is refused goes to quarantine with what it says."""
         payload = as_payload(json.dumps(file.value, ensure_ascii=False)) if refused else None
-        self.left_out.append(Skipped(file.where if about is None else f"{file.where}: {about}", reason, payload))
+        self.skipped.append(Skipped(file.where if about is None else f"{file.where}: {about}", reason, payload))
 
 
 def read_folder(folder: Path) -> RecordedFolder | None:
@@ -105,7 +105,7 @@ def read_folder(folder: Path) -> RecordedFolder | None:
         _read_labels(file, found, known)
     _count_partnerless(found)
     lines = tuple((judged.where, judged.recorded) for judged in found.judged)
-    return RecordedFolder(lines, tuple(found.labels), tuple(found.left_out), _read_files(found))
+    return RecordedFolder(lines, tuple(found.labels), tuple(found.skipped), _read_files(found))
 
 
 def _sort(folder: Path, paths: list[Path]) -> _Round:
@@ -120,7 +120,7 @@ def _sort(folder: Path, paths: list[Path]) -> _Round:
         file = _read(path, str(where), files)
         if isinstance(file, Skipped):
             if reviewed or is_judgement or is_truth:
-                found.left_out.append(file)
+                found.skipped.append(file)
         elif is_judgement:
             found.judgements.append(file)
         elif is_truth:
@@ -314,7 +314,7 @@ def _count_partnerless(found: _Round) -> None:
 
 def _read_files(found: _Round) -> dict[str, int]:
     """How many files were read, by folder."""
-    unread = {out.where for out in found.left_out}
+    unread = {out.where for out in found.skipped}
     files = [*found.judgements, *found.reviews, *found.truths.values(), *found.audits.values()]
     where = {file.where for file in files} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

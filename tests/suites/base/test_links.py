@@ -47,5 +47,5 @@ def test_a_link_out_of_a_dataset_is_left_out_counted_and_named(tmp_path: Path, n
     dataset = suite(name).read_dataset(str(folder))
     assert dataset.samples
     assert KEY not in repr(dataset)
-    reasons = {left.where: left.reason for left in dataset.left_out if "evil" in left.where}
+    reasons = {left.where: left.reason for left in dataset.skipped if "evil" in left.where}
     assert list(reasons.values()) == ["link that leads out of the dataset"]

@@ -101,7 +101,7 @@ def read(folder: Path, **files: str | bytes) -> Dataset:
 
 
 def left_out(dataset: Dataset) -> Counter[str]:
-    return Counter(left.reason for left in dataset.left_out)
+    return Counter(left.reason for left in dataset.skipped)
 
 
 GOOD = "---\nfunctions:\n  command:\n  - code: good\n...\n"
@@ -123,7 +123,7 @@ def test_the_schema_since_2025(tmp_path: Path) -> None:
         "function outside the eight": 2,
         "alias of another binary": 1,
     }
-    assert all(left.payload is None for left in dataset.left_out)
+    assert all(left.payload is None for left in dataset.skipped)
 
 
 def test_the_schema_until_2025(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_what_is_malformed_is_kept_for_quarantine_and_the_rest_goes_on(
 ) -> None:
     dataset = read(tmp_path, broken=content, good=GOOD)
     assert [sample.input for sample in dataset.samples] == ["good"]
-    (left,) = dataset.left_out
+    (left,) = dataset.skipped
     assert (left.reason, left.where.split("#")[0]) == (reason, "_gtfobins/broken")
     assert left.payload is not None
     left.payload.encode("utf-8")
@@ -287,12 +287,12 @@ def test_the_real_checkout_is_read_whole(real_data: Path) -> None:
         "shell": 270,
         "upload": 38,
     }
-    assert summary(dataset).left_out == {
+    assert summary(dataset).skipped == {
         "alias of another binary": 20,
         "duplicate": 7,
         "function outside the eight": 106,
         "variant for another context": 100,
     }
-    assert all(left.payload is None for left in dataset.left_out)
+    assert all(left.payload is None for left in dataset.skipped)
     assert len({sample.sample_id for sample in dataset.samples}) == len(dataset.samples)
     assert not [s.input for s in dataset.samples if "/path/to/" in s.input or "attacker.com" in s.input]

@@ -28,7 +28,7 @@ def write_lines(path: Path, *rows: Any) -> str:
 
 
 def left_out(dataset: Dataset) -> Counter[str]:
-    return Counter(left.reason for left in dataset.left_out)
+    return Counter(left.reason for left in dataset.skipped)
 
 
 def commands(dataset: Dataset) -> list[tuple[str, str | None, str | None]]:
@@ -39,7 +39,7 @@ def test_starter_data_is_whole() -> None:
     dataset = read_dataset("starter")
     counts = summary(dataset)
     assert dataset.name == "starter"
-    assert not dataset.left_out
+    assert not dataset.skipped
     assert counts.samples["harmless"] >= 160
     assert sum(counts.samples.values()) - counts.samples["harmless"] >= 160
     assert len(counts.samples) == 9
@@ -167,10 +167,10 @@ def test_every_flaw_of_a_line_has_its_reason_and_the_rest_goes_on(tmp_path: Path
     path.write_bytes(b"\n".join([*good, *(line for line, _ in flaws), b'{"command": "end", "label": "harmless"}']))
     dataset = read_dataset(str(path))
     assert [sample.input for sample in dataset.samples] == ["ls", "für\u2028", "a\r\nb", "end"]
-    assert [(left.where, left.reason) for left in dataset.left_out] == [
+    assert [(left.where, left.reason) for left in dataset.skipped] == [
         (f"set.jsonl:{number}", reason) for number, (_, reason) in enumerate(flaws, start=5)
     ]
-    for left in dataset.left_out:
+    for left in dataset.skipped:
         assert left.payload is not None
         assert left.payload.encode("utf-8")
         assert "\x00" not in left.payload
@@ -180,7 +180,7 @@ def test_every_flaw_of_a_line_has_its_reason_and_the_rest_goes_on(tmp_path: Path
 def test_duplicates_by_design_have_no_payload(tmp_path: Path) -> None:
     dataset = read_dataset(write_lines(tmp_path / "set.jsonl", *ROWS, ROWS[0], ROWS[1] | {"category": "upload"}))
     assert left_out(dataset) == {"duplicate": 2}
-    assert [left.payload for left in dataset.left_out] == [None, None]
+    assert [left.payload for left in dataset.skipped] == [None, None]
     assert dataset.samples[1].category == "file-read"
 
 
@@ -246,8 +246,8 @@ def test_the_real_aegish_sets_are_read_whole(real_data: Path) -> None:
     }
     harmless = read_dataset(str(real_data / "aegish" / "harmless_commands.json"))
     assert summary(harmless).samples == {"harmless": 496}
-    assert not malicious.left_out
-    assert not harmless.left_out
+    assert not malicious.skipped
+    assert not harmless.skipped
 
 
 BAD_SOURCES = {

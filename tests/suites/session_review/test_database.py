@@ -84,7 +84,7 @@ def test_a_database_gives_the_sessions_that_are_over(database: Path) -> None:
     dataset = read_dataset(str(database))
     assert dataset.name == "tarsy"
     assert [(sample.sample_id, sample.category) for sample in dataset.samples] == [("over", "Disk")]
-    assert [(left.where, left.reason, left.payload) for left in dataset.left_out] == [
+    assert [(left.where, left.reason, left.payload) for left in dataset.skipped] == [
         ("tarsy.db: running", "session is not over", None)
     ]
 

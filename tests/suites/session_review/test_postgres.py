@@ -37,7 +37,7 @@ def test_sessions_are_those_of_the_same_rows_in_sqlite(database: Path, address: 
     found = read_dataset(address)
     assert found.name == "postgres"
     assert inputs(found) == inputs(read_dataset(str(database)))
-    assert [(left.where, left.reason) for left in found.left_out] == [("postgres: running", "session is not over")]
+    assert [(left.where, left.reason) for left in found.skipped] == [("postgres: running", "session is not over")]
 
 
 def test_reading_writes_nothing_and_holds_nobody_up(database: Path, address: str) -> None:

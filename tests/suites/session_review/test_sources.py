@@ -28,11 +28,11 @@ def test_a_file_holds_one_session_or_a_list(tmp_path: Path) -> None:
     assert (one.name, [sample.sample_id for sample in one.samples]) == ("one", ["s-1"])
     several = read_dataset(write(tmp_path / "several.json", [a_detail("a"), {"x": 1}, a_detail("b", status="paused")]))
     assert [sample.sample_id for sample in several.samples] == ["a"]
-    assert [(left.where, left.reason) for left in several.left_out] == [
+    assert [(left.where, left.reason) for left in several.skipped] == [
         ("several.json[1]", "not a session"),
         ("several.json[2]: b", "session is not over"),
     ]
-    assert [left.payload for left in several.left_out] == ['{"x": 1}', None]
+    assert [left.payload for left in several.skipped] == ['{"x": 1}', None]
 
 
 def test_lines_hold_one_session_each(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_lines_hold_one_session_each(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(a_detail('a'))}\nnonsense\n{json.dumps(a_detail('b'))}\n", encoding="utf-8")
     dataset = read_dataset(str(path))
     assert [sample.sample_id for sample in dataset.samples] == ["a", "b"]
-    assert [left.where for left in dataset.left_out] == ["all.jsonl:2"]
+    assert [left.where for left in dataset.skipped] == ["all.jsonl:2"]
 
 
 def test_of_two_bodies_of_one_session_the_one_that_tells_more_is_kept(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_of_two_bodies_of_one_session_the_one_that_tells_more_is_kept(tmp_path: 
     dataset = read_dataset(str(tmp_path))
     (sample,) = dataset.samples
     assert len(list(load(sample.input).tool_calls)) == 3
-    assert [left.reason for left in dataset.left_out] == ["another body of the same session"] * 2
+    assert [left.reason for left in dataset.skipped] == ["another body of the same session"] * 2
 
 
 def test_equal_sessions_are_equal_samples_wherever_they_come_from(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_broken_trace_is_left_out_and_the_others_are_read(tmp_path: Path, file
     write_trace(tmp_path / "broken", **files)
     dataset = read_dataset(str(tmp_path))
     assert [sample.sample_id for sample in dataset.samples] == ["traced"]
-    assert [(left.where, left.reason) for left in dataset.left_out] == [("broken", reason)]
+    assert [(left.where, left.reason) for left in dataset.skipped] == [("broken", reason)]
 
 
 @pytest.mark.parametrize("name", [[1], {"a": 1}, 7, None])

@@ -28,7 +28,7 @@ def sessions() -> dict[str, Session]:
 def test_there_are_eight_sessions_and_every_one_is_read() -> None:
     dataset = read_dataset("starter")
     assert dataset.name == "starter"
-    assert dataset.left_out == ()
+    assert dataset.skipped == ()
     assert [sample.sample_id for sample in dataset.samples] == [body(file)["session_id"] for file in FILES]
     assert len(FILES) == 8
     assert all(sample.category for sample in dataset.samples)

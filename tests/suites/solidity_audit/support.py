@@ -133,7 +133,7 @@ def values_of(frame: pl.DataFrame, options: Any = DEFAULTS, draws: int = 50) -> 
     return {row["metric"]: row for row in measured.iter_rows(named=True)}
 
 
-def dialogue(judge_replies: Sequence[Any], audit: str | None = "{}", **item: Any) -> tuple[Item, list[Exchange]]:
+def conversation(judge_replies: Sequence[Any], audit: str | None = "{}", **item: Any) -> tuple[Item, list[Exchange]]:
     """An item and its answers: the audit, then each of the judge's replies (as JSON unless text)."""
     about = Item(
         item.pop("sample", sample()), "subject/model", "a/judge", item.pop("prompt_type", "naturalistic"), **item

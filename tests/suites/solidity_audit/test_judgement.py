@@ -14,7 +14,7 @@ from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.conversation import converse
 from suites.solidity_audit.replies.judgement import Asked, read_judgement
 from suites.solidity_audit.score import score
-from tests.suites.solidity_audit.support import SAFE, dialogue, finding, judgement, line, rows_of, sample, target
+from tests.suites.solidity_audit.support import SAFE, conversation, finding, judgement, line, rows_of, sample, target
 
 ASKED = Asked(target=True, verdict=True)
 GOOD = judgement([finding()], target())
@@ -126,7 +126,7 @@ def test_a_good_judgement_keeps_every_rule() -> None:
 
 @pytest.mark.parametrize("rule", CONTRADICTIONS)
 def test_a_judge_is_shown_its_contradiction_once(rule: str) -> None:
-    item, answered = dialogue([CONTRADICTIONS[rule]])
+    item, answered = conversation([CONTRADICTIONS[rule]])
     repair = converse(item, answered, {})
     assert repair is not None
     assert repair.model == "a/judge"
@@ -141,7 +141,7 @@ def test_a_judge_is_shown_its_contradiction_once(rule: str) -> None:
 
 
 def test_a_judge_that_cannot_repair_is_a_judge_error_and_never_not_found() -> None:
-    item, answered = dialogue(["I think it is fine.", "It really is."])
+    item, answered = conversation(["I think it is fine.", "It really is."])
     assert converse(item, answered, {}) is None
     rows = score(item, answered, {})
     (row,) = rows[RESULTS.table]
@@ -153,13 +153,13 @@ def test_a_judge_that_cannot_repair_is_a_judge_error_and_never_not_found() -> No
 
 
 def test_a_good_judgement_is_not_asked_again() -> None:
-    item, answered = dialogue([GOOD])
+    item, answered = conversation([GOOD])
     assert converse(item, answered, {}) is None
 
 
 @pytest.mark.parametrize(("kind", "lands"), [("timeout", True), ("content_policy", True), ("authentication", False)])
 def test_a_failed_judge_call_lands_only_where_it_says_something(kind: Any, lands: bool) -> None:
-    item, answered = dialogue([GOOD])
+    item, answered = conversation([GOOD])
     answered[1] = Exchange(answered[1].prompt_hash, Failure(kind, "no", 1))
     assert converse(item, answered, {}) is None
     rows = score(item, answered, {})
@@ -170,7 +170,7 @@ def test_a_failed_judge_call_lands_only_where_it_says_something(kind: Any, lands
 
 
 def test_a_failed_subject_is_not_judged() -> None:
-    item, answered = dialogue([])
+    item, answered = conversation([])
     failed = [Exchange(answered[0].prompt_hash, Failure("timeout", "late", 3))]
     assert converse(item, failed, {}) is None
     (row,) = score(item, failed, {})[RESULTS.table]
@@ -178,7 +178,7 @@ def test_a_failed_subject_is_not_judged() -> None:
 
 
 def test_of_a_safe_contract_no_target_may_be_claimed() -> None:
-    item, answered = dialogue([judgement([finding()])], sample=sample(SAFE))
+    item, answered = conversation([judgement([finding()])], sample=sample(SAFE))
     repair = converse(item, answered, {})
     assert repair is not None
     assert "TARGET_MATCH" in repair.messages[-1]["content"]
@@ -187,14 +187,14 @@ def test_of_a_safe_contract_no_target_may_be_claimed() -> None:
 def test_the_verdict_of_a_structured_audit_is_read_and_not_asked_for() -> None:
     audit_text = '{"verdict": "Vulnerable", "confidence": 0.7, "findings": [{"location": "withdraw()", "lines": [8]}]}'
     judged = {key: value for key, value in GOOD.items() if key != "overall_verdict"}
-    item, answered = dialogue([judged], audit_text, prompt_type="direct")
+    item, answered = conversation([judged], audit_text, prompt_type="direct")
     assert converse(item, answered, {}) is None
     (row,) = score(item, answered, {})[RESULTS.table]
     assert (row["said_vulnerable"], row["confidence"]) == (True, 0.7)
     assert row["location_function_hit"] is True
     assert row["location_line_hit"] is True
     assert row["location_line_iou"] == 0.5
-    item, answered = dialogue([GOOD], audit_text, prompt_type="direct")
+    item, answered = conversation([GOOD], audit_text, prompt_type="direct")
     assert converse(item, answered, {}) is not None, "a verdict that was not asked for is refused"
 
 

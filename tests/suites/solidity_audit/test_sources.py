@@ -35,7 +35,7 @@ def write_pair(folder: Path, name: str, given: Any, *, patched: bool = True, tex
 
 def test_the_starter_data_is_pairs_of_twins() -> None:
     dataset = read_dataset("starter")
-    assert dataset.left_out == ()
+    assert dataset.skipped == ()
     assert len(dataset.samples) == 240
     by_cluster: dict[str | None, list[str | None]] = {}
     for each in dataset.samples:
@@ -58,11 +58,11 @@ def test_a_folder_of_pairs_is_read_and_what_is_bad_in_it_is_named(tmp_path: Path
     dataset = read_dataset(str(tmp_path))
     kept = {(each.cluster, each.label) for each in dataset.samples}
     assert kept == {("a", "vulnerable"), ("a", "safe"), ("b", "safe"), ("d", "vulnerable"), ("e", "safe")}
-    reasons = [left.reason for left in dataset.left_out]
+    reasons = [left.reason for left in dataset.skipped]
     for reason in (builder.UNKNOWN_SEVERITY, builder.BAD_TRUTH, builder.CONTRADICTION):
         assert reason in reasons
-    assert any("apocalyptic" in left.where for left in dataset.left_out)
-    assert any("surprise" in left.where for left in dataset.left_out)
+    assert any("apocalyptic" in left.where for left in dataset.skipped)
+    assert any("surprise" in left.where for left in dataset.skipped)
     assert {each.category for each in dataset.samples} == {"access_control", None}
 
 
@@ -76,7 +76,7 @@ def test_a_contract_of_several_files_is_one_text_with_the_lines_of_its_files(tmp
         pair_truth = json.dumps(given | {"vulnerable_lines": lines})
         (tmp_path / name / "ground_truth.json").write_text(pair_truth, encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
-    assert [left.reason for left in dataset.left_out] == [builder.BAD_TRUTH] * 2
+    assert [left.reason for left in dataset.skipped] == [builder.BAD_TRUTH] * 2
     vulnerable, safe = (each for each in dataset.samples if each.cluster == "a")
     assert vulnerable.sample_id == f"{tmp_path.name}/a/vulnerable"
     lines_of_text = vulnerable.input.splitlines()
@@ -112,7 +112,7 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
     assert truth_of(one).vulnerable_lines == [2, 3]
     assert truth_of(one).vulnerable_functions == ["take"]
     assert other.label == "safe"
-    assert [left.reason for left in dataset.left_out] == [builder.NO_CONTRACT, builder.BAD_TRUTH]
+    assert [left.reason for left in dataset.skipped] == [builder.NO_CONTRACT, builder.BAD_TRUTH]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_ground_truth_that_no_judge_could_be_asked_with_is_left_out(flawed: dict
     assert GroundTruth.model_validate(flawed).flaw is not None
     taken = builder.AuditDatasetBuilder("d")
     taken.add_material("here", builder.Material(SOURCE, flawed, "id"))
-    assert [left.reason for left in taken.left_out] == [builder.BAD_TRUTH]
+    assert [left.reason for left in taken.skipped] == [builder.BAD_TRUTH]
 
 
 def test_a_patched_twin_has_no_severity() -> None:
@@ -184,7 +184,7 @@ def test_a_smartbugs_checkout_is_read_without_its_answers(tmp_path: Path) -> Non
     assert "'// kept'" in sample.input
     for telling in ("yes", "report", "ARITHMETIC", "vulnerable_at", "Overflow", "counter"):
         assert telling not in sample.input
-    assert len(dataset.left_out) == 3
+    assert len(dataset.skipped) == 3
 
 
 @pytest.mark.parametrize("place", ["a\0b.sol", "x" * 5000, "\ud800.sol", "folder", "../" * 400])
@@ -194,7 +194,7 @@ def test_a_smartbugs_label_of_no_possible_file_is_left_out_alone(tmp_path: Path,
     write_smartbugs(tmp_path, entries, {"folder/a.sol": "contract A { function f() public {} }"})
     dataset = read_dataset(str(tmp_path))
     assert len(dataset.samples) == 1
-    assert [left.reason for left in dataset.left_out] == ["the contract's file is missing or not text"]
+    assert [left.reason for left in dataset.skipped] == ["the contract's file is missing or not text"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_no_smartbugs_label_leaks_into_any_prompt(real_data: Path) -> None:
     folder = real_data / "smartbugs_curated"
     dataset = read_dataset(str(folder))
     assert len(dataset.samples) == 143
-    assert dataset.left_out == ()
+    assert dataset.skipped == ()
     for sample in dataset.samples:
         place = sample.sample_id.removeprefix("smartbugs_curated/")
         original = (folder / "dataset" / f"{place}.sol").read_text(encoding="utf-8-sig")

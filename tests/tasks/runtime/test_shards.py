@@ -1,4 +1,4 @@
-"""Shards are parts of a whole: every dialogue is of exactly one of them, and equal requests are of the same."""
+"""Shards are parts of a whole: every conversation is of exactly one of them, and equal requests are of the same."""
 
 import pytest
 from hypothesis import given
@@ -11,20 +11,20 @@ from tasks.runtime.shards import WHOLE, Shard
 from tasks.steps.converse import Conversation
 
 
-def dialogue(first_hash: str) -> Conversation:
+def conversation(first_hash: str) -> Conversation:
     item: Item = None  # type: ignore[assignment] # the first request alone decides
     return Conversation(item, first_hash)
 
 
 @given(of=st.integers(1, 64), request=st.text())
 def test_a_request_is_of_exactly_one_shard(of: int, request: str) -> None:
-    asked = dialogue(content_hash(request))
+    asked = conversation(content_hash(request))
     assert sum(Shard(number, of).has(asked) for number in range(1, of + 1)) == 1
     assert WHOLE.has(asked)
 
 
 def test_shards_are_of_about_the_same_size() -> None:
-    asked = [dialogue(content_hash(number)) for number in range(4000)]
+    asked = [conversation(content_hash(number)) for number in range(4000)]
     sizes = [sum(map(Shard(number, 4).has, asked)) for number in (1, 2, 3, 4)]
     assert 900 < min(sizes) <= max(sizes) < 1100
 

@@ -143,7 +143,7 @@ def test_a_model_of_another_name_is_told_by_a_stated_alias(tmp_path: Path) -> No
     files = {**ROUND, "expert_reviews/the-usual/r_nc_box.json": review()}
     folder = read_folder(write(tmp_path / "round", files))
     assert folder is not None
-    assert [out.reason for out in folder.left_out] == [NO_JUDGEMENT]
+    assert [out.reason for out in folder.skipped] == [NO_JUDGEMENT]
     assert not folder.labels
     stated = read_folder(write(tmp_path / "round", {"model_aliases.json": {"The usual": "some_model_1.5"}}))
     assert stated is not None
@@ -188,7 +188,7 @@ def test_a_claim_belongs_to_one_finding_only(tmp_path: Path) -> None:
     assert folder is not None
     of_findings = [label["answer"] for label in folder.labels if label["question"] == "classification"]
     assert of_findings == ["BONUS_VALID"]
-    assert [out.reason for out in folder.left_out] == [NO_FINDING]
+    assert [out.reason for out in folder.skipped] == [NO_FINDING]
 
 
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_real_round_is_counted_by_folder_and_file(real_data: Path, tmp_path: P
     assert len(judged) == 6
     reviewed = {name.rpartition("/")[2]: count for name, count in read.files.items() if "expert" in name}
     assert reviewed == {"claude_opus_4.5": 4, "deepseek_v3.2": 5, "gemini_3_pro_preview": 5}
-    refused = [(out.where, out.reason) for out in read.left_out if out.payload is not None]
+    refused = [(out.where, out.reason) for out in read.skipped if out.payload is not None]
     assert refused == [("expert_reviews/claude_opus_4.5/r_nc_ds_234.json", NOT_JSON)]
     args = [
         "import",
