@@ -1,18 +1,14 @@
-"""What the receivers of notifications are sent: by Slack's and SendGrid's own protocols, to a server that listens here.
-
-Both blocks have their address fixed (hooks.slack.com, api.sendgrid.com), so a test turns what they are built on.
-"""
+"""What receivers of notifications are sent: by Slack's and SendGrid's protocols, to a proxy that answers for both."""
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apprise.plugins.sendgrid
-import apprise.plugins.slack
 import pytest
 
-from tests.servers.receiver import Receiver
+from tests.servers.proxy import Proxy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "deploy"))
 notify: Any = __import__("notify")
@@ -24,30 +20,30 @@ SUBJECT, BODY = "evalake: failed run", "night failed: the disk is full"
 
 
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with Receiver() as listening:
-        monkeypatch.setattr(apprise.plugins.slack.NotifySlack, "webhook_url", listening.url)
-        monkeypatch.setattr(apprise.plugins.sendgrid.NotifySendGrid, "notify_url", listening.url)
-        yield listening
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    with Proxy(tmp_path, "hooks.slack.com", "api.sendgrid.com") as answering:
+        for name, value in answering.environment.items():
+            monkeypatch.setenv(name, value)
+        yield answering
 
 
-def sent(receiver: Receiver, name: str, value: str) -> str:
+def sent(proxy: Proxy, name: str, value: str) -> str:
     """What a receiver of that kind is sent of a subject and a body, as text."""
     _, make = notify.RECEIVERS[name]
     make(value).notify(BODY, subject=SUBJECT)
-    (told,) = receiver.told
-    return json.dumps(told)
+    (posted,) = proxy.posted
+    return json.dumps(posted.body)
 
 
-def test_slack_is_sent_subject_and_body(receiver: Receiver) -> None:
-    told = sent(receiver, "slack", "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ")
+def test_slack_is_sent_subject_and_body(proxy: Proxy) -> None:
+    told = sent(proxy, "slack", "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ")
     assert SUBJECT in told
     assert BODY in told
 
 
-def test_mail_goes_from_the_sender_to_each_receiver(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_goes_from_the_sender_to_each_receiver(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALAKE_NOTIFY_MAIL_KEY", "SG.abc-defghijklmnop")
-    told = sent(receiver, "mail", "lake@example.org, a@example.org")
+    told = sent(proxy, "mail", "lake@example.org, a@example.org")
     for part in ("lake@example.org", "a@example.org", SUBJECT, BODY):
         assert part in told
 

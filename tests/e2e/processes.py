@@ -139,6 +139,10 @@ class PrefectStack:
         self._processes[0] = self._serve()
         self._processes.pop()
 
+    def server_log(self) -> str:
+        """What the server has said so far, at each of its starts."""
+        return "".join(log.read_text(errors="replace") for log in self._server_logs)
+
     def _serve(self) -> Process:
         server = self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
         self._server_logs.append(server.log)

@@ -1,4 +1,7 @@
-"""What goes wrong is told: the automations of deploy/automations.yaml on a real server, and a receiver that listens."""
+"""What goes wrong is told: the automations of deploy/automations.yaml on a real server, and receivers that listen.
+
+Slack and SendGrid are reached by the server at their public addresses, over a proxy of this test that answers for them.
+"""
 
 import json
 import os
@@ -21,12 +24,18 @@ from tasks.runtime.runs import Run, Tally
 from tests.e2e.checkout import checkout
 from tests.e2e.processes import ROOT, PrefectStack, wait_until
 from tests.e2e.test_deploy import make_deploy
+from tests.servers.proxy import Posted, Proxy
 from tests.servers.receiver import Receiver
 
 pytestmark = pytest.mark.e2e
 
 NIGHTLY = "evaluate/command-guard-nightly"
 CANARY = "canary/judge-canary-daily"  # which cannot ask a judge of yesterday
+SLACK = "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"
+SENDGRID = "https://api.sendgrid.com/v3/mail/send"
+SENDGRID_KEY = "SG.a-key-nobody-may-see"
+SENDER, READERS = "lake@example.org", ["a@example.org", "b@example.org"]
+SECRETS = ("nobody-may-see", "TIiajkdnlazkcOXrIdevi7FQ")
 QUICK = {
     "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "1",
     "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "1",
@@ -35,12 +44,18 @@ QUICK = {
 
 
 class WatchedStack:
-    """A server to which everything is deployed twice, with a receiver of what it tells, and no worker."""
+    """A server to which everything is deployed twice, with receivers of what it tells, and no worker."""
 
-    def __init__(self, stack: PrefectStack, receiver: Receiver, project: Path) -> None:
-        self.stack, self.receiver = stack, receiver
+    def __init__(self, stack: PrefectStack, receiver: Receiver, proxy: Proxy, project: Path) -> None:
+        self.stack, self.receiver, self.proxy = stack, receiver, proxy
+        receivers = {
+            "EVALAKE_NOTIFY_WEBHOOK": receiver.url,
+            "EVALAKE_NOTIFY_SLACK": SLACK,
+            "EVALAKE_NOTIFY_MAIL": ",".join([SENDER, *READERS]),
+            "EVALAKE_NOTIFY_MAIL_KEY": SENDGRID_KEY,
+        }
         for _ in range(2):
-            done = make_deploy({**stack.environment, "EVALAKE_NOTIFY_WEBHOOK": receiver.url}, project)
+            done = make_deploy({**stack.environment, **receivers}, project)
             assert done.returncode == 0, done.stdout + done.stderr
         self.printed = done.stdout + done.stderr
         self.nightly = stack.get(f"/deployments/name/{NIGHTLY}")
@@ -54,35 +69,67 @@ class WatchedStack:
 
         return str(wait_until(told, f"a word of {automation}", 60))
 
+    def wait_for_post(self, url: str, *words: str) -> list[Posted]:
+        """Wait until something with all the words has been posted to a public address; returns all that has them."""
+
+        def posted() -> list[Posted]:
+            there = [each for each in list(self.proxy.posted) if each.url == url]
+            return [each for each in there if all(word in json.dumps(each.body) for word in words)]
+
+        found: list[Posted] = wait_until(posted, f"a post to {url}", 60)
+        return found
+
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedStack]:
     folder = tmp_path_factory.mktemp("watched")
     project = checkout(folder / "project", {"within: 10800": "within: 10"})
-    with PrefectStack(folder / "prefect", QUICK) as stack, Receiver() as receiver:
-        yield WatchedStack(stack, receiver, project)
+    with (
+        Receiver() as receiver,
+        Proxy(folder, "hooks.slack.com", "api.sendgrid.com") as proxy,
+        PrefectStack(folder / "prefect", {**QUICK, **proxy.environment}) as stack,
+    ):
+        yield WatchedStack(stack, receiver, proxy, project)
 
 
-def test_every_automation_is_there_once_and_the_address_is_kept_as_a_secret(watched: WatchedStack) -> None:
+def test_every_automation_is_there_once_and_addresses_and_keys_are_kept_as_secrets(watched: WatchedStack) -> None:
     declared = yaml.safe_load((ROOT / "deploy" / "automations.yaml").read_text())["automations"]
     there = [each["name"] for each in watched.stack.post("/automations/filter", {})]
     assert sorted(name for name in there if name.startswith("evalake: ")) == sorted(
         f"evalake: {each['name']}" for each in declared
     )
-    (block,) = watched.stack.post("/block_documents/filter", {})
-    assert block["name"] == "evalake-webhook"
-    assert "nobody-may-see" not in json.dumps(block) + watched.printed
+    blocks = watched.stack.post("/block_documents/filter", {})
+    assert {block["name"] for block in blocks} == {"evalake-webhook", "evalake-slack", "evalake-mail"}
+    assert not [secret for secret in SECRETS if secret in json.dumps(blocks) + watched.printed]
     assert f"ok       notifications   {len(declared)} automations tell" in watched.printed
 
 
-@pytest.mark.parametrize(("automation", "kind"), [("failed run", "FAILED"), ("crashed run", "CRASHED")])
-def test_a_run_that_ends_badly_is_told_with_its_reason(watched: WatchedStack, automation: str, kind: str) -> None:
+def test_a_run_that_fails_is_told_with_its_reason_to_webhook_slack_and_mail(
+    watched: WatchedStack, tmp_path: Path
+) -> None:
+    run = watched.stack.run(NIGHTLY, {"configuration_file": str(tmp_path / "not-there.toml")})
+    watched.stack.open("prefect", "flow-run", "execute", run).communicate()
+    run_name, reason = watched.stack.get(f"/flow_runs/{run}")["name"], "not-there.toml: there is none"
+    subject, body = "evalake: failed run", watched.wait_for("failed run", run_name, "failed", reason)
+    (message,) = watched.wait_for_post(SLACK, run_name)
+    (attachment,) = message.body["attachments"]
+    assert (attachment["title"], attachment["text"]) == (subject, body)
+    mails = watched.wait_for_post(SENDGRID, run_name)
+    for mail in mails:
+        assert mail.authorization == f"Bearer {SENDGRID_KEY}"
+        assert (mail.body["from"]["email"], mail.body["subject"]) == (SENDER, subject)
+        assert [part["value"] for part in mail.body["content"]] == [body]
+    sent_to = [to["email"] for mail in mails for each in mail.body["personalizations"] for to in each["to"]]
+    assert sorted(sent_to) == READERS
+    assert not [secret for secret in SECRETS if secret in watched.stack.server_log()]
+
+
+def test_a_run_whose_process_dies_is_told_with_its_reason(watched: WatchedStack) -> None:
     due = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": {"scheduled_time": due}}
     run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
-    state = {"type": kind, "name": kind.capitalize(), "message": f"because of {kind}"}
-    watched.stack.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
-    assert run["name"] in watched.wait_for(automation, run["name"], f"because of {kind}")
+    watched.stack.set_state(run["id"], "CRASHED", "Crashed", "because of a test")
+    watched.wait_for("crashed run", run["name"], "because of a test")
 
 
 def test_a_late_run_a_silent_worker_and_no_runs_at_all_are_told(watched: WatchedStack) -> None:
