@@ -7,7 +7,7 @@ DEV_STAMP := .venv/.set-up-dev
 BUILD := build
 EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test test-fast lint bench chaos deploy lock sbom licences audit clean
+.PHONY: run setup test test-end-to-end test-others test-fast lint bench chaos deploy lock sbom licences audit clean
 
 run: setup
 	$(BIN)/evalake run solidity_audit
@@ -40,17 +40,27 @@ $(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'impor
 $(BIN)/python -m service.local.database
 endef
 
-# Tests that need something that the machine lacks are left out, by name. Two processes share all but the end-to-end
-# tests, each of which starts many of its own; a part, `make test PYTEST='tests/metrics -x'`, runs in one.
+# Tests that need something that the machine lacks are left out, by name. The end-to-end tests, each of which starts many
+# processes of its own, run beside the others, which two processes share: three on two cores, for servers mostly wait. A
+# part, `make test PYTEST='tests/metrics -x'`, runs in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
 	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json
 ifdef PYTEST
 	$(BIN)/python -u -m pytest $(PYTEST)
 else
-	$(BIN)/python -u -m pytest tests/e2e; end_to_end=$$?; \
-	$(BIN)/python -u -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --ignore tests/e2e && exit $$end_to_end
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-end-to-end test-others
 endif
+
+# Each has a cache of its own, so that `pytest -o cache_dir=.pytest_cache/others --last-failed` knows what failed.
+test-end-to-end:
+	@mkdir -p $(BUILD)
+	@$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e > $(BUILD)/end_to_end.log 2>&1; \
+	ended=$$?; echo; cat $(BUILD)/end_to_end.log; exit $$ended
+
+test-others:
+	$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e \
+		--numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What needs neither a server nor a browser, for every save.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
