@@ -1,29 +1,14 @@
 """A page that is looked at, with all that it asked for and said on the side."""
 
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, expect
 
 MOST_TABS = 80
 
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
-
-STRUCTURE = (Path(__file__).parent / "structure.js").read_text()
-SOUND = {
-    "lang": "en",
-    "h1": 1,
-    "landmarks": [],
-    "duplicateIds": [],
-    "brokenReferences": [],
-    "tablesWithoutCaption": 0,
-    "skippedLevels": 0,
-}
-NAVIGATING = ("button", "link", "tab", "region")
-ENTERING = ("textbox", "searchbox", "combobox", "spinbutton", "checkbox")
-SHOWING = ("img", "progressbar", "meter")
-CONTROLS = frozenset((*NAVIGATING, *ENTERING, *SHOWING))
+AXE = Axe()  # knows WCAG and what is good practice
+LOOK_ONLY = {"preload": False}  # it would fetch the style sheets once more, which the pages' own policy forbids
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 
 
@@ -83,19 +68,16 @@ class Visit:
         """By how many pixels the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
-    def obstacles(self) -> list[Any]:
-        """What is wrong with structure, contrast, names and width, for those who see little, or hear the page."""
-        structure = {key: value for key, value in self.page.evaluate(STRUCTURE).items() if value != SOUND[key]}
-        width = {"too wide by pixels": self.overflow()} if self.overflow() > 0 else {}
-        return [*filter(None, (structure, width)), *self.page.evaluate(CONTRAST), *self.unnamed()]
-
-    def unnamed(self) -> list[str]:
-        """The roles of controls without a name, as the browser tells screen readers."""
-        session = self.page.context.new_cdp_session(self.page)
-        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
-        session.detach()
-        told = [(_value(node, "role"), _value(node, "name")) for node in nodes if not node.get("ignored")]
-        return [role for role, name in told if role in CONTROLS and not name]
+    def obstacles(self) -> list[str]:
+        """What is wrong with the page for who sees little, hears it or uses the keyboard, and for its width."""
+        violations = [
+            f"{violation['id']}: {node['html']} {node['failureSummary']}"
+            for violation in AXE.run(self.page, options=LOOK_ONLY).response["violations"]
+            for node in violation["nodes"]
+        ]
+        width = [f"too wide by {self.overflow()} pixels"] if self.overflow() > 0 else []
+        tables = self.page.locator("table:not(:has(caption))").count()
+        return [*violations, *width, *["a table without a caption"] * tables]
 
     def harm(self) -> list[str]:
         """Other hosts that were asked, what popped up, policies that were broken, scripts that failed."""
@@ -115,7 +97,3 @@ class Visit:
 def session_path(session_id: str, query: str = "") -> str:
     """The address of a session's page."""
     return f"/sessions/{quote(session_id, safe='')}{query}"
-
-
-def _value(node: dict[str, Any], key: str) -> str:
-    return str(node.get(key, {}).get("value", "")).strip()

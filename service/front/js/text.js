@@ -17,7 +17,7 @@ export function prose(text, level = 2) {
 
 /** A text as it is, in the letters of a terminal. `label` names it for those who cannot see it. */
 export function verbatim(text, label) {
-  return bounded(text, (part) => h("pre", {class: "verbatim", tabindex: 0, role: "region", "aria-label": label}, part));
+  return bounded(text, (part) => h("pre", {class: "verbatim", tabindex: 0, role: "group", "aria-label": label}, part));
 }
 
 /** JSON indented, any other text as it is. */

@@ -161,7 +161,7 @@ async function replies(pair, {run_a: runA, run_b: runB}, signal) {
   const [a, b] = [replyOf(itemA, pair.a), replyOf(itemB, pair.b)];
   const parts = a !== null && b !== null ? wordDiff(visible(a, 20000), visible(b, 20000)) : null;
   const side = (label, model, text, own) => h("div", {class: "side"}, h("p", {class: "who"}, h("strong", {}, `${label}: ${name(model)}`)),
-    text === null ? h("p", {class: "empty"}, "No text came back.") : h("pre", {class: "verbatim", tabindex: 0, role: "region", "aria-label": `Reply of ${label}`},
+    text === null ? h("p", {class: "empty"}, "No text came back.") : h("pre", {class: "verbatim", tabindex: 0, role: "group", "aria-label": `Reply of ${label}`},
       own ? own.map(([part, isOwn]) => (isOwn ? h("mark", {}, part) : part)) : visible(text, 20000)));
   return h("div", {class: "sides"}, side("A", pair.a.model, a, parts?.[0]), side("B", pair.b.model, b, parts?.[1]));
 }

@@ -79,7 +79,7 @@ function shownText(item) {
 function code(text, marked) {
   const lines = visible(text, 400000).split("\n");
   if (lines.length > MOST_LINES) return verbatim(text, "Input");
-  return h("div", {class: "verbatim code", tabindex: 0, role: "region", "aria-label": "Input"}, h("ol", {}, lines.map((line, i) =>
+  return h("div", {class: "verbatim code", tabindex: 0, role: "group", "aria-label": "Input"}, h("ol", {}, lines.map((line, i) =>
     h("li", {class: marked.has(i + 1) ? "marked" : null}, line || " "))));
 }
 
