@@ -1,9 +1,9 @@
 """Compare two sides, pair by pair of units: differences of any metric, their intervals, p values, and flips.
 
-A unit is a cluster, as everywhere: repeats of a sample add rows to it, and no evidence. The interval is MOVER's, from
-those of the two sides and the correlation of what each unit adds to them (Zou 2007; for proportions Newcombe 1998,
-method 10), so it stays in the range of a difference. The p value is that of exchanging the two sides' rows, unit by
-unit, as chance alone would: exact McNemar where each unit has one binary answer.
+A unit is a cluster, as everywhere: repeats of a sample add rows to it, and no evidence. The p value is that of
+exchanging the two sides' rows, unit by unit, as chance alone would: exact McNemar where each unit has one binary
+answer. The interval is of what the units differ by; where they are too few for that, MOVER's, from those of the two
+sides (Zou 2007; for proportions Newcombe 1998, method 10). It leaves out 0 where p is below 5 %, and only there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from metrics.columns import Columns, added_up
 from metrics.compute import Inputs, Slicing
 from metrics.definition import Metric
 from metrics.estimators import Estimate, Rate
-from metrics.intervals import Array, Integers, difference
+from metrics.intervals import Array, Integers, difference, student
 from metrics.units import Units, View
 
 DRAWS = 5_000
@@ -35,6 +35,12 @@ SEED = 20_240_601
 TIE = 1e-9
 """Differences closer than this share of the values are equal but for rounding."""
 
+SIGNIFICANT_BELOW = 0.05
+"""From such a p value on, the interval holds 0."""
+
+FEW, DIFFERING = 20, 5
+"""Below so many units behind either side, or a part of it, or so many that differ, others may differ by far more."""
+
 COMPARED: Mapping[str, pl.DataType] = {
     "judge": pl.String(),
     "metric": pl.String(),
@@ -50,6 +56,8 @@ COMPARED: Mapping[str, pl.DataType] = {
     "flips_to_a": pl.Int64(),
     "flips_to_b": pl.Int64(),
 }
+
+Limits = tuple[float, float]
 
 
 def compare(
@@ -208,22 +216,25 @@ def _compared(
         raise MetricError(f"Metric {metric.name}: {error}.") from error
     for pair in paired.pairs:
         a, b = pair.groups
-        low, high = _interval(estimate, pair)
+        value = estimate.value[a] - estimate.value[b]
+        low, high = _interval(estimate, pair) if len(estimate.influence) else (np.nan, np.nan)
         binary = isinstance(metric.estimator, Rate) and all(
             columns.is_condition(view.named(role)) for role in ("successes", "of")
         )
         gains, losses, single = _flips(view, pair) if binary else (None, None, False)
         p = None
-        if len(estimate.influence) and not np.isnan(estimate.value[[a, b]]).any():
+        if len(estimate.influence) and not np.isnan(value):
             p = mcnemar(gains or 0, losses or 0) if single else _exchange_p(metric, view, pair, draws)
+        if p is not None:
+            low, high = _agreeing(value, (low, high), p)
         yield {
             "judge": pair.judge,
             "slice_value": pair.slice_value,
             "value_a": _known(estimate.value[a]),
             "value_b": _known(estimate.value[b]),
-            "difference": _known(estimate.value[a] - estimate.value[b]),
-            "ci_low": low,
-            "ci_high": high,
+            "difference": _known(value),
+            "ci_low": _known(low),
+            "ci_high": _known(high),
             "p": p,
             "units": int(min(estimate.units[a], estimate.units[b])),
             "flips_to_a": gains,
@@ -231,21 +242,37 @@ def _compared(
         }
 
 
-def _interval(estimate: Estimate, pair: Pair) -> tuple[float | None, float | None]:
-    """The interval of a difference; two unseen units, one for either side, keep it from width zero."""
-    if not len(estimate.influence):
-        return None, None
+def _interval(estimate: Estimate, pair: Pair) -> Limits:
+    """The interval of a difference; two unseen units, one for either side, keep it from width zero.
+
+    It is Student's between units, within what the sides' own intervals allow, or MOVER's where units are few.
+    """
     first, second = (pair.of_side(side, estimate.influence) for side in (0, 1))
-    both = np.concatenate((first, second))
-    unseen = 2 * (both.max(initial=0.0) - both.min(initial=0.0)) ** 2
-    scale = np.sqrt((first**2).sum() * (second**2).sum())
-    correlated = np.clip((first @ second - unseen / 2) / scale, -1.0, 1.0) if scale > 0 else 0.0
-    a, b = (
-        tuple(np.asarray(ends[group]) for ends in (estimate.value, estimate.ci_low, estimate.ci_high))
-        for group in pair.groups
-    )
-    low, high = difference((a[0], a[1], a[2]), (b[0], b[1], b[2]), np.asarray(correlated))
-    return _known(float(low)), _known(float(high))
+    a, b = ([ends[group] for ends in (estimate.value, estimate.ci_low, estimate.ci_high)] for group in pair.groups)
+    both, apart = np.concatenate((first, second)), first - second
+    most = both.max(initial=0.0) - both.min(initial=0.0)
+    varied = most > TIE * np.fmax(a[2] - a[1], b[2] - b[1])  # and not by rounding alone
+    unseen = 2 * most**2
+    groups = list(pair.groups)
+    differing = np.count_nonzero(np.abs(apart) > TIE * most) if varied else 0
+    if differing < DIFFERING or estimate.fewest[groups].min() < FEW:
+        scale = np.sqrt((first**2).sum() * (second**2).sum())
+        correlated = np.clip((first @ second - unseen / 2) / scale, -1.0, 1.0) if varied and scale > 0 else 0.0
+        low, high = difference((a[0], a[1], a[2]), (b[0], b[1], b[2]), np.asarray(correlated))
+    else:
+        value = a[0] - b[0]
+        reach = student(estimate.units[groups].min()) * np.sqrt((apart**2).sum() + unseen)
+        low, high = np.fmax(value - reach, a[1] - b[2]), np.fmin(value + reach, a[2] - b[1])
+    return float(low), float(high)
+
+
+def _agreeing(value: float, interval: Limits, p: float) -> Limits:
+    """The interval, its end towards 0 on the side of 0 that the test says, just beyond or at 0 where it was not."""
+    low, high = interval
+    if p >= SIGNIFICANT_BELOW:
+        return min(low, 0.0), max(high, 0.0)
+    least = TIE * value
+    return (max(low, least), high) if value > 0 else (low, min(high, least))
 
 
 def _flips(view: View, pair: Pair) -> tuple[int, int, bool]:

@@ -291,9 +291,13 @@ class MacroAverage(Estimator):
         seen = np.where(own > 0, own, 0.0)
         guessed = np.where(np.isnan(rate.se), ((rate.ci_high - rate.ci_low) / (2 * Z)) ** 2, 0.0)
         together, apart = view.units.total(influence**2), total(seen) * share**2
-        shared = np.where(apart > 0, quotient(together, apart), 1.0)  # clusters that have rows under several labels
+        clusters = view.units.total((view.sums("of") != 0).astype(np.float64))
+        # Of clusters that have rows under several labels: where these cancel, one unseen whose rows do not is left.
+        shared = np.where(
+            apart > 0, np.maximum(quotient(together, apart), quotient(np.ones(groups), clusters + 1)), 1.0
+        )
         noise = self._noise(rate, value[group])
-        reach = self._reach(view.units.total((view.sums("of") != 0).astype(np.float64)), shared) * share
+        reach = self._reach(clusters, shared) * share
         down = np.sqrt(total(np.maximum(rate.value - rate.ci_low, noise) ** 2)) * reach
         up = np.sqrt(total(np.maximum(rate.ci_high - rate.value, noise) ** 2)) * reach
         fewest = np.full(groups, np.inf)
@@ -302,7 +306,7 @@ class MacroAverage(Estimator):
         return Estimate(
             value,
             n,
-            view.units.total((view.sums("of") != 0).astype(np.float64)),
+            clusters,
             np.where(n > 0, total(rate.n_eff), np.nan),
             np.sqrt(together + total(guessed) * share**2) + 0 * value,
             np.maximum(value - down, 0.0),

@@ -7,10 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from metrics.compare import compare, holm
+from metrics.compare import SIGNIFICANT_BELOW, compare, holm
 from metrics.definition import Metric
-
-SIGNIFICANT_BELOW = 0.05
 
 
 @dataclass(frozen=True, slots=True)

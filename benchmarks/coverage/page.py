@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
+from statistics import mean
 
 from benchmarks.coverage.populations import SIZES
-from benchmarks.coverage.simulation import LEAST, MOST, Cell
+from benchmarks.coverage.simulation import LEAST, MOST, Cell, Compared
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 WIDE, SHORT = "wide", "short"
-Tested = tuple[str, str, int, float, float]
-"""A test: what it is of, the structure, the samples, the share of false positives, the coverage of the interval."""
 
 
-def write(cells: Sequence[Cell], tests: Iterable[Tested], times: int, path: Path = PAGE) -> None:
-    """Write the page."""
-    path.write_text("\n".join([_HEAD.format(times=times), *_rows(cells), _TESTS, *_tested(tests), ""]))
+def write(cells: Sequence[Cell], compared: Sequence[Compared], times: int, each: int, path: Path = PAGE) -> None:
+    """Write the page: `times` samples of each population, `each` comparisons."""
+    head, comparisons = _HEAD.format(times=times), _COMPARISONS.format(each=each)
+    path.write_text("\n".join([head, *_rows(cells), comparisons, *_compared(compared), ""]))
 
 
 def mark(coverages: Iterable[float], error: float = 0.0) -> str:
@@ -38,9 +38,18 @@ def _rows(cells: Sequence[Cell]) -> Iterable[str]:
         yield f"| {name} | {structure} | {' | '.join(columns)} | {mark(cell.coverage for cell in of)} | {where} |"
 
 
-def _tested(tests: Iterable[Tested]) -> Iterable[str]:
-    for name, structure, size, significant, held in tests:
-        yield f"| {name} | {structure} | {size} | {significant:.1%} | {held:.1%} |"
+def _compared(comparisons: Sequence[Compared]) -> Iterable[str]:
+    def kind(each: Compared) -> tuple[str, str, int]:
+        return each.name, each.population.structure.name, each.size
+
+    for name, structure, size in dict.fromkeys(sorted(map(kind, comparisons), key=lambda key: key[0])):
+        of = [each for each in comparisons if kind(each) == (name, structure, size)]
+        false = mean(each.significant for each in of if not each.lift)
+        coverages = [each.coverage for each in of]
+        lowest = min(of, key=lambda each: each.coverage)
+        where = f" at {lowest.population.rate:g}" if lowest.coverage < LEAST else ""
+        held = f"{_range(coverages)}{where} | {mean(coverages):.1%}"
+        yield f"| {name} | {structure} | {size} | {false:.1%} | {held} | {mean(each.width for each in of):.3f} |"
 
 
 def _range(coverages: Sequence[float]) -> str:
@@ -73,11 +82,19 @@ Cells in which fewer than 1 in 20 samples has an interval are left out.
 | interval | rows | n = 20 | n = 50 | n = 200 | | worst, where short |
 |---|---|---|---|---|---|---|"""
 
-_TESTS = """
-## Tests of equal models
+_COMPARISONS = """
+## Paired differences
 
-Two models that share eight of ten samples' answers, and differ by chance on the others: how often p is below 5 %, and
-how often the paired interval holds 0, over all rates.
+Two models that share eight of ten clusters' answers, and differ by chance on the others: equal ones, and such that the
+first has another tenth of its answers right; {each} comparisons of each, at rates of .02, .5 and .98. **Called
+different**: how often equal models have a p below 5 %. **Holds**: how often the interval holds the true difference,
+lowest and highest of the six cells, and on average; the standard error of a cell is nearly three points, so that the
+lowest is below 93 % by chance, too. Intervals agree with p, which errs in far less than 5 % where few rows differ: so
+they are wide there. In opposed twins a second sample is answered right where the first is not, in 85 of 100 pairs.
 
-| of | rows | n | called different | interval holds 0 |
-|---|---|---|---|---|"""
+Before, with MOVER's interval everywhere, interval and p contradicted each other in 1,715 of these 28,800 comparisons,
+now in none. Intervals held in 99.9 %, now in 99.7 %; at n = 50 their mean width was .250 for single rows and .302 for
+opposed twins, now .200 and .219.
+
+| of | rows | n | called different | holds | on average | mean width |
+|---|---|---|---|---|---|---|"""

@@ -27,12 +27,15 @@ class Structure:
         together: Samples of one cluster.
         repeats: How often each sample is asked.
         alike: The correlation of what is random within a cluster, and within a sample's repeats.
+        opposed: The share of clusters in which the second sample is answered right where the first is not, and only
+            there, as by a model that says the same of a contract and its patched twin.
     """
 
     name: str
     together: int = 1
     repeats: int = 1
     alike: float = 0.0
+    opposed: float = 0.0
 
 
 STRUCTURES = (
@@ -41,6 +44,7 @@ STRUCTURES = (
     Structure("clusters of 5", together=5, alike=0.3),
     Structure("5 repeats", repeats=5, alike=0.8),
 )
+COMPARED_STRUCTURES = (*STRUCTURES, Structure("opposed twins", together=2, opposed=0.85))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,9 @@ class Population:
         number = np.broadcast_to(sample, shape)
         positive = (number * positives) % size < positives
         right = rng.random(shape) < chance
+        if self.structure.opposed:
+            opposed = rng.random(shape[:2]) < self.structure.opposed
+            right[..., 1] = np.where(opposed, ~right[..., 0], right[..., 1])
         confidence = rng.choice(CONFIDENCES, shape)
         agree = rng.random((*shape, 2)) < 0.8
         first = rng.standard_normal(shape) * np.sqrt(1 - within**2) + within * rng.standard_normal((times, units, 1))

@@ -18,6 +18,7 @@ SEED = 13
 ALPHA = 0.05
 DRAWS = 999
 LEAST, MOST = 0.93, 0.98
+SHARED = 0.8
 SELDOM = 0.05
 """Where fewer samples than this share have an interval, nothing is said of it."""
 
@@ -75,35 +76,70 @@ def _depends(quantity: Quantity, rate: float, share: float, structure: Structure
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two models compared many times: how often p was below 5 %, and the interval held the difference; its width."""
+
+    name: str
+    population: Population
+    size: int
+    lift: float
+    significant: float
+    coverage: float
+    width: float
+
+
 def compared(
-    quantity: Quantity, population: Population, size: int, times: int, *, alike: float = 0.8, gain: float = 0.0
-) -> tuple[float, float]:
-    """Compare two models, `times` times.
+    quantities: Sequence[Quantity], population: Population, size: int, times: int, lift: float = 0.0, whole: int = WHOLE
+) -> Iterator[Compared]:
+    """Compare two models in every quantity, `times` times.
 
     Args:
-        quantity: What they are compared in.
+        quantities: What they are compared in.
         population: What the second model's answers are drawn from.
         size: Samples of each comparison.
         times: How many comparisons.
-        alike: The share of samples on which the first model answers as the second does; on the others it is drawn anew
-            from the same population, sample by sample, so that the two are equal but for `gain`.
-        gain: The share of all answers in which the first model is right where it was wrong otherwise.
-
-    Returns:
-        The share of comparisons with p below 5 %, and of paired intervals that hold the true difference.
+        lift: The share of answers that the first model has right whatever it said otherwise; 0 for equal models.
+        whole: Rows of the comparison whose difference is taken for the true one.
     """
-    rng = np.random.default_rng([SEED, size, times])
-    second, other = (population.draw(size, times, SEED + seed) for seed in (2, 3))
-    samples = second.select(pl.col("cluster").unique().sort())
-    kept = samples.with_columns(kept=pl.Series(rng.random(samples.height) < alike))
+    metrics = [Metric(each.name, each.estimator) for each in quantities]
+    first, second = (
+        dict(measure(side, metrics, cluster="cluster").select("metric", "value").iter_rows())
+        for side in _models(population, whole // population.structure.repeats, 1, lift, SEED + 1)
+    )
+    a, b = _models(population, size, times, lift, SEED)
+    rows = compare(a, b, metrics, cluster="cluster", pair="sample", draws=DRAWS)
+    for metric in metrics:
+        true = first[metric.name] - second[metric.name] if lift else 0.0
+        known = rows.filter(metric=metric.name).drop_nulls("ci_low")
+        if known.height < SELDOM * times:
+            continue
+        found = known.select(
+            (pl.col("p") < ALPHA).mean(),
+            held=((pl.col("ci_low") <= true + 1e-9) & (true - 1e-9 <= pl.col("ci_high"))).mean(),
+            width=(pl.col("ci_high") - pl.col("ci_low")).mean(),
+        )
+        yield Compared(metric.name, population, size, lift, *map(float, found.row(0)))
+
+
+def _models(population: Population, size: int, times: int, lift: float, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The answers of two models, each comparison under a judge of its own.
+
+    The first answers as the second does on the samples of `SHARED` of the clusters; on the others its answers are drawn
+    anew from the same population.
+    """
+    rng = np.random.default_rng([seed, size, times])
+    second, other = (population.draw(size, times, seed + more) for more in (2, 3))
+    clusters = second.select(pl.col("cluster").unique().sort())
+    kept = clusters.with_columns(kept=pl.Series(rng.random(clusters.height) < SHARED))
     answer = second.join(kept, on="cluster", how="left", maintain_order="left")["kept"]
     drawn = [name for name in other.columns if name not in ("model", "cluster", "sample", "judge", "label", "positive")]
     first = second.with_columns(pl.when(answer).then(second[name]).otherwise(other[name]).alias(name) for name in drawn)
-    if gain:
-        lifted = pl.Series(rng.random(first.height) < gain / (1 - population.rate))
-        first = first.with_columns(right=first["right"] | lifted)
-    a, b = (side.with_columns(judge=pl.col("model").cast(pl.String)) for side in (first, second))
-    rows = compare(a, b, [Metric(quantity.name, quantity.estimator)], cluster="cluster", pair="sample", draws=DRAWS)
-    held = rows.drop_nulls("ci_low").select(((pl.col("ci_low") <= gain) & (gain <= pl.col("ci_high"))).mean()).item()
-    significant = rows.select((pl.col("p") < ALPHA).fill_null(False).mean()).item()
-    return float(significant), float(held)
+    lifted = pl.Series(rng.random(first.height) < lift)
+    first = first.with_columns(
+        right=pl.col("right") | lifted,
+        score=pl.when(lifted).then(1.0).otherwise("score"),
+        valid=pl.when(lifted).then("findings").otherwise("valid"),
+    )
+    first, second = (side.with_columns(judge=pl.col("model").cast(pl.String)) for side in (first, second))
+    return first, second

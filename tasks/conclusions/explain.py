@@ -261,7 +261,7 @@ def _walk(
             continue
         contributions[step.part] += value - after
         if step.part in EXCHANGED:
-            rows = compare(before, step.frame, [metric], cluster="cluster", pair="sample_hash", draws=1)
+            rows = compare(before, step.frame, [metric], cluster="cluster", pair="sample_hash")
             intervals[step.part] = rows.select("ci_low", "ci_high").row(0)
         value, before = after, step.frame
     contributions[Part.CODE] += value - kept.values[1]

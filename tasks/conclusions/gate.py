@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from core.errors import UsageError
-from metrics.compare import with_holm
+from metrics.compare import SIGNIFICANT_BELOW, with_holm
 from metrics.estimators import Count, Maximum, Total
 from reports.decision import Decision, Verdict, decide
 from reports.gate import Checked, Gate
@@ -18,8 +18,6 @@ from suites.registry import suite as find_suite
 from tasks.conclusions.compare import Side, compare_found, find_side
 from tasks.conclusions.rule import Change, Level, Target, read_rule, require_known
 from tasks.steps import count
-
-SIGNIFICANT_BELOW = 0.05
 
 BARE = (Count, Maximum, Total)
 """Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""

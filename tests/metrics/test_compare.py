@@ -1,5 +1,6 @@
 """Comparisons: values against scipy and statsmodels, and what seeded simulations say of errors of both kinds."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.stats import permutation_test
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from metrics import Composite, Count, MacroAverage, Mean, Metric, Quantile, Rate
+from metrics import Composite, Count, MacroAverage, Mean, Metric, Quantile, Rate, Ratio
 from metrics.compare import COMPARED, compare, holm, mcnemar, with_holm
 from metrics.intervals import Array
 from tests.metrics.guard import GUARD_METRICS
@@ -69,13 +70,12 @@ def mean_of_two(parts: Any) -> Array:
     return (parts["even"] + parts["odd"]) / 2  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("metric", [
-    ACCURACY,
-    Metric("balanced", Composite(mean_of_two, {
-        "even": Rate(pl.col("right"), pl.col("odd") == 0), "odd": Rate(pl.col("right"), pl.col("odd") == 1),
-    })),
-    Metric("macro", MacroAverage(pl.col("right"), pl.lit(True), pl.col("odd"))),
-], ids=lambda metric: metric.name)  # fmt: skip
+EVEN, ODD = (Rate(pl.col("right"), pl.col("odd") == each) for each in (0, 1))
+BALANCED = Metric("balanced", Composite(mean_of_two, {"even": EVEN, "odd": ODD}))
+MACRO = Metric("macro", MacroAverage(pl.col("right"), pl.lit(True), pl.col("odd")))
+
+
+@pytest.mark.parametrize("metric", [ACCURACY, BALANCED, MACRO], ids=lambda metric: metric.name)
 def test_the_same_answers_five_times_are_no_new_evidence(metric: Metric) -> None:
     rng = np.random.default_rng(5)
     odd = np.arange(40) % 2
@@ -99,6 +99,44 @@ def test_identical_sides_differ_by_nothing_give_or_take_something() -> None:
     perfect = one(answers([True] * 40), answers([False] * 40))
     assert perfect["difference"] == perfect["ci_high"] == 1
     assert -1 < perfect["ci_low"] < 1
+
+
+def test_twins_that_cancel_leave_the_interval_as_narrow_as_the_differences_of_their_pairs() -> None:
+    pairs = np.repeat(np.arange(60), 2)
+    constant = answers(np.arange(120) % 2 == 0).with_columns(cluster=pl.Series(pairs).cast(pl.String))
+    right = constant["right"].to_list()
+    right[1:40:2] = [True] * 20  # the twin that is answered wrongly by saying the same of both, now right
+    row = one(constant.with_columns(right=pl.Series(right)), constant)
+    assert (row["flips_to_a"], row["flips_to_b"]) == (20, 0)
+    assert row["difference"] == pytest.approx(1 / 6)
+    assert row["ci_low"] == pytest.approx(1 / 6 - 0.07, abs=0.015)
+    assert row["ci_high"] == pytest.approx(1 / 6 + 0.07, abs=0.015)
+
+
+SCORE = Metric("score", Mean(pl.col("score"), low=0, high=1))
+RATIO = Metric("ratio", Ratio(pl.col("score") * pl.col("weight"), pl.col("weight")))
+
+
+@pytest.mark.parametrize("units", [4, 9, 20, 60])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_leaves_out_0_exactly_where_p_is_below_5_percent(units: int, rows: int, seed: int) -> None:
+    rng = np.random.default_rng([units, rows, seed])
+    size = units * rows
+    cluster = pl.Series(np.repeat(np.arange(units), rows)).cast(pl.String)
+    shared = {"odd": np.arange(size) % 2, "weight": rng.integers(1, 4, size)}
+    for rate, gain in product((0.02, 0.5, 0.98), (0.0, 0.3, 0.6)):
+        second = rng.random(size) < rate
+        if rows == 2:
+            second[1::2] = ~second[::2]  # twins that cancel
+        first = np.where(rng.random(size) < gain, True, np.where(rng.random(size) < 0.8, second, ~second))
+        a, b = (answers(right, score=rng.random(size) / 2 + right / 2, **shared) for right in (first, second))
+        a, b = a.with_columns(cluster=cluster), b.with_columns(cluster=cluster)
+        rows_of = compare(a, b, [ACCURACY, SCORE, RATIO, BALANCED, MACRO], cluster="cluster", pair="sample", draws=500)
+        for row in rows_of.iter_rows(named=True):
+            assert (row["ci_low"] > 0 or row["ci_high"] < 0) == (row["p"] < 0.05), row
+            assert -1 <= row["ci_low"] <= row["difference"] <= row["ci_high"] <= 1, row
+            assert row["ci_low"] < row["ci_high"], row
 
 
 def test_counts_have_no_test_and_quantiles_no_p() -> None:

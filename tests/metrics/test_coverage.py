@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.coverage.page import mark, write
-from benchmarks.coverage.populations import STRUCTURES, Population
+from benchmarks.coverage.populations import COMPARED_STRUCTURES, STRUCTURES, Population
 from benchmarks.coverage.quantities import QUANTITIES
-from benchmarks.coverage.simulation import LEAST, Cell, cells, compared
+from benchmarks.coverage.simulation import LEAST, Cell, Compared, cells, compared
 
 TIMES = 100
 CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
@@ -24,20 +24,24 @@ def test_every_interval_holds_the_true_value_nearly_as_often_as_it_promises(stru
 
 
 def test_equal_models_are_rarely_called_different_and_a_difference_is_in_its_interval() -> None:
-    (accuracy,) = [each for each in QUANTITIES if each.name == "rate"]
-    significant, held = compared(accuracy, Population(0.5, 0.5, STRUCTURES[3]), 40, 150)
-    assert significant <= 0.06
-    assert held >= LEAST
-    found, held = compared(accuracy, Population(0.5, 0.5, STRUCTURES[0]), 100, 60, gain=0.1)
-    assert found > significant
-    assert held >= LEAST - CHANCE
+    chosen = [each for each in QUANTITIES if each.name in ("rate", "balanced accuracy")]
+    for equal in compared(chosen, Population(0.5, 0.5, STRUCTURES[3]), 40, 100, whole=20_000):
+        assert equal.significant <= 0.06
+        assert equal.coverage >= LEAST
+    for structure in (STRUCTURES[0], COMPARED_STRUCTURES[-1]):
+        for better in compared(chosen, Population(0.5, 0.5, structure), 100, 60, lift=0.2, whole=20_000):
+            assert better.significant > 0.06
+            assert better.coverage >= LEAST - CHANCE
 
 
 def test_the_page_marks_what_is_short_and_what_is_wide(tmp_path: Path) -> None:
     path = tmp_path / "coverage.md"
     population = Population(0.02, 0.5, STRUCTURES[0])
     of = {"good": 0.95, "narrow": 0.9, "broad": 0.99}
-    write([Cell(name, population, 50, coverage, 0.1) for name, coverage in of.items()], [], 1_000, path)
+    simulated = [Cell(name, population, 50, coverage, 0.1) for name, coverage in of.items()]
+    paired = [Compared("rate", population, 50, *each) for each in ((0.0, 0.04, 0.96, 0.2), (0.1, 0.5, 0.92, 0.4))]
+    write(simulated, paired, 1_000, 100, path)
     lines = path.read_text().splitlines()
     assert [mark([coverage]) for coverage in of.values()] == ["", "short", "wide"]
     assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |" in lines
+    assert "| rate | single | 50 | 4.0% | 92.0% – 96.0% at 0.02 | 94.0% | 0.300 |" in lines
