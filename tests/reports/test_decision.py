@@ -1,7 +1,13 @@
 """What an interval says of a target, and how many samples are missing."""
 
+from itertools import product
+
+import numpy as np
+import polars as pl
 import pytest
 
+from metrics import Composite, Metric, Parts, Rate, measure
+from metrics.intervals import Array
 from reports.decision import Decision, Verdict, decide
 from tests.reports.samples import guard_metrics, report
 from tests.reports.test_console import printed
@@ -33,6 +39,36 @@ def test_missing_samples_follow_from_the_end_towards_the_target() -> None:
     assert above.text == "UNDECIDED +300"
     assert decide(0.83, 0.70, 0.89, 100, 0.85).more_samples == pytest.approx(800, abs=1)
     assert decide(0.85, 0.8, 0.9, 100, 0.85).text == "UNDECIDED"
+
+
+def halved(parts: Parts) -> Array:
+    return (parts["positive"] + parts["negative"]) / 2  # type: ignore[no-any-return]
+
+
+SIDES = {"positive": Rate(pl.col("right"), pl.col("positive")), "negative": Rate(pl.col("right"), ~pl.col("positive"))}
+JUDGED = [Metric("accuracy", Rate(pl.col("right"))), Metric("balanced accuracy", Composite(halved, SIDES))]
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_model_exactly_at_the_target_rarely_passes_and_a_better_one_never_fails(repeats: int) -> None:
+    rng, times, samples, target = np.random.default_rng(repeats), 2_000, 100, 0.85
+    shape = times, samples, repeats
+    chance = rng.beta(target / 2, (1 - target) / 2, (times, samples, 1)) if repeats > 1 else target
+    drawn = rng.random(shape)
+    model, sample, _ = (number.ravel() for number in np.indices(shape))
+    frame = pl.DataFrame({"model": model, "sample": sample, "right": (drawn < chance).ravel()}).with_columns(
+        judge=pl.lit(None, pl.String), cluster=pl.col("sample"), positive=pl.col("sample") % 2 == 0
+    )
+    better = frame.with_columns(right=pl.col("right") | pl.Series(drawn.ravel() > 0.3))
+    for answered, metric in product((frame, better), JUDGED):
+        rows = measure(answered, [metric], cluster="cluster").select("value", "ci_low", "ci_high", "units").iter_rows()
+        verdicts = [decide(*row, target).verdict for row in rows]
+        if answered is frame:
+            assert verdicts.count(Verdict.PASS) / times <= 0.03
+            assert verdicts.count(Verdict.UNDECIDED) / times >= 0.92
+        else:
+            assert Verdict.FAIL not in verdicts
+            assert verdicts.count(Verdict.PASS) / times >= 0.9
 
 
 def test_a_report_says_so_in_its_table_and_headline() -> None:
