@@ -24,6 +24,7 @@ def as_data(report: Report) -> dict[str, Any]:
             for judge, compared in report.comparisons.items()
             for comparison in compared
         ],
+        "missing": [asdict(each) for each in report.missing],
         "metrics": report.metrics.to_dicts(),
     }
     return {key: _plain(value) for key, value in data.items()}

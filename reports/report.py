@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from reports.decision import Decision, decide
+from reports.missing import Missing
 from reports.ranking import Comparison, Standing, stand
 from suites.base.figures import AgreementMatrix, Answers, Figure, HeatMap, Quantity, Ranking
 
@@ -62,6 +63,7 @@ class Report:
     comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no rank bands
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
+    missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
 
@@ -74,6 +76,7 @@ class Report:
     comparisons: Mapping[str | None, Sequence[Comparison]] = field(default_factory=dict)
     trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
+    missing: Sequence[Missing] = ()
     results: pl.DataFrame | None = None
 
     @cached_property

@@ -1,12 +1,13 @@
 """Missing items: how many of each model, why, and what the headline metrics could be if they were known."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
 from contracts.tables import CALL_FAILURES, RUN_ITEMS
 from metrics.bounds import Bounds, bounds
+from reports.missing import Missing
 from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Options, Suite
@@ -18,28 +19,6 @@ IN_QUARANTINE = "in quarantine"
 """The kind of an item whose row broke its contract."""
 
 KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """What a run lacks of one model, as one judge would have seen it."""
-
-    model: str
-    judge: str | None
-    items: int
-    missing: int
-    kinds: Mapping[str, int]
-    bounds: Mapping[str, Bounds]
-    """By headline metric, the lowest and the highest value that it can have once all is known."""
-
-    @property
-    def sentence(self) -> str:
-        """Say how much is missing, why, and what that leaves open."""
-        judged = "" if self.judge is None else f" by {self.judge}"
-        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
-        ends = ", ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.bounds.items())
-        leaves = f"; whatever they are: {ends}" if ends else ""
-        return f"{self.model}{judged}: {self.missing:,} of {self.items:,} items are missing ({kinds}){leaves}"
 
 
 def missing_items(

@@ -18,6 +18,7 @@ from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
 from tasks.steps.measure import Versions, inputs, run_frame
+from tasks.steps.missing import missing_items
 
 
 def build_report(lake: Lake, run_id: str) -> Report:
@@ -30,20 +31,20 @@ def build_report(lake: Lake, run_id: str) -> Report:
         run |= priced(lake, run_id)
     snapshot = find_snapshot(lake, run_id=run_id)
     suite = find_suite(run["suite"])
-    frame = run_frame(
-        lake, replace(suite, scorer_version=snapshot["scorer_version"]), run_id, json.loads(snapshot["pinned_versions"])
-    )
+    versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
+    frame = run_frame(lake, replace(suite, scorer_version=snapshot["scorer_version"]), run_id, versions)
     return Report(
         title=suite.title,
         run=run,
         snapshot=snapshot,
         metrics=read_metrics(lake, snapshot["snapshot_id"]),
         figures=suite.figures,
-        target=json.loads(snapshot["options"]).get("target"),
-        comparisons=_comparisons(suite, frame, json.loads(snapshot["options"])),
-        trivial=_trivial(suite, frame, json.loads(snapshot["options"])),
+        target=options.get("target"),
+        comparisons=_comparisons(suite, frame, options),
+        trivial=_trivial(suite, frame, options),
         answers=suite.answers,
-        results=_told(lake, suite, frame, json.loads(snapshot["pinned_versions"])),
+        missing=missing_items(lake, suite, run_id, versions, frame, options),
+        results=_told(lake, suite, frame, versions),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES, RUN_ITEMS, SNAPSHOTS
 from core.configuration import Configuration
+from reports.machine import as_data
 from storage import ledger
 from storage.lake import Lake
 from storage.landing import land
@@ -16,6 +17,8 @@ from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
 from tasks.runtime.context import RunContext
 from tasks.steps.measure import measure
+from tasks.steps.missing import NOT_ASKED
+from tasks.steps.report import build_report
 from tests.cli.command import recorded
 from tests.storage.rows import call
 
@@ -48,6 +51,7 @@ def warnings(context: RunContext) -> list[str]:
 
 def test_a_model_with_all_its_items_is_not_mentioned(context: RunContext) -> None:
     assert warnings(context) == []
+    assert as_data(build_report(context.lake, context.run_id))["missing"] == []
 
 
 def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(context: RunContext) -> None:
@@ -67,6 +71,11 @@ def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(context: Ru
     (told,) = warnings(context)
     assert told.startswith("m: 3 of 15 items are missing (2 rate_limit, 1 not asked); whatever they are: ")
     assert "malicious_detection_rate 0.667 to 1" in told
+    (of_report,) = as_data(build_report(context.lake, context.run_id))["missing"]
+    bounds = of_report.pop("bounds")
+    kinds = {"rate_limit": 2, NOT_ASKED: 1}
+    assert of_report == {"model": "m", "judge": None, "items": 15, "missing": 3, "kinds": kinds}
+    assert bounds["malicious_detection_rate"] == pytest.approx([6 / 9, 1])
 
 
 def test_replies_of_several_versions_are_warned_of(context: RunContext) -> None:
