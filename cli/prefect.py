@@ -17,11 +17,14 @@ def prefect(context: typer.Context) -> None:
     from cli.environment import DEFAULTS
     from cli.options import use_servers_in_background
     from core.default_lake import lake_uri
+    from service.local.background import PATIENCE
 
     use_servers_in_background(lake_uri(None))
 
     # The command itself says errors in one line; a worker and a server have nothing but their log.
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
     environment = {name: value for name, value in os.environ.items() if (name, value) != (level, DEFAULTS[level])}
+    if context.args[:2] == ["worker", "start"]:
+        environment = {**PATIENCE, **environment}
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-P", "-m", "prefect", *context.args], environment)

@@ -18,6 +18,9 @@ from core.errors import EvalakeError
 
 STATE = "XDG_STATE_HOME"
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
+# A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
+# outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
+PATIENCE = {"PREFECT_CLIENT_MAX_RETRIES": "8"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from core.errors import EvalakeError
 from service.beside import Beside, free_port
-from service.local.background import ADDRESS, PASSWORD, Background, held, tell
+from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import is_migrated
 
 READY = "ready"
@@ -88,6 +88,7 @@ class _Servers:
         pages = f"http://127.0.0.1:{port}"
         service = self._child("cli", "serve", "--port", str(port), "--lake", self._lake)
         self._wait_for(f"{pages}/api/v1/runs", Bearer(self._token), service, "evalake serve")
+        os.environ.update({**PATIENCE, **os.environ})
         for pool in pools:
             self._child("prefect", "worker", "start", "--pool", pool)
         where = {"prefect": prefect, "pages": pages, "pools": pools}

@@ -13,7 +13,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
 )
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, StateType
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -37,14 +37,15 @@ class Missed:
 def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator[Missed]:
     """What was missed on the last `days` days before today, of the schedules that were there by then.
 
-    A run that waits for a worker is late, not missed; nor is a time missed for whose day a run was made up.
+    A run that waits for a worker is late, not missed; one that crashed before it began never came. Nor is a time missed
+    for whose day a run was made up.
     """
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
     dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
     for deployment in client.read_deployments(deployment_filter=ours):
         runs = list(_runs(client, deployment, _begin(dates[0])))
         made_up = {str(run.parameters.get(DAY)) for run in runs}
-        due = {run.expected_start_time for run in runs}
+        due = {run.expected_start_time for run in runs if not _died_before_its_start(run)}
         for day in dates:
             expected = set(_expected(deployment, day))
             if expected - due and day.isoformat() not in made_up:
@@ -77,6 +78,11 @@ def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iter
         )
         yield from page
         offset += PAGE
+
+
+def _died_before_its_start(run: FlowRun) -> bool:
+    """Whether a run crashed before any of it ran: a worker could not submit it, so nothing was asked."""
+    return run.state_type is StateType.CRASHED and run.run_count == 0  # an end sets start_time, too
 
 
 def _begin(day: date) -> datetime:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from service.local.background import PATIENCE
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 MOST_EXPOSED = 3.0
@@ -62,6 +64,16 @@ def test_a_server_answers_no_page_but_its_own() -> None:
     assert "Environment=PREFECT_SERVER_CORS_ALLOWED_ORIGINS=http://127.0.0.1:4200\n" in unit
     origin = _compose("compose.yaml")["services"]["server"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     assert origin == "${PREFECT_SERVER_CORS_ALLOWED_ORIGINS:-http://127.0.0.1:4200}"
+
+
+def test_workers_are_as_patient_with_a_busy_server_as_those_of_the_command() -> None:
+    ((variable, times),) = PATIENCE.items()
+    unit = (DEPLOY / "systemd" / "evalake-worker.service").read_text()
+    assert f"Environment={variable}={times}\n" in unit
+    assert _compose("compose.yaml")["services"]["worker"]["environment"][variable] == times
+    (worker,) = (part for part in _worker() if part["kind"] == "Deployment")
+    (container,) = worker["spec"]["template"]["spec"]["containers"]
+    assert {"name": variable, "value": times} in container["env"]
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "compose.postgres.yaml"])

@@ -166,6 +166,11 @@ def test_refused_rows_and_a_day_above_its_limit_are_told_once(watched: WatchedSt
 
 
 def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: WatchedStack, tmp_path: Path) -> None:
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    due = {"scheduled_time": f"{yesterday}T03:00:00Z"}  # which a worker could not submit, so that it never began
+    waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": due}
+    run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
+    watched.stack.set_state(run["id"], "CRASHED", "Crashed")
     three_days_ago = (datetime.now(UTC) - timedelta(days=3)).isoformat(sep=" ")
     with sqlite3.connect(Path(watched.stack.environment["PREFECT_HOME"]) / "prefect.db", timeout=60) as database:
         for name in (NIGHTLY, CANARY):
