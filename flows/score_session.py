@@ -28,7 +28,7 @@ from suites.base import Item, Sample
 from suites.session_review.contract import RESULTS
 from suites.session_review.replies.scores import read_total
 from suites.session_review.score import begun
-from suites.session_review.scoring import ACTIVE, CIRCUIT_OPEN, PHASES, why_open
+from suites.session_review.scoring import ACTIVE, CIRCUIT_OPEN, GIVEN_UP, PHASES, why_open
 from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
@@ -41,6 +41,8 @@ from tasks.steps.publish import publish_results
 DEPLOYMENT = "on-demand"
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
 
@@ -87,7 +89,7 @@ def score_session(
 
 def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
     """The row of a new scoring. Its `run_id` is that of the context: who asked for it, in one request."""
-    item = _item(context, sample, judge, replicate)
+    item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
     return {
@@ -95,7 +97,7 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
         "run_id": context.run_id,
         "origin": "call",
         "score_triggered_by": triggered_by,
-        "started_at": datetime.now(UTC),
+        "asked_at": datetime.now(UTC),
     }
 
 
@@ -120,7 +122,7 @@ def read_sample(lake: Lake, sample_hash: str) -> Sample:
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
     """End a scoring as failed, with a reason; False where it was over already."""
     said = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
-    ended = {**row, "status": "failed", "error_kind": kind, "error_message": said or kind, "completed_at": _end(row)}
+    ended = {**row, "status": "failed", "error_kind": kind, "error_message": said or kind, "completed_at": _now(row)}
     return land(lake, RESULTS, conform([ended], RESULTS)).replaced == 1
 
 
@@ -142,14 +144,14 @@ class Scoring:
         row = read_score(lake, score_id)
         context = RunContext(row["run_id"], SUITE, lake, configuration)
         if row["status"] in ACTIVE:
-            land(lake, RESULTS, conform([{**row, "status": "in_progress"}], RESULTS))
+            land(lake, RESULTS, conform([{**row, "status": "in_progress", "started_at": _now(row)}], RESULTS))
             row = read_score(lake, score_id)
         if row["status"] == "completed":
             return None
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
         sample = read_sample(lake, row["sample_hash"])
-        conversation = Conversation(_item(context, sample, row["judge"], row["replicate"]))
+        conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]))
         request = next_request(context, conversation)
         if request is None or request.prompt_hash != row["prompt_hash"]:
             message = "the worker's criteria or configuration are not those of the service that began the scoring"
@@ -190,15 +192,15 @@ class Scoring:
             assert isinstance(outcome, Failure)
             self.fail(outcome.kind, f"the judge gave no answer: {outcome.message}")
         else:
-            kept = {"score_triggered_by": self.row["score_triggered_by"], "started_at": self.row["started_at"]}
-            row = {**rows[RESULTS.table][0], **kept, "completed_at": _end(self.row)}
+            kept = {name: self.row[name] for name in ("score_triggered_by", "asked_at", "started_at")}
+            row = {**rows[RESULTS.table][0], **kept, "completed_at": _now(self.row)}
             published = publish_results(self.context, {RESULTS.table: [row]}, "call")
             if published.quarantined:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
             if published.landed.replaced:
                 publish_results(self.context, {name: of for name, of in rows.items() if name != RESULTS.table}, "call")
         row = read_score(lake, self.row["score_id"])
-        if row["status"] == "failed" and row["error_kind"] == "lost":
+        if row["status"] == "failed" and row["error_kind"] in GIVEN_UP:
             raise LostScoringError(f"the scoring {row['score_id'][:12]} was given up on: {row['error_message']}")
         if row["status"] != "completed":
             raise EvalakeError(f"the session {row['session_id']!r} has no score: {row['error_message']}")
@@ -209,7 +211,8 @@ class Scoring:
         failed(self.context.lake, self.row, kind, message)
 
 
-def _item(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
+def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
+    """The item that a scoring of a session is, by the number that its call has."""
     return Item(sample, context.suite.baseline_models[0], judge, context.suite.prompt_types[0], replicate)
 
 
@@ -222,7 +225,6 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _end(row: Row) -> datetime:
-    """Now; the start where this machine's clock is behind that of the one that began it."""
-    now = datetime.now(UTC)
-    return now if row["started_at"] is None else max(now, row["started_at"])
+def _now(row: Row) -> datetime:
+    """Now; the latest time of the row where this machine's clock is behind that of the one that wrote it."""
+    return max(datetime.now(UTC), *(row[name] or _NEVER for name in ("asked_at", "started_at")))

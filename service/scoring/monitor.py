@@ -112,7 +112,7 @@ class ScoringMonitor:
         self._state = state
         for score_id, row in state.by_id.items():
             before = known.get(score_id)
-            is_new = before is None and not first and row["started_at"] is not None
+            is_new = before is None and not first and row["asked_at"] is not None
             if row["status"] in ACTIVE or score_id in self._told or is_new:
                 self._steps(row)
             elif not first and (before is None or before["status"] != row["status"]):

@@ -69,7 +69,7 @@ class PrefectGateway:
 
     def flow_run_of(self, row: Row) -> str | None:
         """The flow run of a scoring; None where it was no such run, or where Prefect does not tell."""
-        if row["score_id"] not in self._runs and row["started_at"] is not None:
+        if row["score_id"] not in self._runs and row["asked_at"] is not None:
             try:
                 self.look([row])
             except PrefectGatewayError:
@@ -123,6 +123,17 @@ class PrefectGateway:
 
         with _told("end a lost flow run"), get_client(sync_client=True) as client:
             client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
+
+    def cancel(self, row: Row) -> None:
+        """Have the flow run of a scoring end: one that waits is not begun, the process of one that runs is ended."""
+        from prefect.client.orchestration import get_client
+        from prefect.states import Cancelled, Cancelling
+
+        if (seen := self.look([row]).get(row["score_id"])) is None:
+            return
+        state = Cancelling if seen.state == "RUNNING" else Cancelled
+        with _told("cancel a scoring"), get_client(sync_client=True) as client:
+            client.set_flow_run_state(UUID(seen.flow_run_id), state(message="the scoring was cancelled"), force=True)
 
     def has_pool(self) -> bool | None:
         """Whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from service.scoring.addresses import SESSION
 from service.scoring.app_state import AppStateHere, User
-from service.scoring.listing import SessionPage, WantedQuery, matching
+from service.scoring.listing import SessionPage, WantedQuery, choices, matching
 from service.scoring.routes import SessionId, errors
 from service.scoring.sources import SourceView
 from service.scoring.views import Detail
@@ -46,7 +46,8 @@ def read_status(desk: AppStateHere, user: User) -> dict[str, Any]:
 @router.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
 def read_sessions(desk: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
     """The sessions, filtered, sorted, and a page at a time."""
-    found = matching(desk.sessions.all().values(), desk.scorings.state(), wanted)
+    sessions, state = desk.sessions.all().values(), desk.scorings.state()
+    found = matching(sessions, state, wanted)
     start = (wanted.page - 1) * wanted.page_size
     return {
         "sessions": [desk.entry(known, newest) for known, newest in found[start : start + wanted.page_size]],
@@ -54,6 +55,7 @@ def read_sessions(desk: AppStateHere, user: User, wanted: WantedQuery) -> dict[s
         "page_size": wanted.page_size,
         "total": len(found),
         "pages": -(-len(found) // wanted.page_size),
+        "choices": choices(sessions, state),
     }
 
 

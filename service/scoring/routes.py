@@ -54,19 +54,33 @@ class ScoreRequest(Strict):
 
 
 class BatchRequest(Strict):
-    """Which sessions to score: some by id, or all whose newest score was made under obsolete criteria."""
+    """Which sessions to score: some by id, all that never were, or all whose newest score has obsolete criteria."""
 
     session_ids: (
         Annotated[list[Annotated[str, Field(max_length=1000)]], Field(min_length=1, max_length=1000)] | None
     ) = None
+    not_scored: StrictBool = False
     obsolete: StrictBool = False
     force_rescore: StrictBool = False
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "BatchRequest":
-        if (self.session_ids is None) == (not self.obsolete):
-            raise ValueError("give session_ids, or obsolete: true")
+    def _one_of_them(self) -> "BatchRequest":
+        if [self.session_ids is not None, self.not_scored, self.obsolete].count(True) != 1:
+            raise ValueError("give session_ids, not_scored: true, or obsolete: true")
         return self
+
+
+BATCHES = [{"session_ids": ["a", "b"], "force_rescore": False}, {"not_scored": True}, {"obsolete": True}]
+
+
+class EstimateAnswer(BaseModel):
+    """What scoring a selection of sessions would ask the judge and cost, about; null where the price is unknown."""
+
+    sessions: int
+    calls: int
+    usd_low: float | None
+    usd_high: float | None
+    judge: str
 
 
 class Refusal(BaseModel):
@@ -134,6 +148,12 @@ def read_score(session_id: SessionId, desk: AppStateHere, user: User) -> dict[st
     return desk.score(_newest(session_id, desk))
 
 
+@router.post(f"{SESSION}/cancel", response_model=Score, responses=errors(401, 404, 409, 500))
+def cancel(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+    """End the scoring that is under way as failed: its process is ended, and what it still finds does not count."""
+    return desk.score(desk.scorings.cancel(session_id, user))
+
+
 @router.get(f"{SESSION}/history", response_model=History, responses=errors(400, 401, 404, 500))
 def read_history(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
     """All scorings of a session, newest first."""
@@ -148,13 +168,11 @@ def read_history(session_id: SessionId, desk: AppStateHere, user: User) -> dict[
 def ask_for_scores(
     desk: AppStateHere,
     user: User,
-    body: Annotated[
-        BatchRequest, Body(examples=[{"session_ids": ["a", "b"], "force_rescore": False}, {"obsolete": True}])
-    ],
+    body: Annotated[BatchRequest, Body(examples=BATCHES)],
 ) -> dict[str, Any]:
-    """Score a selection of sessions, or all whose newest score was made under obsolete criteria."""
+    """Score some sessions, all that never were, or all whose newest score was made under obsolete criteria."""
     known, refused = _chosen(body, desk)
-    decided = desk.scorings.request_many(known, user, force=body.force_rescore or body.obsolete)
+    decided = desk.scorings.request_many(known, user, force=_is_forced(body))
     state = desk.scorings.state()
     accepted: list[dict[str, Any]] = []
     existing: list[dict[str, Any]] = []
@@ -164,6 +182,19 @@ def ask_for_scores(
         else:
             (accepted if decision.is_new else existing).append(desk.score(decision.row, state))
     return {"accepted": accepted, "existing": existing, "refused": refused}
+
+
+@router.post("/estimate", response_model=EstimateAnswer, responses=errors(401, 500))
+def estimate_scores(
+    desk: AppStateHere, user: User, body: Annotated[BatchRequest, Body(examples=BATCHES)]
+) -> dict[str, Any]:
+    """Tell how many calls of the judge a batch would make, and for how much, before it is asked for."""
+    known, _ = _chosen(body, desk)
+    new = desk.scorings.startable(known, force=_is_forced(body))
+    found = desk.scorings.estimate(new)
+    low, high = found.usd or (None, None)
+    judge = desk.settings.judge
+    return {"sessions": len(new), "calls": found.to_make, "usd_low": low, "usd_high": high, "judge": judge}
 
 
 @router.get("/statistics", response_model=Statistics, responses=errors(401, 500))
@@ -197,16 +228,13 @@ def _newest(session_id: str, desk: AppStateHere) -> dict[str, Any]:
 
 
 def _chosen(body: BatchRequest, desk: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:
-    if body.session_ids is None:
-        state = desk.scorings.state()
-        newest = {session_id: state.newest(session_id) for session_id in state.by_session}
-        ids = [
-            session_id
-            for session_id, row in newest.items()
-            if row is not None and row["status"] == "completed" and row["criteria_hash"] != criteria_hash()
-        ]
-    else:
+    state = desk.scorings.state()
+    if body.session_ids is not None:
         ids = list(dict.fromkeys(body.session_ids))
+    elif body.not_scored:
+        ids = [session_id for session_id in desk.sessions.all() if state.newest(session_id) is None]
+    else:
+        ids = [session_id for session_id in state.by_session if _is_obsolete(state.newest(session_id))]
     known, refused = [], []
     for session_id in ids:
         try:
@@ -214,6 +242,14 @@ def _chosen(body: BatchRequest, desk: AppStateHere) -> tuple[list[Known], list[d
         except ApiError as error:
             refused.append(_refusal(session_id, error))
     return known, refused
+
+
+def _is_obsolete(row: Mapping[str, Any] | None) -> bool:
+    return row is not None and row["status"] == "completed" and row["criteria_hash"] != criteria_hash()
+
+
+def _is_forced(body: BatchRequest) -> bool:
+    return body.force_rescore or body.obsolete
 
 
 def _refusal(session_id: str, error: EvalakeError) -> dict[str, Any]:

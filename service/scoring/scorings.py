@@ -1,10 +1,12 @@
 """Scorings: what stands in the table, and the rule by which a new one starts or does not."""
 
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 from uuid import uuid4
 
@@ -13,25 +15,29 @@ import polars as pl
 from contracts.compile.arrow import conform
 from contracts.tables import RUNS
 from core.errors import EvalakeError
-from flows.score_session import failed, pending
-from service.errors import ConflictError, DrainingError
+from flows.score_session import failed, item_of, pending
+from service.errors import ConflictError, DrainingError, NotFoundError
 from service.scoring.prefect_gateway import PrefectGateway, PrefectGatewayError
 from service.scoring.sessions import Known, Sessions
 from service.scoring.settings import ScoringSettings
 from storage.cached_table import CachedTable
 from storage.landing import insert_unless
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
-from suites.session_review.scoring import ACTIVE
+from suites.session_review.scoring import ACTIVE, CANCELLED, LOST
 from suites.session_review.suite import SUITE
 from tasks.runtime.context import RunContext
+from tasks.steps.estimate import Estimate, estimate_items
 
 TRIES = 20  # how often a request is decided anew because others were quicker
+LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
 
 Row = dict[str, Any]
 
 # Rows that stand against a new scoring of their session
 _ANY = "old.session_id = new.session_id"
 _ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.score_id)"
+
+logger = logging.getLogger("evalake.service")
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -124,7 +130,40 @@ class Scorings:
 
     def fail(self, row: Row, reason: str) -> bool:
         """End a lost scoring; False where it was over already."""
-        return failed(self._settings.lake, row, "lost", reason)
+        return failed(self._settings.lake, row, LOST, reason)
+
+    def cancel(self, session_id: str, user: str) -> Row:
+        """End the scoring that is under way; returns its row. Raises ApiError where there is none, or it is over."""
+        row = self.state().newest(session_id)
+        if row is None:
+            raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
+        if row["status"] not in ACTIVE or not failed(
+            self._settings.lake, row, CANCELLED, f"it was cancelled by {user}"
+        ):
+            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
+        try:
+            self._gate.cancel(row)
+        except PrefectGatewayError as error:  # what its process finds out does not count any more
+            logger.warning("the scoring %s of %r is cancelled: %s", row["score_id"][:12], session_id, error)
+        return self.state().by_id[row["score_id"]]
+
+    def startable(self, sessions: Sequence[Known], *, force: bool) -> list[Known]:
+        """Those of some sessions of which a request would start a scoring."""
+        newest = ((known, self.state().newest(known.session_id)) for known in sessions)
+        return [known for known, row in newest if row is None or (force and row["status"] not in ACTIVE)]
+
+    def estimate(self, sessions: Sequence[Known]) -> Estimate:
+        """What the judge would be asked and paid for scoring sessions. Of many, some stand for all."""
+        context = self._context("estimate")
+        state = self.state()
+        some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
+        items = [
+            item_of(context, self._sessions.sample(known), self._settings.judge, _next(state, known)) for known in some
+        ]
+        return estimate_items(context, items, len(sessions) / max(len(some), 1))
+
+    def _context(self, run_id: str) -> RunContext:
+        return RunContext(run_id, SUITE.name, self._settings.lake, self._settings.configuration)
 
     def _again(self, known: Known, user: str, *, force: bool) -> Decision | EvalakeError:
         """Decide on one session of several anew, because another request was quicker."""
@@ -140,9 +179,7 @@ class Scorings:
         if self.draining:
             raise DrainingError("the service is shutting down and starts no new scoring")
         # The run names this request, so that its rows are told from those of a request that came at the same moment.
-        context = RunContext(
-            f"request-{uuid4().hex[:12]}", SUITE.name, self._settings.lake, self._settings.configuration
-        )
+        context = self._context(f"request-{uuid4().hex[:12]}")
         state = self.state()
         rows = [
             pending(context, self._sessions.sample(known), self._settings.judge, _next(state, known), user)
@@ -204,7 +241,7 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame) -> 
     rows = scores.to_dicts()
 
     def age(row: Row) -> tuple[bool, datetime, int]:
-        at = row["completed_at"] or row["started_at"] or ended.get(row["run_id"]) or _NEVER
+        at = row["completed_at"] or row["asked_at"] or ended.get(row["run_id"]) or _NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 
     by_session: dict[str, list[Row]] = {}

@@ -27,7 +27,8 @@ EXAMPLE_SCORE: dict[str, Any] = {
     "missing_tools_analysis": "1. **pg-stat-activity**: it would have shown who holds the connections.",
     "error_message": None,
     "score_triggered_by": "alice",
-    "started_at_us": 1795293066282806,
+    "scored_at_us": 1795293066282806,
+    "started_at_us": 1795293066294112,
     "completed_at_us": 1795293066348446,
     "current_prompt_used": True,
     "phase": None,
@@ -50,7 +51,7 @@ EXAMPLE_SCORE: dict[str, Any] = {
 EXAMPLE_NEW: dict[str, Any] = {
     **dict.fromkeys(EXAMPLE_SCORE),
     **{name: EXAMPLE_SCORE[name] for name in ("score_id", "session_id", "prompt_hash", "score_triggered_by")},
-    **{name: EXAMPLE_SCORE[name] for name in ("started_at_us", "current_prompt_used", "judge", "replicate")},
+    **{name: EXAMPLE_SCORE[name] for name in ("scored_at_us", "current_prompt_used", "judge", "replicate")},
     **{"status": "pending", "cut_chars": 0, "cut_interactions": 0, "flow_run_id": EXAMPLE_SCORE["flow_run_id"]},
 }
 
@@ -84,8 +85,9 @@ class Brief(BaseModel):
     phase: Phase | None
     error_message: str | None
     score_triggered_by: str | None
-    started_at_us: Micros | None
-    completed_at_us: Micros | None
+    scored_at_us: Annotated[Micros | None, Field(description="When it was asked for.")]
+    started_at_us: Annotated[Micros | None, Field(description="When it began; null while it waits.")]
+    completed_at_us: Annotated[Micros | None, Field(description="When it ended.")]
 
 
 class Score(Brief):
@@ -162,6 +164,7 @@ def brief(row: Mapping[str, Any], phase: str | None) -> dict[str, Any]:
         **{name: row[name] for name in ("score_id", "status", "total_score", "error_message", "score_triggered_by")},
         "current_prompt_used": row["criteria_hash"] == criteria_hash(),
         "phase": phase if row["status"] == "in_progress" else None,
+        "scored_at_us": micros(row["asked_at"]),
         "started_at_us": micros(row["started_at"]),
         "completed_at_us": micros(row["completed_at"]),
     }

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from contracts.changes import Added, Renamed
 from contracts.contract import Contract, Row
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from suites.base.result_row import ReplyColumns, ResultRow, result_rules
@@ -54,9 +55,8 @@ class SessionScore(ResultRow, ReplyColumns):
     error_kind: str | None = Field(description="Why the scoring failed, as a fixed word: no_total, timeout …")
     error_message: str | None = Field(description="Why the scoring failed, in words.")
     score_triggered_by: str | None = Field(description="Who asked for it through the scoring API; null in a run.")
-    started_at: datetime | None = Field(
-        description="When the scoring began; null where it was not asked through the API."
-    )
+    asked_at: datetime | None = Field(description="When it was asked for; null where not through the scoring API.")
+    started_at: datetime | None = Field(description="When it began; null where it has not, or not through the API.")
     completed_at: datetime | None = Field(description="When it ended; null where it has not, or not through the API.")
 
 
@@ -117,9 +117,11 @@ RESULTS = Contract(
         _when_status(
             "error_only_when_failed", "error_message", Kind.ABSENT_WHEN, "pending", "in_progress", "completed"
         ),
+        Rule("starts_after_asked", "asked_at", Kind.NOT_ABOVE, {"other": "started_at"}),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "completed_at"}),
     ),
     replaced_when=_REPLACED_WHEN,
+    changes=(Renamed(columns={"started_at": "asked_at"}), Added(("started_at",))),
 )
 
 MISSING_TOOLS = Contract(

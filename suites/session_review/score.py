@@ -58,6 +58,7 @@ def score(
         "missing_tools": None if missing is None else [tool.name for tool in missing],
         "missing_tools_analysis": second,
         "score_triggered_by": None,
+        "asked_at": None,
         "started_at": None,
         "completed_at": None,
     }
@@ -77,6 +78,7 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
         "missing_tools": None,
         "missing_tools_analysis": None,
         "score_triggered_by": None,
+        "asked_at": None,
         "started_at": None,
         "completed_at": None,
     }

@@ -17,6 +17,8 @@ PHASES: Mapping[str, float] = {"analyzing_methodology": 10.0, "identifying_missi
 """The phases of a scoring in their order, and the progress at which each begins."""
 
 CIRCUIT_OPEN = "circuit_open"
+CANCELLED, LOST = "cancelled", "lost"
+GIVEN_UP = (CANCELLED, LOST)  # kinds of scorings that others ended
 
 
 def phase_at(progress: float) -> str:
@@ -40,7 +42,7 @@ def why_open(scorings: pl.LazyFrame, judge: str, limits: Limits, now: datetime |
     of_provider = (
         pl.col("judge").str.starts_with(f"{provider}/")
         & pl.col("completed_at").is_not_null()
-        & (pl.col("error_kind").is_null() | (pl.col("error_kind") != CIRCUIT_OPEN))
+        & (pl.col("error_kind").is_null() | ~pl.col("error_kind").is_in([CIRCUIT_OPEN, CANCELLED]))
     )
     ended = scorings.filter(of_provider).select("completed_at", "error_kind").collect()
     last = ended.sort("completed_at").tail(limits.breaker_failures)

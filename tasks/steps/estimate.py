@@ -14,7 +14,7 @@ from providers.cost import BASELINE_PREFIX, Tokens, cost_usd
 from providers.price_estimate import ASSUMED_OUTPUT_TOKENS, input_tokens, output_limit
 from providers.request import Reply, Request
 from storage.ledger import ReplyLengths, newest_index, reply_lengths
-from suites.base import Dataset, Exchange
+from suites.base import Exchange, Item
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request, replay_from_ledger
 from tasks.steps.plan import segments
@@ -92,10 +92,18 @@ def estimate(context: RunContext, plan: Plan, most_items: int | None = None) -> 
     step = 1 if most_items is None else ceil(plan.items / most_items)
     datasets = [replace(dataset, samples=dataset.samples[::step]) for dataset in plan.datasets]
     looked_at = sum(len(dataset.samples) for dataset in datasets)
-    counts = _Count(context, plan)
+    counts = _Count(context)
     for model in plan.models:
-        counts.add(model, datasets)
+        for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.order.replicates):
+            counts.add(items)
     return Estimate(tuple(counts.result(plan.samples / max(looked_at, 1))))
+
+
+def estimate_items(context: RunContext, items: Sequence[Item], scale: float = 1.0) -> Estimate:
+    """Estimate what some items would ask, as they stand for `scale` times as many."""
+    counts = _Count(context)
+    counts.add(items)
+    return Estimate(tuple(counts.result(scale)))
 
 
 def log_estimate(context: RunContext, plan: Plan) -> None:
@@ -121,20 +129,18 @@ class _Asked:
 
 
 class _Count:
-    def __init__(self, context: RunContext, plan: Plan) -> None:
-        self._context, self._plan = context, plan
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
         *_, self._index = newest_index(context.lake)
         self._lengths = reply_lengths(context.lake)
         self._asked: dict[tuple[Role, str], _Asked] = {}
         self._seen: set[int] = set()  # hashes of calls: one that several items share is one
 
-    def add(self, model: str, datasets: Sequence[Dataset]) -> None:
-        plan = self._plan
-        for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.order.replicates):
-            conversations = [Conversation(item) for item in items]
-            replay_from_ledger(self._context, conversations, self._index)
-            for conversation in conversations:
-                self._walk(conversation)
+    def add(self, items: Sequence[Item]) -> None:
+        conversations = [Conversation(item) for item in items]
+        replay_from_ledger(self._context, conversations, self._index)
+        for conversation in conversations:
+            self._walk(conversation)
 
     def result(self, scale: float) -> Iterator[ModelEstimate]:
         for (role, model), asked in self._asked.items():

@@ -66,7 +66,7 @@ class Place:
             assert failed(self.lake, row, "error", "as the test wants it")
             return
         filled = {"total_score": total, "score_analysis": "an analysis"} if status == "completed" else {}
-        ended = {"completed_at": row["started_at"]} if status == "completed" else {}
+        ended = {"completed_at": row["started_at"] or row["asked_at"]} if status == "completed" else {}
         moved = land(self.lake, RESULTS, conform([{**row, **filled, **ended, **changes, "status": status}], RESULTS))
         assert moved.replaced == 1
 

@@ -64,7 +64,7 @@ def test_a_scoring_lands_with_its_tools_and_cannot_be_done_twice(place: Place) -
     row = finish(place, score_id)
     assert (row["status"], row["total_score"], row["missing_tools"]) == ("completed", 60, ["kubectl-logs"])
     assert (row["score_triggered_by"], row["attempts"]) == ("ann", 1)
-    assert row["started_at"] <= row["completed_at"]
+    assert row["asked_at"] < row["started_at"] < row["completed_at"]
     assert take(place, score_id) is None
     assert (place.lake.frame(CALLS).collect().height, place.lake.exists(CALL_FAILURES)) == (2, False)
 

@@ -2,9 +2,11 @@
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
+from service.scoring.views import micros
 from tests.e2e.processes import PrefectStack
 from tests.service.conftest import FORCED, RACES, TABLE
 from tests.service.services import Place, Service, at_once
@@ -13,7 +15,7 @@ Pair = tuple[Service, Service]
 
 FIELDS = {
     "score_id", "session_id", "status", "prompt_hash", "total_score", "score_analysis", "missing_tools_analysis",
-    "error_message", "score_triggered_by", "started_at_us", "completed_at_us", "current_prompt_used",
+    "error_message", "score_triggered_by", "scored_at_us", "started_at_us", "completed_at_us", "current_prompt_used",
 }  # fmt: skip
 
 
@@ -57,9 +59,24 @@ def test_what_a_request_for_a_score_is_answered(
         assert score["status"] == ("pending" if is_new else existing)
         assert score["score_triggered_by"] == "api-client"
         assert score["current_prompt_used"] is True
-        assert score["started_at_us"] > 1_700_000_000_000_000
+        assert score["scored_at_us"] > 1_700_000_000_000_000
         assert service.score(session).json()["score_id"] == score["score_id"]
     assert len(place.scores(session)) == (2 if before and is_new else 1)
+
+
+def test_times_of_asking_start_and_end_are_apart(service: Service, place: Place) -> None:
+    def times() -> list[int | None]:
+        score = service.score(TABLE[14]).json()
+        return [score[name] for name in ("scored_at_us", "started_at_us", "completed_at_us")]
+
+    score_id = service.ask(TABLE[14]).json()["score_id"]
+    asked, *others = times()
+    assert others == [None, None]
+    begun, ended = (datetime.fromtimestamp((asked or 0) / 1e6 + later, UTC) for later in (1, 3))
+    place.set(score_id, "in_progress", started_at=begun)
+    assert times() == [asked, micros(begun), None]
+    place.set(score_id, "completed", completed_at=ended)
+    assert times() == [asked, micros(begun), micros(ended)]
 
 
 def test_fifty_requests_at_once_to_two_processes_start_one_scoring_twenty_times_over(
