@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from service.scoring import sessions as module
 from service.scoring.sessions import Sessions
 from storage.lake import Lake
 from suites.base import Dataset
+from suites.session_review.sources import database
 from tests.servers.model_server import ModelServer
 from tests.service.services import Place, Service
 
@@ -91,13 +93,22 @@ def test_a_database_that_cannot_be_reached_is_away(tmp_path: Path) -> None:
     assert [source.state for source in sessions.sources] == ["away"]
 
 
+def test_a_database_that_never_answers_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        sessions = Sessions(Lake(str(tmp_path / "lake")), [f"postgresql://reader@127.0.0.1:{port}/tarsy"])
+        assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["away"]
+
+
 def test_new_sessions_of_a_source_are_announced_by_themselves(guarded: Service, guarded_place: Place) -> None:
     async def listen() -> str:
-        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as socket:
-            await socket.send('{"type": "subscribe", "channel": "sessions"}')
-            assert json.loads(await socket.recv())["type"] == "subscribed"
+        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as listener:
+            await listener.send('{"type": "subscribe", "channel": "sessions"}')
+            assert json.loads(await listener.recv())["type"] == "subscribed"
             guarded_place.write("brand-new")
-            while (event := json.loads(await asyncio.wait_for(socket.recv(), 60)))["type"] != "session.added":
+            while (event := json.loads(await asyncio.wait_for(listener.recv(), 60)))["type"] != "session.added":
                 pass
             return str(event["session_id"])
 

@@ -102,7 +102,7 @@ def open_url(url: str) -> Iterator[Rows]:
 
     shown = hide_password(url)
     try:
-        with create_engine(_with_driver(url), poolclass=NullPool).connect() as connection:
+        with create_engine(_with_driver(url), poolclass=NullPool, connect_args=_patience(url)).connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -111,7 +111,7 @@ def open_url(url: str) -> Iterator[Rows]:
 
             yield rows
             connection.rollback()
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, OSError) as error:  # the driver lets a server that falls silent through as it is
         raise SourceError(f"{shown} cannot be read as a TARSy database: {_reason(error)}") from error
 
 
@@ -140,6 +140,11 @@ def _url(url: str) -> Any:
         return make_url(url)
     except (ArgumentError, ValueError) as error:
         raise SourceError("the database URL is not of the form postgresql://user@host:port/database") from error
+
+
+def _patience(url: str) -> dict[str, Any]:
+    """What keeps a server that does not answer from being waited for."""
+    return {"timeout": PATIENCE_SECONDS} if _with_driver(url).drivername == "postgresql+pg8000" else {}
 
 
 def _with_driver(url: str) -> Any:
