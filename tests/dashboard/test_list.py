@@ -1,10 +1,12 @@
 """The list of sessions: badges, order, filters, pages, and what happens while one looks."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.conftest import Open
-from tests.dashboard.world import FILLERS, HOSTILE_ID, SCORED, TOTAL, World
+from tests.dashboard.world import FILLERS, HOSTILE, HOSTILE_ID, SCORED, TOTAL, World
 
 pytestmark = pytest.mark.e2e
 
@@ -69,6 +71,37 @@ def test_finds_by_text_criteria_and_day(visit: Open) -> None:
     page.get_by_label("Began until").blur()
     expect(page.locator("tbody tr")).to_have_count(16)  # from 08:00 on, one an hour
     assert all(name.startswith("filler") for name in seen.ids())
+
+
+def test_sorts_by_every_column(visit: Open) -> None:
+    page = visit("/").page
+    sorted_columns = ("Session", "Score", "Ended as", "Began", "Took", "Tool calls", "Scored")
+    for column in sorted_columns:
+        head = page.get_by_role("columnheader", name=column, exact=True)
+        for _ in range(2):
+            head.get_by_role("button").click()
+            expect(head).to_have_attribute("aria-sort", re.compile("ending"))
+    expect(page.get_by_label("Sort by")).to_have_value("scored_at-asc")
+    page.get_by_label("Sort by").select_option("Session, A to Z")
+    expect(page.locator("tbody a.id").first).to_have_text("at-work")
+
+
+def test_more_filters_choose_from_what_there_is(visit: Open) -> None:
+    seen = visit("/?search=o")
+    page = seen.page
+    expect(page.get_by_label("Agent")).to_be_hidden()
+    page.get_by_text("More filters").click()
+    page.get_by_label("Ended as").select_option("Timed out")
+    seen.expect_ids("broken")
+    page.get_by_role("button", name="Clear the filters").click()
+    page.get_by_label("Agent").select_option(HOSTILE)
+    seen.expect_ids(HOSTILE_ID)
+    page.reload()
+    seen.expect_ids(HOSTILE_ID)
+    expect(page.get_by_label("Agent")).to_have_value(HOSTILE)
+    page.get_by_label("Fewest tool calls").fill("2")
+    page.get_by_label("Fewest tool calls").blur()
+    expect(page.get_by_text("No session matches these filters.")).to_be_visible()
 
 
 def test_pages(visit: Open) -> None:

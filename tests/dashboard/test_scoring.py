@@ -1,5 +1,7 @@
 """Score Session, as somebody sees it who waits: progress, the end, failure and a second try, without reloading."""
 
+import re
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -7,7 +9,8 @@ from playwright.sync_api import expect
 from tests.dashboard.browsing import session_path
 from tests.dashboard.conftest import Open
 from tests.dashboard.judge import NO_TOTAL, Judge
-from tests.dashboard.world import World
+from tests.dashboard.world import OLD_CRITERIA, World
+from tests.e2e.processes import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -66,8 +69,47 @@ def test_a_scoring_that_somebody_else_began_is_shown(visit: Open, world: World) 
     row = world.land(row, status="in_progress")
     expect(page.locator(".progress")).to_contain_text("Analysing the methodology")
     why = {"error_kind": "lost", "error_message": "its process died"}
-    world.land(row, status="failed", completed_at=row["started_at"], **why)
+    world.land(row, status="failed", completed_at=row["asked_at"], **why)
     expect(page.get_by_role("alert")).to_contain_text("its process died")
+
+
+def test_a_scoring_is_cancelled_and_its_process_ended(visit: Open, judge: Judge, address: str) -> None:
+    page = visit(session_path("live-cancel")).page
+    with judge.held_back():
+        page.get_by_role("button", name="Score session").click()
+        expect(page.locator(".progress")).to_contain_text("Analysing the methodology", timeout=A_SCORING)
+        page.get_by_role("button", name="Cancel the scoring").click()
+        expect(page.get_by_role("alert")).to_contain_text("it was cancelled by api-client")
+        expect(page.get_by_role("progressbar")).to_have_count(0)
+        expect(page.get_by_role("button", name="Try again")).to_be_focused()
+        score = httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score").json()
+        prefect = httpx.get(f"{address}/api/v1/status").json()["prefect_url"]
+
+        def ended() -> bool:
+            run = httpx.get(f"{prefect}/api/flow_runs/{score['flow_run_id']}").json()
+            return bool(run["state_type"] == "CANCELLED")
+
+        wait_until(ended, "the end of the flow run")
+    assert httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score").json()["status"] == "failed"
+
+
+def test_the_price_of_many_scorings_is_told_first(visit: Open, world: World) -> None:
+    seen = visit("/")
+    page = seen.page
+    button = page.get_by_role("button", name="Rescore obsolete ones")
+    button.click()
+    dialog = page.get_by_role("dialog", name="Rescore all under obsolete criteria?")
+    price = re.compile(r"1 session: about 2 calls of hosted_vllm/judge, about [\d.]+ to [\d.]+ US dollars")
+    expect(dialog).to_contain_text(price)
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(seen.row("outdated")).to_contain_text("outdated criteria")
+    button.click()
+    dialog.get_by_role("button", name="Score 1 session").click()
+    expect(page.locator(".message.info")).to_contain_text("1 scoring asked for.")
+    expect(seen.row("outdated").locator(".badge")).to_contain_text("68", timeout=A_SCORING)
+    button.click()
+    expect(page.locator(".message.info")).to_contain_text("No score was made under obsolete criteria.")
+    world.score("outdated", 61, replicate=2, criteria_hash=OLD_CRITERIA)  # as the other tests know it
 
 
 def test_what_the_service_refuses_is_a_message(visit: Open, address: str) -> None:

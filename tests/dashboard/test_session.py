@@ -20,6 +20,13 @@ def test_score_view_tells_everything_about_a_score(visit: Open) -> None:
     expect(main.get_by_text("20 / 25")).to_have_count(1)
     expect(main.get_by_role("listitem").filter(has_text="It repeated one search.")).to_be_visible()
     expect(main.get_by_text("pool exhausted <b>not bold</b>")).to_be_visible()
+    written = main.get_by_role("table")
+    expect(written.get_by_role("columnheader")).to_have_text(["Tool", "Its use, a | b", "Calls"])
+    cells = ["get pods | wc", "12", "short", "", "none", "0 | and more"]
+    expect(written.get_by_role("cell")).to_have_text(cells)
+    expect(written.get_by_role("rowheader")).to_have_text(["kubectl", "<img src=x onerror=alert(1)>", "psql"])
+    expect(written.locator("code")).to_have_text("get pods | wc")
+    expect(main.get_by_text("| no | table |")).to_be_visible()
     expect(main.get_by_text("The pool of scored-074 was exhausted.")).to_be_visible()
     expect(main.get_by_text('"service": "checkout"')).to_be_visible()
     expect(main.locator("section", has_text="Missing tools")).to_have_text("Missing toolsNone is missing.")

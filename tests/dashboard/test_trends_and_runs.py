@@ -52,7 +52,7 @@ def test_outdated_scores_are_made_again_only_after_asking(visit: Open) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert asked == []
     page.get_by_role("button", name="Score them again").click()
-    page.get_by_role("dialog").get_by_role("button", name="Score again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Score 1 session").click()
     expect(page.get_by_role("note")).to_contain_text(f"Refused: 1, {HOSTILE}")
     assert asked == [{"obsolete": True}]
 

@@ -32,6 +32,15 @@ The agent **jumped** to `kubectl get pods`.
 - It never looked at the deployments.
 - It repeated one search.
 
+What was looked at:
+| Tool | Its *use*, `a \\| b` | Calls |
+|:---|:--:|---:|
+| **kubectl** | `get pods \\| wc` | 12 |
+| <img src=x onerror=alert(1)> | short
+| psql | none | 0 | and more
+
+| no | table |
+
 ```
 pool exhausted <b>not bold</b>
 ```
@@ -39,7 +48,7 @@ pool exhausted <b>not bold</b>
 
 SCORED = {"scored-000": 0, "scored-049": 49, "scored-050": 50, "scored-074": 74, "scored-075": 75, "scored-100": 100}
 FILLERS = 24
-LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-list", "live-trends")
+LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-cancel", "live-list", "live-trends")
 ORDER = [*SCORED, "outdated", "never-scored", "waiting", "at-work", "broken", "rated", HOSTILE_ID, *LIVE]
 """Sessions, the newest last; fillers are older than all of them."""
 
@@ -90,7 +99,8 @@ class World:
             "failure_tags": [],
             "missing_tools": [],
             "missing_tools_analysis": "None is missing.",
-            "completed_at": row["started_at"] + timedelta(seconds=42 + replicate),
+            "started_at": row["asked_at"],
+            "completed_at": row["asked_at"] + timedelta(seconds=42 + replicate),
         }
         return self.land({**row, **done, **changes})
 
@@ -98,14 +108,21 @@ class World:
         for session_id, total in SCORED.items():
             self.score(session_id, total)
         self.score("outdated", 61, criteria_hash=OLD_CRITERIA)
-        self.score("rated", 40, criteria_hash=OLD_CRITERIA, completed_at=BEGAN + timedelta(days=1), started_at=BEGAN)
+        self.score(
+            "rated",
+            40,
+            criteria_hash=OLD_CRITERIA,
+            completed_at=BEGAN + timedelta(days=1),
+            asked_at=BEGAN,
+            started_at=BEGAN,
+        )
         self.score("rated", 66, replicate=1)
         self.score("live-again", 20)
         self.land(self.pending("waiting"))
         self.land(self.pending("at-work"), status="in_progress")
         why = {"error_kind": "no_total", "error_message": "the judge's answer ended in no total, 3 times"}
         row = self.pending("broken")
-        self.land(row, status="failed", completed_at=row["started_at"], attempts=3, **why)
+        self.land(row, status="failed", completed_at=row["asked_at"], attempts=3, **why)
         self._hostile()
         self._runs()
 

@@ -73,7 +73,7 @@ function hear(data) {
   } catch {
     return; // not one of ours
   }
-  if (typeof event?.type !== "string" || !event.type.startsWith("scoring.")) return;
+  if (typeof event?.session_id !== "string") return; // an answer to what we said
   for (const channel of ["sessions", `session:${event.session_id}`]) {
     for (const listener of [...(listeners.get(channel) ?? [])]) listener(event);
   }

@@ -1,13 +1,16 @@
-/** Long texts of models and tools, as DOM nodes: paragraphs, headings, lists, code. Nothing in them becomes markup. */
+/** Long texts of models and tools, as DOM nodes: paragraphs, headings, lists, tables, code. Nothing in them becomes markup. */
 
 import {h} from "/js/dom.js";
 import {count, visible} from "/js/format.js";
+import {table} from "/js/table.js";
 
 const SHOWN = 20000; // characters that are shown before the reader asks for all
 const FENCE = /^\s{0,3}(`{3,}|~{3,})/;
 const HEADING = /^\s{0,3}(#{1,6})\s+(.*)$/;
 const BULLET = /^\s{0,8}[-*+•]\s+(.*)$/;
 const NUMBERED = /^\s{0,8}(\d{1,3})[.)]\s+(.*)$/;
+const BETWEEN_CELLS = /(?<!\\)\|/;
+const RULE = /^:?-+:?$/; // a cell of the line below a table's headings
 const INLINE = /(`[^`\n]{1,400}`|\*\*[^*\n]{1,400}\*\*)/;
 
 /** A text that a model wrote, with its paragraphs, lists and code. `level`: the heading above it, 1 to 5. */
@@ -70,8 +73,12 @@ function* blocks(lines, level) {
       const end = after(lines, at, (each) => pattern.test(each));
       yield list(lines.slice(at, end), pattern);
       at = end;
+    } else if (isTable(lines, at)) {
+      const end = after(lines, at + 2, (each) => each.includes("|"));
+      yield written(lines.slice(at, end));
+      at = end;
     } else {
-      const end = after(lines, at, (each) => each.trim() && ![FENCE, HEADING, BULLET, NUMBERED].some((p) => p.test(each)));
+      const end = after(lines, at + 1, (each, place) => each.trim() && ![FENCE, HEADING, BULLET, NUMBERED].some((p) => p.test(each)) && !isTable(lines, place));
       yield h("p", {}, inline(lines.slice(at, end).join("\n")));
       at = end;
     }
@@ -84,6 +91,29 @@ function list(lines, pattern) {
   return h("ol", {start: NUMBERED.exec(lines[0])[1]}, items);
 }
 
+/** Whether a table begins there: a line of headings, and below it one of dashes with as many cells. */
+function isTable(lines, at) {
+  if (!lines[at].includes("|") || !lines[at + 1]?.includes("|")) return false;
+  const rules = cellsOf(lines[at + 1]);
+  return rules.every((rule) => RULE.test(rule)) && rules.length === cellsOf(lines[at]).length;
+}
+
+function written([head, rule, ...lines]) {
+  const headings = cellsOf(head).map((cell) => cell.replaceAll(/[*`]/g, ""));
+  const kinds = cellsOf(rule).map((cell) => (cell.endsWith(":") ? "right" : null));
+  const rows = lines.map(cellsOf).map((cells) => {
+    const last = cells.slice(headings.length - 1).join(" | "); // what goes beyond the headings is not lost
+    return headings.map((_, i) => inline(i === headings.length - 1 ? last : cells[i] ?? ""));
+  });
+  return table({caption: headings.join(", "), headings, rows, kinds, texts: true});
+}
+
+/** The cells of a line of a table; `\|` is a stroke within one. */
+function cellsOf(line) {
+  const cells = line.trim().split(BETWEEN_CELLS).map((cell) => cell.replaceAll("\\|", "|").trim());
+  return cells.slice(cells[0] ? 0 : 1, cells.length > 1 && !cells.at(-1) ? -1 : undefined);
+}
+
 function inline(text) {
   return text.split(INLINE).map((part) => {
     if (part.length > 2 && part.startsWith("`") && part.endsWith("`")) return h("code", {}, part.slice(1, -1));
@@ -92,9 +122,9 @@ function inline(text) {
   });
 }
 
-/** The first place from `start` whose line is none of those. */
+/** The first place from `start` whose line is none of those; `belongs` is given a line and its place. */
 function after(lines, start, belongs) {
   let end = start;
-  while (end < lines.length && belongs(lines[end])) end += 1;
+  while (end < lines.length && belongs(lines[end], end)) end += 1;
   return end;
 }

@@ -82,6 +82,7 @@ function provenance(score) {
   return h("section", {class: "panel"}, h("h2", {}, "This scoring"), facts([
     ["Asked by", score.score_triggered_by ? name(score.score_triggered_by) : "a run of the suite"],
     ["Judge", name(score.judge)],
+    ["Asked for", time(score.scored_at_us)],
     ["Began", time(score.started_at_us)],
     ["Ended", time(score.completed_at_us)],
     ["Took", duration(score.started_at_us, score.completed_at_us)],
@@ -122,7 +123,7 @@ function historyOf(scores, shown, choose) {
     const isShown = each.score_id === shown?.score_id;
     const asked = each.score_triggered_by ? `by ${name(each.score_triggered_by)}` : "by a run of the suite";
     return h("li", {}, h("button", {type: "button", class: "bare", "aria-current": isShown ? "true" : null, onclick: () => choose(each.score_id)},
-      badge(each), h("span", {class: isShown ? null : "as-link"}, time(each.completed_at_us ?? each.started_at_us)),
+      badge(each), h("span", {class: isShown ? null : "as-link"}, time(each.completed_at_us ?? each.scored_at_us)),
       h("span", {class: "sub"}, `${asked}${each.current_prompt_used === false ? ", outdated criteria" : ""}`)));
   })));
 }

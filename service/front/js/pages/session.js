@@ -29,6 +29,7 @@ class SessionPage {
     this.chosen = query.get("score");
     this.state = h("div", {class: "head"});
     this.button = h("button", {type: "button", class: "primary", onclick: () => this.score()});
+    this.stop = h("button", {type: "button", onclick: () => this.cancel()}, "Cancel the scoring");
     this.messages = h("div");
     this.tabs = tabs("Views of the session", VIEWS.map(([key, label]) => [key, label]), this.view, (view) => this.turnTo(view));
   }
@@ -119,6 +120,17 @@ class SessionPage {
     this.render();
   }
 
+  async cancel() {
+    show(this.messages);
+    try {
+      await send("POST", sessionPath(this.id, "/cancel"));
+      this.button.focus();
+    } catch (error) {
+      show(this.messages, problem(error, "The scoring was not cancelled", () => this.cancel()));
+    }
+    this.refresh();
+  }
+
   turnTo(view) {
     this.view = view;
     keepAddress(this.address());
@@ -151,7 +163,7 @@ class SessionPage {
     if (isBusy) this.button.setAttribute("aria-disabled", "true");
     else this.button.removeAttribute("aria-disabled");
     const isTold = this.view === "score" && score?.status === "completed"; // large, in the view itself
-    show(this.state, !isTold && badge(score), isActive(score) && progress(score));
+    show(this.state, !isTold && badge(score), isActive(score) && [progress(score), this.stop]);
   }
 
   renderPanel() {

@@ -3,29 +3,24 @@
 import {here, keepAddress} from "/js/address.js";
 import {get, queryText} from "/js/api.js";
 import {badge} from "/js/badge.js";
-import {freshId, h, show} from "/js/dom.js";
+import {h, show} from "/js/dom.js";
 import {count, counted, duration, name, time, words} from "/js/format.js";
 import {listen} from "/js/live.js";
-import {announce, heading, problem, showPage} from "/js/page.js";
+import {announce, heading, message, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 import {after} from "/js/scoring.js";
-
-const STATUSES = [["", "Any"], ["completed", "Scored"], ["not_scored", "Not scored"], ["pending", "Pending"], ["in_progress", "Scoring"], ["failed", "Failed"]];
-const CRITERIA = [["", "Any"], ["current", "Current"], ["obsolete", "Obsolete"]];
-const SORTS = [
-  ["time-desc", "Newest session"], ["time-asc", "Oldest session"], ["score-desc", "Best score"],
-  ["score-asc", "Worst score"], ["scored_at-desc", "Scored last"], ["scored_at-asc", "Scored first"],
-];
-const FILTERS = ["search", "status", "min_score", "max_score", "criteria", "from", "to"];
-const SEARCH_WAIT = 300; // milliseconds after the last key
+import {manyScorings} from "/js/pages/many_scorings.js";
+import {asked, filterForm, FILTERS, firstOrder, refill} from "/js/pages/session_filters.js";
 
 /** Show the list; `query` is what the address asks for. */
 export function sessionsPage({query, signal}) {
   const wanted = Object.fromEntries([...query].filter(([key]) => [...FILTERS, "sort", "order", "page"].includes(key)));
   const results = h("section", {"aria-label": "Sessions"});
   const form = filterForm(wanted, (changed) => load({...wanted, ...changed, page: null}, true));
-  showPage(heading("Sessions"), form, results);
+  const news = h("div");
+  showPage(h("div", {class: "title"}, heading("Sessions"), manyScorings()), form, news, results);
   const cells = new Map(); // session id -> its score and the cell that shows it
+  const added = new Set(); // sessions that came since the list was read
   let asking = null;
 
   async function load(changes, tell = false) {
@@ -38,10 +33,12 @@ export function sessionsPage({query, signal}) {
     try {
       const answer = await get("/sessions", asked(wanted), mine);
       cells.clear();
-      const sort = (by) => load({sort: by, order: wanted.sort === by && (wanted.order ?? "desc") === "desc" ? "asc" : "desc", page: null}, true);
+      added.clear();
+      show(news);
+      const sort = (by) => load({sort: by, order: (wanted.sort ?? "time") === by ? reverse(wanted.order) : firstOrder(by), page: null}, true);
       const focused = results.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
       show(results, listing(answer, wanted, sort, cells), pager(answer, (page) => load({page}, true)));
-      form.querySelector("[name=sorting]").value = `${wanted.sort ?? "time"}-${wanted.order ?? "desc"}`;
+      refill(form, wanted, answer.choices);
       if (focused) results.querySelector(`[data-keep="${focused}"]`)?.focus();
       if (tell) announce(`${counted(answer.total, "session")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
@@ -52,67 +49,19 @@ export function sessionsPage({query, signal}) {
   }
 
   listen("sessions", (event) => {
+    if (event.type === "session.added") {
+      added.add(event.session_id);
+      const said = `${counted(added.size, "new session")}.`;
+      show(news, message("info", said, h("p", {}, h("button", {type: "button", onclick: () => load({}, true)}, "Show the list anew"))));
+      announce(said);
+      return;
+    }
     const row = cells.get(event.session_id);
     if (!row) return;
     row.score = after(row.score, event);
     show(row.cell, scoreCell(event.session_id, row.score));
   }, signal);
   load({});
-}
-
-/** From the names in the address to those of the API. */
-function asked({from, to, ...rest}) {
-  const end = midnight(to, 1);
-  return {...rest, from_us: midnight(from), to_us: end === null ? null : end - 1};
-}
-
-/** The reader's midnight at which a day begins, some days later, in microseconds since 1970. */
-function midnight(date, later = 0) {
-  const at = new Date(date ? `${date}T00:00:00` : NaN);
-  at.setDate(at.getDate() + later);
-  return Number.isNaN(at.getTime()) ? null : at.getTime() * 1000;
-}
-
-function filterForm(wanted, apply) {
-  let waiting = null;
-  const form = h("form", {class: "filters", role: "search", "aria-label": "Filter the sessions", onsubmit: (event) => {
-    event.preventDefault();
-    clearTimeout(waiting);
-    apply(values(form));
-  }, onchange: ({target}) => target.name !== "search" && apply(values(form)), oninput: ({target}) => {
-    if (target.name !== "search") return;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => apply(values(form)), SEARCH_WAIT);
-  }},
-    field("Search", h("input", {type: "search", name: "search", maxlength: 200, value: wanted.search, placeholder: "Session, alert, agent"}), "search"),
-    field("Scoring", select("status", STATUSES, wanted.status)),
-    h("fieldset", {}, h("legend", {}, "Score"), h("div", {class: "range"},
-      h("input", {type: "number", name: "min_score", min: 0, max: 100, value: wanted.min_score, "aria-label": "Lowest score", placeholder: "0"}), "–",
-      h("input", {type: "number", name: "max_score", min: 0, max: 100, value: wanted.max_score, "aria-label": "Highest score", placeholder: "100"}))),
-    field("Criteria", select("criteria", CRITERIA, wanted.criteria)),
-    field("Began from", h("input", {type: "date", name: "from", value: wanted.from})),
-    field("Began until", h("input", {type: "date", name: "to", value: wanted.to})),
-    field("Sort by", select("sorting", SORTS, `${wanted.sort ?? "time"}-${wanted.order ?? "desc"}`)),
-    h("div", {class: "actions"}, h("button", {type: "button", onclick: () => {
-      for (const each of FILTERS) form.elements[each].value = "";
-      apply(values(form));
-    }}, "Clear the filters")));
-  return form;
-}
-
-function values(form) {
-  const [sort, order] = form.elements.sorting.value.split("-");
-  const filters = FILTERS.map((each) => [each, form.elements[each].value.trim() || null]);
-  return {...Object.fromEntries(filters), sort, order};
-}
-
-function field(label, control, kind = null) {
-  control.id = freshId("field");
-  return h("div", {class: kind}, h("label", {for: control.id}, label), control);
-}
-
-function select(key, options, chosen) {
-  return h("select", {name: key}, options.map(([value, text]) => h("option", {value, selected: value === (chosen ?? "")}, text)));
 }
 
 function listing(answer, wanted, sort, cells) {
@@ -130,8 +79,8 @@ function listing(answer, wanted, sort, cells) {
   return h("div", {},
     h("table", {class: "listing", role: "table"},
       h("caption", {class: "hidden"}, "Sessions and their scores"),
-      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Session"), columnHead("Score", "score"), columnHead("Ended as"),
-        columnHead("Began", "time"), columnHead("Took"), columnHead("Tool calls"), columnHead("Scored", "scored_at"))),
+      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Session", "session"), columnHead("Score", "score"), columnHead("Ended as", "session_status"),
+        columnHead("Began", "time"), columnHead("Took", "duration"), columnHead("Tool calls", "tool_calls"), columnHead("Scored", "scored_at"))),
       h("tbody", {role: "rowgroup"}, answer.sessions.map((entry) => line(entry, cells)))));
 }
 
@@ -157,6 +106,10 @@ function scoreCell(id, score) {
     h("a", {class: "badge-link", href: address(id), "aria-label": `Score of ${name(id)}: ${badge(score).textContent}`}, badge(score)),
     isObsolete && h("span", {class: "sub"}, "outdated criteria"),
   ];
+}
+
+function reverse(order) {
+  return order === "asc" ? "desc" : "asc";
 }
 
 function address(id) {

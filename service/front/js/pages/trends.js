@@ -1,12 +1,13 @@
 /** Scores as a whole: how they are spread, how they move under which criteria, which tools are missed. */
 
-import {get, send} from "/js/api.js";
+import {get} from "/js/api.js";
 import {band} from "/js/badge.js";
 import {columns, emptyFigure, figure, legend, lines, rows} from "/js/charts.js";
 import {h, show, showAgain} from "/js/dom.js";
-import {count, counted, day, name, number, shortHash, words} from "/js/format.js";
+import {count, day, name, number, shortHash, words} from "/js/format.js";
 import {listen} from "/js/live.js";
-import {announce, confirmed, heading, message, problem, showPage} from "/js/page.js";
+import {heading, problem, showPage} from "/js/page.js";
+import {scoreAll} from "/js/pages/many_scorings.js";
 
 const RANKED = 12; // bars of a ranking
 const REFRESH_WAIT = 1000; // milliseconds in which several events lead to one reading
@@ -20,22 +21,9 @@ export function trendsPage({signal}) {
   async function load() {
     try {
       const statistics = await get("/scoring/statistics", {}, signal);
-      showAgain(body, tiles(statistics, () => rescore(statistics.scores.obsolete)), figures(statistics));
+      showAgain(body, tiles(statistics, ({currentTarget}) => scoreAll("obsolete", currentTarget, said)), figures(statistics));
     } catch (error) {
       if (error.name !== "AbortError") show(body, problem(error, "The statistics cannot be shown", load));
-    }
-  }
-
-  async function rescore(obsolete) {
-    const text = `The judge reads ${counted(obsolete, "session")} again, under the current criteria. This may cost money.`;
-    if (!(await confirmed({title: "Score them again?", text, yes: "Score again"}))) return;
-    try {
-      const {accepted, refused} = await send("POST", "/scoring/batch", {obsolete: true});
-      const told = `Begun: ${counted(accepted.length, "scoring")}.${refused.length ? ` Refused: ${count(refused.length)}, ${name(refused[0].detail, 300)}` : ""}`;
-      announce(told);
-      show(said, message(refused.length ? "warning" : "info", null, told));
-    } catch (error) {
-      show(said, problem(error, "They were not scored again", null));
     }
   }
 
