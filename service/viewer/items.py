@@ -295,10 +295,12 @@ def answer_view(row: Mapping[str, Any], flags: Sequence[str]) -> AnswerView:
 
 
 def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
-    """The beginnings of the inputs of samples, by their hash."""
-    beginning = pl.col("input").str.head(PREVIEW)
+    """The beginnings of the inputs of samples, or what their suite says of them in a few words, by their hash."""
+    brief = index.suite.viewing.input_brief
+    text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
     rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
-    return dict(rows.select("sample_hash", beginning).unique("sample_hash").collect().iter_rows())
+    found = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
+    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in found}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,4 +20,5 @@ class Viewing:
     shown: tuple[tuple[str, str], ...] = ()  # columns of a result row and their headings, in order
     details: tuple[tuple[str, str], ...] = ()  # likewise of the rows of its further tables
     input_text: Callable[[Sample], str] = lambda sample: sample.input  # the sample as a reader reads it
+    input_brief: Callable[[str], str] | None = None  # an input in a few words, for lists; None: its beginning
     input_is_code: bool = False  # then it is shown with numbers of its lines

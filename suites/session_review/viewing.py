@@ -1,14 +1,18 @@
 """How the viewer shows session_review: the points that a judge gave a session, and its words."""
 
+import json
+
 import polars as pl
 
 from core.errors import EvalakeError
 from suites.base import Sample, Viewing
 from suites.session_review.replies.scores import CATEGORIES
-from suites.session_review.session import load
+from suites.session_review.session import Said, load
 from suites.session_review.session_text import fit
 
 MOST_CHARACTERS = 1_000_000
+MOST_OF_A_PART = 110  # characters of alert and first words in a list
+TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
 
 
 def _session_text(sample: Sample) -> str:
@@ -17,6 +21,30 @@ def _session_text(sample: Sample) -> str:
         return fit(load(sample.input), MOST_CHARACTERS).text
     except (EvalakeError, ValueError):
         return sample.input
+
+
+def _in_brief(text: str) -> str:
+    """What was alerted and how the agent began, in a few words; the JSON where it cannot be read as a session."""
+    try:
+        session = load(text)
+    except (EvalakeError, ValueError):
+        return text
+    said = next((each.text for each in session.interactions if isinstance(each, Said) and each.text), None)
+    parts = (session.alert_type, _alert_words(session.alert), said)
+    return " · ".join(" ".join(part[:MOST_OF_A_PART].split()) for part in parts if part)
+
+
+def _alert_words(alert: str) -> str:
+    """The words of an alert: of JSON its title or the like, or else whatever it says in words."""
+    try:
+        told = json.loads(alert)
+    except (ValueError, RecursionError):
+        return alert
+    if not isinstance(told, dict):
+        return alert
+    words = {name: value for name, value in told.items() if isinstance(value, str)}
+    titles = [words[name] for name in TITLES if name in words]
+    return titles[0] if titles else ", ".join(words.values()) or alert
 
 
 VIEWING = Viewing(
@@ -42,4 +70,5 @@ VIEWING = Viewing(
     ),
     details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
     input_text=_session_text,
+    input_brief=_in_brief,
 )
