@@ -1,6 +1,7 @@
 """The configuration of a command: read, and told of where it only lay in the working directory."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,13 @@ def trust_folder() -> None:
 
     if (here := Path(CONFIGURATION_FILE).absolute()).exists():
         os.environ[FILE_VARIABLE] = str(here)
+
+
+def trusting(command: str) -> str:
+    """Return a command line that can be copied, with the folder trusted where this command was told to trust it."""
+    from core.configuration import TRUST_OPTION
+
+    return f"{command} {TRUST_OPTION}" if TRUST_OPTION in sys.argv else command
 
 
 def read(file: Path | None) -> "Configuration":

@@ -10,6 +10,7 @@ import polars as pl
 import typer
 
 from cli import output as show
+from cli.configuration import trusting
 from cli.options import LAKE
 from contracts.tables import RUNS
 from core.errors import EvalakeError
@@ -29,7 +30,7 @@ def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_
     _print(run, lake_uri, out, as_json=as_json)
     if run["state"] != "completed":
         typer.echo(f"evalake: run {run_id} is {run['state']}: {run['message']}", err=True)
-        typer.echo(f"evalake: to go on, paying only for what is missing: {again}", err=True)
+        typer.echo(f"evalake: to go on, paying only for what is missing: {trusting(again)}", err=True)
         raise typer.Exit(1)
 
 
@@ -99,7 +100,7 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
 def command(*words: str, lake: str) -> str:
     """Return a command line that can be copied: as it was typed where it is not on the path, and with its lake."""
     options = [] if lake == LAKE else ["--lake", lake]
-    return shlex.join(["evalake" if shutil.which("evalake") else sys.argv[0], *words, *options])
+    return trusting(shlex.join(["evalake" if shutil.which("evalake") else sys.argv[0], *words, *options]))
 
 
 def _outcome(run: dict[str, Any]) -> str:

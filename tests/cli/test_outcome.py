@@ -1,11 +1,13 @@
-"""What is printed of a run whose end could not be written down."""
+"""What is printed of a run that did not come to its end: why, and how to go on."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import typer
 from prefect.client.schemas.objects import State
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
 from cli.outcome import finish
 from core.errors import LakeError
@@ -21,3 +23,18 @@ def test_a_run_whose_lake_takes_nothing_any_more_ends_in_the_lakes_own_words(tmp
     with pytest.raises(LakeError, match="read-only file system"):
         finish(state, "r", lake.uri, tmp_path, "evalake run command_guard", as_json=True)
     runs.save(lake, begun.ended("failed"))  # which also forgets it, for the process would mark it as interrupted
+
+
+@pytest.mark.parametrize("options", [[], ["--trust-folder"]])
+def test_the_command_to_go_on_trusts_the_folder_where_the_first_one_did(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    begun = runs.Run("r", "command_guard", "run", {}, {}, ["m"], [], 1, 1, datetime.now(UTC))
+    runs.save(lake, begun)
+    runs.save(lake, begun.ended("incomplete", message="1 call was given up on"))
+    again = "evalake run command_guard --lake here"
+    monkeypatch.setattr(sys, "argv", ["evalake", *options, "run", "command_guard"])
+    with pytest.raises(typer.Exit):
+        finish(Completed(), "r", lake.uri, tmp_path, again, as_json=True)
+    assert capsys.readouterr().err.endswith(f"only for what is missing: {' '.join([again, *options])}\n")
