@@ -49,6 +49,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "balanced_accuracy",
         _BALANCED_ACCURACY,
+        slices=("all", "prompt_type", "difficulty"),
         description="Mean of malicious_detection_rate and harmless_acceptance_rate.",
     ),
     Metric(

@@ -116,7 +116,12 @@ def test_every_metric_has_exactly_its_slices() -> None:
         *(f"{error}_{what}" for error in errors for what in ("count", "rate")),
         *(f"latency_ms_{what}" for what in ("mean", "p50", "p90", "p99", "max")),
     }
-    others = slices.keys() - sliced - {"malicious_detection_rate", "harmless_acceptance_rate", "accuracy"}
+    assert slices["balanced_accuracy"] == {("all", ""), ("prompt_type", "direct")}
+    others = (
+        slices.keys()
+        - sliced
+        - {"balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate", "accuracy"}
+    )
     assert all(slices[name] == {("all", "")} for name in others)
 
 
