@@ -33,7 +33,8 @@ _OVER = {
     "CANCELLING": "its flow run was cancelled",
 }
 
-_KILLED = re.compile(r"status code:? -([1-9]|[12]\d|3[01])\b")
+_STATUS_CODE = re.compile(r"status code:? (-?\d{1,3})\b")
+_BY_SHELLS = 128  # what shells and containers add to the number of the signal that ended a process
 
 logger = logging.getLogger("evalake.service")
 
@@ -191,8 +192,12 @@ class ScoringMonitor:
 
 def _in_words(message: str | None) -> str:
     """Why a flow run ended, without the numbers of the operating system."""
-    if message and (killed := _KILLED.search(message)):
-        return f"its process was killed ({Signals(int(killed[1])).name}); ask for it again"
+    found = _STATUS_CODE.search(message or "")
+    code = int(found[1]) if found else 0
+    number = -code if code < 0 else code - _BY_SHELLS
+    if number in set(Signals):
+        why = ", as where memory runs out" if number == Signals.SIGKILL else ""
+        return f"its process was killed ({Signals(number).name}{why}); ask for it again"
     return message or "no reason given"
 
 

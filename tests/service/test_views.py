@@ -27,7 +27,15 @@ def test_only_a_failed_scoring_has_no_analysis(status: str) -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("Flow run process exited with non-zero status code -9.", "its process was killed (SIGKILL); ask for it again"),
+        (
+            "Flow run process exited with non-zero status code -9.",
+            "its process was killed (SIGKILL, as where memory runs out); ask for it again",
+        ),
+        ("The container ended with status code 143.", "its process was killed (SIGTERM); ask for it again"),
+        (
+            "Flow run process exited with non-zero status code 128.",
+            "Flow run process exited with non-zero status code 128.",
+        ),
         ("Process for flow run 'x' exited with status code: -15", "its process was killed (SIGTERM); ask for it again"),
         (
             "Flow run process exited with non-zero status code 1.",
