@@ -33,7 +33,7 @@ def address(world: World) -> Iterator[str]:
     """Where `evalake serve` serves the world."""
     with PrefectStack(world.folder / "prefect") as stack:
         command = ("cli", "serve", "--port", "0", "--judge", JUDGE, "--config", str(world.configuration))
-        process = stack.start(*command, "--lake", world.lake.uri)
+        process = stack.start(*command, "--lake", world.lake.uri, "--sessions", str(world.source))
 
         def served() -> str | None:
             said = process.log.read_text()

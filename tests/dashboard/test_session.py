@@ -38,7 +38,7 @@ def test_score_view_tells_everything_about_a_score(visit: Open) -> None:
 
 def test_outdated_criteria_are_told(visit: Open) -> None:
     page = visit(session_path("outdated")).page
-    expect(page.get_by_text("Outdated criteria")).to_be_visible()
+    expect(page.get_by_text("Outdated criteria", exact=True)).to_be_visible()
     expect(page.get_by_text("(outdated)")).to_be_visible()
 
 

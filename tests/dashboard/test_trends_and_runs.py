@@ -90,3 +90,14 @@ def test_only_runs_over_the_same_datasets_are_joined(visit: Open) -> None:
     assert len(str(joined.get_attribute("points")).split()) == 3
     figure.get_by_text("The numbers").click()
     expect(figure.get_by_role("rowheader")).to_have_text([both, lines[1], *[lines[0]] * 3])
+
+
+def test_a_session_that_comes_to_a_source_is_announced_on_the_open_page(visit: Open, world: World) -> None:
+    seen = visit("/?search=brand-new")
+    expect(seen.page.get_by_text("No session matches these filters.")).to_be_visible()
+    world.add("brand-new")
+    expect(seen.page.get_by_role("note")).to_contain_text("1 new session.")
+    expect(seen.page.locator("#announcer")).to_have_text("1 new session.")
+    seen.page.get_by_role("button", name="Show the list anew").click()
+    seen.expect_ids("brand-new")
+    expect(seen.page.get_by_role("note")).to_have_count(0)

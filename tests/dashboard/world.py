@@ -67,11 +67,16 @@ class World:
             "[service]\nlost_after_seconds = 3600\ndrain_seconds = 0\n[providers.hosted_vllm]\nattempts = 1\n"
         )
         self._context = RunContext("request-tests", "session_review", self.lake, read_configuration(self.configuration))
-        source = folder / "sessions.jsonl"
-        source.write_text("".join(json.dumps(body) + "\n" for body in _bodies()))
-        self.sessions = Sessions(self.lake, [str(source)])
+        self.source = folder / "sessions.jsonl"
+        self.source.write_text("".join(json.dumps(body) + "\n" for body in _bodies()))
+        self.sessions = Sessions(self.lake, [str(self.source)])
         self.sessions.read_sources()
         self._fill()
+
+    def add(self, session_id: str) -> None:
+        """Have a session come to the source that is followed."""
+        with self.source.open("a") as file:
+            file.write(json.dumps(_body(session_id, BEGAN)) + "\n")
 
     def pending(self, session_id: str, replicate: int = 0) -> dict[str, Any]:
         """The row of a scoring that waits, not landed yet."""
