@@ -62,7 +62,7 @@ class Process:
     """A child process with its own environment, whose output goes to a file."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
-        self.log = log
+        self.command, self.log = command, log
         with log.open("ab") as file:
             self.popen = subprocess.Popen(
                 [sys.executable, "-m", *command],
@@ -188,7 +188,7 @@ class PrefectStack:
 
     @contextmanager
     def pool(self, *deployments: str) -> Iterator[str]:
-        """A work pool of its own for deployments (flow/name), so that a test knows and may kill its workers."""
+        """A work pool of its own for deployments (flow/name), so that a test knows its workers, which end with it."""
         pool = f"pool-{uuid4().hex[:8]}"
         self.post("/work_pools/", {"name": pool, "type": "process", "base_job_template": self._process_template()})
         ids = [self.get(f"/deployments/name/{deployment}")["id"] for deployment in deployments]
@@ -197,6 +197,9 @@ class PrefectStack:
         try:
             yield pool
         finally:
+            for process in self._processes:
+                if pool in process.command:
+                    process.stop()
             for deployment in ids:
                 self.patch(f"/deployments/{deployment}", {"work_pool_name": "evalake"})
 

@@ -34,10 +34,7 @@ def workers(stack: PrefectStack, collector: Collector) -> Iterator[list[Process]
     """Two workers of one pool. Each takes one flow run at a time, so that both have something to do."""
     common = {PATIENCE: "10", "EVALAKE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
     with stack.pool(RUN, SHARD) as pool:
-        running = [stack.worker("--limit", "1", pool=pool, **key_of(name), **common) for name in ("first", "second")]
-        yield running
-        for worker in running:
-            worker.stop()
+        yield [stack.worker("--limit", "1", pool=pool, **key_of(name), **common) for name in ("first", "second")]
 
 
 @pytest.fixture
