@@ -47,10 +47,7 @@ def work(work: Workplace) -> Workplace:
 def test_two_workers_ask_a_half_each_of_one_run(
     stack: PrefectStack, work: Workplace, workers: list[Process], collector: Collector
 ) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=UNTIL_BOTH_ASK_SECONDS)
-    flow_run = begin(stack, work)
-    wait_until(lambda: {asker(each) for each in list(work.server.seen)} >= {"first", "second"}, "calls of both workers")
-    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
+    flow_run = begin_slowly(stack, work)
     assert stack.wait_for(flow_run, *ENDS) == "Completed"
     halves = {name: {each.content for each in work.server.seen if asker(each) == name} for name in ("first", "second")}
     assert min(map(len, halves.values())) > ITEMS // 4  # hashes decide, so a half is about a half
@@ -72,8 +69,8 @@ def test_two_workers_ask_a_half_each_of_one_run(
 def test_a_worker_that_dies_with_its_shard_loses_nothing_and_doubles_nothing(
     stack: PrefectStack, work: Workplace, workers: list[Process]
 ) -> None:
-    flow_run = begin(stack, work)
-    child = wait_until(lambda: shard_of(stack, flow_run), "the start of the shard's process")
+    flow_run = begin_slowly(stack, work)
+    child = wait_until(lambda: shard_of(stack, flow_run), "the process of the shard")
     by_pid = {process.pid: worker for worker in workers for process in processes_of(worker)}
     victim = by_pid[child]
     name = ("first", "second")[workers.index(victim)]
@@ -102,6 +99,15 @@ def begin(stack: PrefectStack, work: Workplace, limit: int | None = None, key_en
     """Start a run in two shards."""
     work.configure(batch_size=20, limits=LIMITS, key_env=key_env)
     return stack.run(RUN, work.parameters(work.dataset(ITEMS), limit=limit, shards=2))
+
+
+def begin_slowly(stack: PrefectStack, work: Workplace) -> str:
+    """Start a run in two shards; return once both ask. The first is not through then, however late the second is."""
+    work.server.rule(reply='{"action": "BLOCK"}', latency=UNTIL_BOTH_ASK_SECONDS)
+    flow_run = begin(stack, work)
+    wait_until(lambda: {asker(each) for each in list(work.server.seen)} >= {"first", "second"}, "calls of both workers")
+    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
+    return flow_run
 
 
 def shards_of(stack: PrefectStack, flow_run: str) -> list[dict[str, Any]]:
