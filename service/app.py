@@ -28,12 +28,12 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
         settings: What it is started with.
         bound: The address that it listens on, by which it may be addressed.
     """
-    desk = AppState.open(settings)
+    app_state = AppState.open(settings)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
-        following = follow(desk.sessions, desk.watch.hub, settings.configuration.service.follow_seconds)
-        tasks = [asyncio.create_task(each) for each in (desk.watch.run(), following)]
+        following = follow(app_state.sessions, app_state.monitor.hub, settings.configuration.service.follow_seconds)
+        tasks = [asyncio.create_task(each) for each in (app_state.monitor.run(), following)]
         yield
         for task in tasks:
             task.cancel()
@@ -48,7 +48,7 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
         docs_url=None,  # they load scripts of other hosts
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.app_state = app_state
     app.add_middleware(Gate, settings=settings, hosts=Hosts(bound, settings.configuration.service.allowed_hosts))
     add_state(app, settings.lake)
     add_error_answers(app)

@@ -39,8 +39,8 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
         from service.app import create_app
 
         app = create_app(settings, host)
-        desk: AppState = app.state.desk
-        desk.sessions.read_sources()
+        app_state: AppState = app.state.app_state
+        app_state.sessions.read_sources()
         limits = settings.configuration.service
         config = uvicorn.Config(
             SecurityHeaders(app),
@@ -53,7 +53,7 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
             timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds
             lifespan="on",
         )
-        server = _Server(config, desk, limits.drain_seconds if runs_here else 0.0)
+        server = _Server(config, app_state, limits.drain_seconds if runs_here else 0.0)
         server.when_started = lambda: announce(address_of(listener))
         server.run(sockets=[listener])
 
@@ -71,10 +71,10 @@ def _show_logs() -> None:
 class _Server(uvicorn.Server):
     """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
 
-    def __init__(self, config: uvicorn.Config, desk: AppState, drain_seconds: float) -> None:
+    def __init__(self, config: uvicorn.Config, app_state: AppState, drain_seconds: float) -> None:
         super().__init__(config)
         self.when_started: Callable[[], None] = lambda: None
-        self._desk, self._drain_seconds = desk, drain_seconds
+        self._desk, self._drain_seconds = app_state, drain_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -125,15 +125,15 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
     """A runner of the scoring flow, unless its deployment has workers of its own; whether there is one."""
     from service.scoring.prefect_gateway import PrefectGateway
 
-    gate = PrefectGateway(settings.lake.uri, settings.configuration_file)
-    if gate.has_pool():
-        if (pool := gate.idle_pool()) is not None:
+    gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)
+    if gateway.has_pool():
+        if (pool := gateway.idle_pool()) is not None:
             logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         yield False
         return
     runner = Beside("service.scoring.runner", str(settings.configuration.service.scorings_at_once))
     try:
-        _wait_until(lambda: gate.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
+        _wait_until(lambda: gateway.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
         yield True
     finally:
         runner.stop()

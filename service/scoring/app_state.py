@@ -1,4 +1,4 @@
-"""The desk: everything that a request may need, in one place for the life of the service."""
+"""The state of the service: everything that a request may need, in one place for the life of the service."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -23,19 +23,19 @@ class AppState:
 
     settings: ScoringSettings
     sessions: Sessions
-    gate: PrefectGateway
+    gateway: PrefectGateway
     scorings: Scorings
     ratings: Ratings
-    watch: ScoringMonitor
+    monitor: ScoringMonitor
 
     @classmethod
     def open(cls, settings: ScoringSettings) -> "AppState":
         """Everything as the settings say."""
         sessions = Sessions(settings.lake, settings.sources)
-        gate = PrefectGateway(settings.lake.uri, settings.configuration_file)
-        scorings = Scorings(settings, sessions, gate)
-        watch = ScoringMonitor(scorings, gate, settings.configuration.service.lost_after_seconds)
-        return cls(settings, sessions, gate, scorings, Ratings(settings.lake), watch)
+        gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)
+        scorings = Scorings(settings, sessions, gateway)
+        monitor = ScoringMonitor(scorings, gateway, settings.configuration.service.lost_after_seconds)
+        return cls(settings, sessions, gateway, scorings, Ratings(settings.lake), monitor)
 
     def is_scoring(self) -> bool:
         """Whether a scoring is under way; False where the table cannot be read."""
@@ -48,11 +48,11 @@ class AppState:
         """A scoring as the API gives it."""
         tools = (state or self.scorings.state()).tools.get(row["score_id"], {})
         score_id = row["score_id"]
-        return score(row, tools, self.watch.phase(score_id), self.gate.flow_run_of(row))
+        return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row))
 
     def entry(self, known: Known, newest: dict[str, Any] | None) -> dict[str, Any]:
         """A session as the list shows it."""
-        return entry(known, newest, None if newest is None else self.watch.phase(newest["score_id"]))
+        return entry(known, newest, None if newest is None else self.monitor.phase(newest["score_id"]))
 
     def detail(self, known: Known) -> Detail:
         """A session whole."""
@@ -69,8 +69,8 @@ class AppState:
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:
-    """The desk of the service that a request came to."""
-    found: AppState = connection.app.state.desk
+    """The state of the service that a request came to."""
+    found: AppState = connection.app.state.app_state
     return found
 
 

@@ -50,9 +50,9 @@ class _Life:
 class ScoringMonitor:
     """Looks twice a second, from a task of the event loop; the looking itself is done on a thread."""
 
-    def __init__(self, scorings: Scorings, gate: PrefectGateway, lost_after_seconds: float) -> None:
+    def __init__(self, scorings: Scorings, gateway: PrefectGateway, lost_after_seconds: float) -> None:
         self.hub = Hub(self.current, self.active)
-        self._scorings, self._gate, self._lost_after = scorings, gate, lost_after_seconds
+        self._scorings, self._gateway, self._lost_after = scorings, gateway, lost_after_seconds
         self._state: State | None = None
         self._phase: dict[str, str] = {}  # of scorings in progress
         self._told: dict[str, int] = {}  # of scorings that are not over: how many steps were told
@@ -157,7 +157,7 @@ class ScoringMonitor:
 
     def _look_at_runs(self, rows: list[dict[str, Any]]) -> None:
         try:
-            seen = self._gate.look(rows)
+            seen = self._gateway.look(rows)
         except PrefectGatewayError as error:
             self._complain(error)
             self._life.clear()  # nothing is known, and so nothing is lost
@@ -170,7 +170,7 @@ class ScoringMonitor:
             if (reason := self._why_lost(row, run)) is not None and self._scorings.fail(row, reason):
                 logger.warning("the scoring %s of %r is lost: %s", row["score_id"][:12], row["session_id"], reason)
                 if run is not None and run.state not in _OVER:
-                    self._gate.crash(run.flow_run_id, reason)
+                    self._gateway.crash(run.flow_run_id, reason)
 
     def _why_lost(self, row: Mapping[str, Any], run: Seen | None) -> str | None:
         """Why a scoring counts as lost; None while it may still come to an end by itself."""

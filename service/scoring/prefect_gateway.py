@@ -1,4 +1,4 @@
-"""The gate to Prefect: submits scorings as flow runs, sees how they are, and ends those that are lost."""
+"""The gateway to Prefect: submits scorings as flow runs, sees how they are, and ends those that are lost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

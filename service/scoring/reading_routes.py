@@ -30,27 +30,27 @@ class StatusView(BaseModel):
 
 
 @router.get("/status", response_model=StatusView, responses=errors(401, 500))
-def read_status(desk: AppStateHere, user: User) -> dict[str, Any]:
+def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
     """Version, judge, current criteria, where Prefect's pages are, and who is asking."""
     return {
         "version": CODE_VERSION,
         "user": user,
-        "judge": desk.settings.judge,
+        "judge": app_state.settings.judge,
         "criteria_hash": criteria_hash(),
-        "prefect_url": desk.gate.pages,
-        "draining": desk.scorings.draining,
-        "sources": desk.sessions.sources,
+        "prefect_url": app_state.gateway.pages,
+        "draining": app_state.scorings.draining,
+        "sources": app_state.sessions.sources,
     }
 
 
 @router.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
-def read_sessions(desk: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
+def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
     """The sessions, filtered, sorted, and a page at a time."""
-    sessions, state = desk.sessions.all().values(), desk.scorings.state()
+    sessions, state = app_state.sessions.all().values(), app_state.scorings.state()
     found = matching(sessions, state, wanted)
     start = (wanted.page - 1) * wanted.page_size
     return {
-        "sessions": [desk.entry(known, newest) for known, newest in found[start : start + wanted.page_size]],
+        "sessions": [app_state.entry(known, newest) for known, newest in found[start : start + wanted.page_size]],
         "page": wanted.page,
         "page_size": wanted.page_size,
         "total": len(found),
@@ -60,6 +60,6 @@ def read_sessions(desk: AppStateHere, user: User, wanted: WantedQuery) -> dict[s
 
 
 @router.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
-def read_session(session_id: SessionId, desk: AppStateHere, user: User) -> Detail:
+def read_session(session_id: SessionId, app_state: AppStateHere, user: User) -> Detail:
     """A session whole: alert, conversation, final analysis, newest score and people's ratings."""
-    return desk.detail(desk.sessions.find(session_id))
+    return app_state.detail(app_state.sessions.find(session_id))

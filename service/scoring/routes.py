@@ -131,114 +131,114 @@ class RatingList(BaseModel):
 )
 def ask_for_score(
     session_id: SessionId,
-    desk: AppStateHere,
+    app_state: AppStateHere,
     user: User,
     response: Response,
     body: Annotated[ScoreRequest | None, Body(examples=[{"force_rescore": False}])] = None,
 ) -> dict[str, Any]:
     """Score a session, unless it has a score or is being scored; with `force_rescore` score it again."""
-    decision = desk.scorings.request(session_id, user, force=body is not None and body.force_rescore)
+    decision = app_state.scorings.request(session_id, user, force=body is not None and body.force_rescore)
     response.status_code = _status(decision)
-    return desk.score(decision.row)
+    return app_state.score(decision.row)
 
 
 @router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
-def read_score(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+def read_score(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """The newest score of a session: one that is under way, or the last one that ended."""
-    return desk.score(_newest(session_id, desk))
+    return app_state.score(_newest(session_id, app_state))
 
 
 @router.post(f"{SESSION}/cancel", response_model=Score, responses=errors(401, 404, 409, 500))
-def cancel(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+def cancel(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """End the scoring that is under way as failed: its process is ended, and what it still finds does not count."""
-    return desk.score(desk.scorings.cancel(session_id, user))
+    return app_state.score(app_state.scorings.cancel(session_id, user))
 
 
 @router.get(f"{SESSION}/history", response_model=History, responses=errors(400, 401, 404, 500))
-def read_history(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+def read_history(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """All scorings of a session, newest first."""
-    state = desk.scorings.state()
+    state = app_state.scorings.state()
     rows = state.by_session.get(session_id, ())
     if not rows:
-        desk.sessions.find(session_id)
-    return {"session_id": session_id, "scores": [desk.score(row, state) for row in reversed(rows)]}
+        app_state.sessions.find(session_id)
+    return {"session_id": session_id, "scores": [app_state.score(row, state) for row in reversed(rows)]}
 
 
 @router.post("/batch", status_code=202, response_model=BatchAnswer, responses=errors(401, 500, 503))
 def ask_for_scores(
-    desk: AppStateHere,
+    app_state: AppStateHere,
     user: User,
     body: Annotated[BatchRequest, Body(examples=BATCHES)],
 ) -> dict[str, Any]:
     """Score some sessions, all that never were, or all whose newest score was made under obsolete criteria."""
-    known, refused = _chosen(body, desk)
-    decided = desk.scorings.request_many(known, user, force=_is_forced(body))
-    state = desk.scorings.state()
+    known, refused = _chosen(body, app_state)
+    decided = app_state.scorings.request_many(known, user, force=_is_forced(body))
+    state = app_state.scorings.state()
     accepted: list[dict[str, Any]] = []
     existing: list[dict[str, Any]] = []
     for session, decision in zip(known, decided, strict=True):
         if isinstance(decision, EvalakeError):
             refused.append(_refusal(session.session_id, decision))
         else:
-            (accepted if decision.is_new else existing).append(desk.score(decision.row, state))
+            (accepted if decision.is_new else existing).append(app_state.score(decision.row, state))
     return {"accepted": accepted, "existing": existing, "refused": refused}
 
 
 @router.post("/estimate", response_model=EstimateAnswer, responses=errors(401, 500))
 def estimate_scores(
-    desk: AppStateHere, user: User, body: Annotated[BatchRequest, Body(examples=BATCHES)]
+    app_state: AppStateHere, user: User, body: Annotated[BatchRequest, Body(examples=BATCHES)]
 ) -> dict[str, Any]:
     """Tell how many calls of the judge a batch would make, and for how much, before it is asked for."""
-    known, _ = _chosen(body, desk)
-    new = desk.scorings.startable(known, force=_is_forced(body))
-    found = desk.scorings.estimate(new)
+    known, _ = _chosen(body, app_state)
+    new = app_state.scorings.startable(known, force=_is_forced(body))
+    found = app_state.scorings.estimate(new)
     low, high = found.usd or (None, None)
-    judge = desk.settings.judge
+    judge = app_state.settings.judge
     return {"sessions": len(new), "calls": found.to_make, "usd_low": low, "usd_high": high, "judge": judge}
 
 
 @router.get("/statistics", response_model=Statistics, responses=errors(401, 500))
-def read_statistics(desk: AppStateHere, user: User) -> Statistics:
+def read_statistics(app_state: AppStateHere, user: User) -> Statistics:
     """Distribution, trend, missing tools, failure tags, and agreement with people."""
-    return statistics(desk.sessions.all(), desk.scorings.state(), desk.ratings.all())
+    return statistics(app_state.sessions.all(), app_state.scorings.state(), app_state.ratings.all())
 
 
 @router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
-def rate(session_id: SessionId, desk: AppStateHere, user: User, body: RatingRequest) -> Rating:
+def rate(session_id: SessionId, app_state: AppStateHere, user: User, body: RatingRequest) -> Rating:
     """Rate the investigation as a person; it is kept beside the session's newest score."""
-    return desk.ratings.put(_newest(session_id, desk), body.score, body.note, user)
+    return app_state.ratings.put(_newest(session_id, app_state), body.score, body.note, user)
 
 
 @router.get(f"{SESSION}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
-def read_ratings(session_id: SessionId, desk: AppStateHere, user: User) -> dict[str, Any]:
+def read_ratings(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """What people gave the investigation, newest first."""
-    _newest(session_id, desk)
-    return {"session_id": session_id, "ratings": desk.ratings.of(session_id, desk.scorings.state())}
+    _newest(session_id, app_state)
+    return {"session_id": session_id, "ratings": app_state.ratings.of(session_id, app_state.scorings.state())}
 
 
 def _status(decision: Decision) -> int:
     return 202 if decision.row["status"] in ("pending", "in_progress") else 200
 
 
-def _newest(session_id: str, desk: AppStateHere) -> dict[str, Any]:
-    row = desk.scorings.state().newest(session_id)
+def _newest(session_id: str, app_state: AppStateHere) -> dict[str, Any]:
+    row = app_state.scorings.state().newest(session_id)
     if row is None:
         raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
     return row
 
 
-def _chosen(body: BatchRequest, desk: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:
-    state = desk.scorings.state()
+def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:
+    state = app_state.scorings.state()
     if body.session_ids is not None:
         ids = list(dict.fromkeys(body.session_ids))
     elif body.not_scored:
-        ids = [session_id for session_id in desk.sessions.all() if state.newest(session_id) is None]
+        ids = [session_id for session_id in app_state.sessions.all() if state.newest(session_id) is None]
     else:
         ids = [session_id for session_id in state.by_session if _is_obsolete(state.newest(session_id))]
     known, refused = [], []
     for session_id in ids:
         try:
-            known.append(desk.sessions.find(session_id))
+            known.append(app_state.sessions.find(session_id))
         except ApiError as error:
             refused.append(_refusal(session_id, error))
     return known, refused

@@ -77,8 +77,8 @@ class Decision:
 class Scorings:
     """The scorings of a lake. Safe for threads; other processes are kept out by the table's log."""
 
-    def __init__(self, settings: ScoringSettings, sessions: Sessions, gate: PrefectGateway) -> None:
-        self._settings, self._sessions, self._gate = settings, sessions, gate
+    def __init__(self, settings: ScoringSettings, sessions: Sessions, gateway: PrefectGateway) -> None:
+        self._settings, self._sessions, self._gateway = settings, sessions, gateway
         self._rows = CachedTable(settings.lake, RESULTS)
         self._tools = CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "tool_name", "rationale"))
         self._runs = CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name)
@@ -142,7 +142,7 @@ class Scorings:
         ):
             raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
         try:
-            self._gate.cancel(row)
+            self._gateway.cancel(row)
         except PrefectGatewayError as error:  # what its process finds out does not count any more
             logger.warning("the scoring %s of %r is cancelled: %s", row["score_id"][:12], session_id, error)
         return self.state().by_id[row["score_id"]]
@@ -196,7 +196,7 @@ class Scorings:
     def _submit(self, rows: Sequence[Row]) -> None:
         for number, row in enumerate(rows):
             try:
-                self._gate.submit(row)
+                self._gateway.submit(row)
             except PrefectGatewayError as error:
                 for left in rows[number:]:
                     self.fail(left, str(error))

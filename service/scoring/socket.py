@@ -20,9 +20,9 @@ LONGEST_MESSAGE = 4096  # characters
 @router.websocket("/api/v1/ws")
 async def listen(socket: WebSocket) -> None:
     """Let a client subscribe, and send it what happens until it leaves or falls behind."""
-    desk = app_state_of(socket)
+    app_state = app_state_of(socket)
     await socket.accept(subprotocol(socket))
-    hub = desk.watch.hub
+    hub = app_state.monitor.hub
     listener = hub.join()
     work = [
         asyncio.create_task(_send(socket, listener)),
