@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from tests.cli.command import ROOT, evalake, recorded
 from tests.e2e.buckets import SECRET, Bucket, bucket_of
 from tests.e2e.processes import PrefectStack
 from tests.flows.workplace import MODEL, Workplace
+from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.storage.rows import TOYS, call, key_of, toy
 
 pytestmark = pytest.mark.e2e
@@ -89,9 +89,7 @@ def test_upkeep_and_integrity(lake: Lake, bucket: Bucket) -> None:
 
 
 def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Bucket, tmp_path: Path) -> None:
-    archive = min((ROOT / "tests" / "golden" / "lakes").glob("*.tar.xz"))
-    with tarfile.open(archive) as file:
-        file.extractall(tmp_path, filter="data")
+    unpack(ARCHIVES[0], tmp_path)
     here, there = Lake(str(tmp_path / "lake")), Lake("s3://lake/older", bucket.options)
     for path in Path(here.uri).rglob("*"):
         if path.is_file():

@@ -1,5 +1,8 @@
 """The API against its own description: whatever a client may send, it answers as it says, and never with 500."""
 
+from collections.abc import Iterator
+
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import Case
@@ -10,9 +13,23 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.service.services import Service
+from tests.e2e.processes import PrefectStack
+from tests.servers.model_server import ModelServer
+from tests.service.services import Place, Service, start
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def service(
+    idle: PrefectStack, tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer
+) -> Iterator[Service]:
+    """A service of its own: among what clients may send is a batch of all that was never scored."""
+    place = Place(tmp_path_factory.mktemp("described"), judge_server)
+    place.write("a", "b", "c")
+    service = start(idle, place)
+    yield service
+    service.stop()
 
 
 def test_answers_are_as_described(service: Service) -> None:

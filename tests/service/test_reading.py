@@ -119,7 +119,8 @@ def test_people_rate_what_was_scored_and_agreement_is_counted(listed: Service) -
         assert agreement["correlation"] is None
 
 
-def test_statistics_add_up(listed: Service) -> None:
+def test_statistics_add_up(listed: Service, place: Place) -> None:
+    _complete(place, listed, "lists-green", 90)
     found = listed.http.get("/api/v1/scoring/statistics").json()
     counts = found["sessions"]
     assert counts["total"] == sum(count for name, count in counts.items() if name != "total")

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from storage.migrations import pending
 from suites.registry import all_contracts
 from tests.cli.command import ROOT, evalake
 from tests.golden.lakes import material
+from tests.golden.lakes.archives import ARCHIVES, unpack
 
-ARCHIVES = sorted((ROOT / "tests" / "golden" / "lakes").glob("*.tar.xz"))
 FORMER = {"judge_versions": "judge_epochs"}
 
 
@@ -30,8 +29,7 @@ class Place:
 
     def __init__(self, folder: Path, archive: Path) -> None:
         self.folder, self.lake = folder, Lake(str(folder / "lake"))
-        with tarfile.open(archive) as file:
-            file.extractall(folder, filter="data")
+        unpack(archive, folder)
         material.write(folder)
 
     def evalake(self, *arguments: object, code: int = 0) -> str:
