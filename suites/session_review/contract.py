@@ -61,7 +61,7 @@ class SessionScore(ResultRow, ReplyColumns):
 
 
 class SessionMissingTool(Row):
-    """One tool that a judge missed in one session."""
+    """One tool that a judge missed, or wished to be better, in one session."""
 
     score_id: str = Field(description="The scoring.")
     position: int = Field(description="Its place in the judge's list, from 1.")
@@ -72,6 +72,9 @@ class SessionMissingTool(Row):
     judge: str = Field(description="The model that scored the session.")
     tool_name: str = Field(description="The tool's name in lower case with hyphens.")
     rationale: str | None = Field(description="How it would have changed the analysis; null where nothing is said.")
+    kind: Literal["unused", "absent", "improvable"] | None = Field(
+        description="Available and not used, not there at all, or there and to be improved; null where it is not said."
+    )
 
 
 def _when_status(rule_id: str, column: str, kind: Kind, *statuses: str) -> Rule:
@@ -128,6 +131,7 @@ MISSING_TOOLS = Contract(
     "session_missing_tools",
     SessionMissingTool,
     ("score_id", "position"),
-    "The tools that a judge missed in a session, one row each, so that SQL can count them.",
+    "The tools that a judge missed in a session, or wished to be better, one row each, so that SQL can count them.",
     (hash_rule("score_id"), not_blank("session_id"), not_blank("tool_name"), not_negative("position")),
+    changes=(Added(("kind",)),),
 )

@@ -11,12 +11,12 @@ from suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RES
 from suites.session_review.conversation import OPTIONS, first_turn, fitted
 from suites.session_review.prompts import criteria_hash, criteria_hash_of, templates_of
 from suites.session_review.replies.failure_tags import read_failure_tags
-from suites.session_review.replies.missing_tools import MissingTool, read_missing_tools
+from suites.session_review.replies.missing_tools import MissingTool, missed, read_missing_tools
 from suites.session_review.replies.scores import ATTEMPTS, FirstTurn, read_first_turn
 from suites.session_review.session import load
 from suites.session_review.sources.material import text as storable
 
-SCORER_VERSION = "2"
+SCORER_VERSION = "3"
 NO_TOTAL = "no_total"
 
 Row = Mapping[str, Any]
@@ -55,7 +55,7 @@ def score(
         **_of_turn(turn, failure, len(attempts)),
         **_of_cut(item, options),
         **reply_columns(*replies),
-        "missing_tools": None if missing is None else [tool.name for tool in missing],
+        "missing_tools": None if missing is None else missed(missing),
         "missing_tools_analysis": second,
         "score_triggered_by": None,
         "asked_at": None,
@@ -139,6 +139,12 @@ def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
 def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:
     shared = {name: row[name] for name in ("score_id", "session_id", "model", "judge")}
     return [
-        {**shared, "position": position, "tool_name": tool.name, "rationale": tool.rationale or None}
+        {
+            **shared,
+            "position": position,
+            "tool_name": tool.name,
+            "rationale": tool.rationale or None,
+            "kind": tool.kind,
+        }
         for position, tool in enumerate(missing, start=1)
     ]

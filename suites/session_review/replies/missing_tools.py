@@ -1,6 +1,7 @@
-"""Reads a judge's second answer: the tools that were missing, each with the reason, from lists of many forms."""
+"""Reads a judge's second answer: tools unused, absent or to be improved, with the reason, from lists of many forms."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 MOST = 50  # tools that are read of one answer
@@ -14,9 +15,20 @@ _PLAIN = re.compile(r"([^:—–]{1,100}?)[ \t]*(?:[:—–]| - )(.*)")
 _NAME_LABEL = re.compile(r"[*_ ]{0,4}(?:tool(?: name)?|name)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
 _REASON_LABEL = re.compile(r"[-*+•_ \t]{0,12}(?:rationale|reason|why)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
 _NONE = re.compile(
-    r"\bno\b[^.\n]{0,40}\btools?\b[^.\n]{0,40}\b(?:missing|identified|needed|found)\b|\A\W{0,20}none\b\W{0,20}\Z",
-    re.IGNORECASE,
+    r"\bno\b[^.\n]{0,40}\btools?\b[^.\n]{0,40}\b(?:missing|identified|needed|found)\b|^[\W0-9]{0,20}(?:none|n/a)\b\W{0,20}$",
+    re.IGNORECASE | re.MULTILINE,
 )
+
+UNUSED, ABSENT, IMPROVABLE = "unused", "absent", "improvable"
+KINDS: Mapping[str, re.Pattern[str]] = {
+    UNUSED: re.compile(r"should have been used", re.IGNORECASE),
+    ABSENT: re.compile(r"(?:do|does|did) not (?:yet )?exist|\b(?:missing|new) tools\b", re.IGNORECASE),
+    IMPROVABLE: re.compile(r"could be improved|\bimprovements? (?:of|to)\b", re.IGNORECASE),
+}
+"""What is said of a tool, and the words of the headings that say it."""
+
+_HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2}|[0-9]{1,2}[.)][ \t]+){1,3}[^:\n]{1,60}?[ \t*_:]*")
+_NO_NAMES = {"none", "n-a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +37,46 @@ class MissingTool:
 
     name: str
     rationale: str
+    kind: str | None = None  # one of KINDS; None where the answer has no headings that tell
 
 
 def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
-    """The tools that the answer names, each once; empty where it says that none is missing.
+    """The tools that the answer names, each once under a heading; empty where it says that none is missing.
 
     None where it says neither: unknown is not none.
     """
-    tools: dict[str, list[str]] = {}
+    tools: dict[tuple[str, str | None], list[str]] = {}
     current: list[str] | None = None
+    kind: str | None = None
     for line in (answer or "").splitlines():
+        if headed := _headed(line):
+            kind, current = headed, None
+            continue
         item = _ITEM.fullmatch(line)
         named = None if item is None or (item[1] and current is not None) else _named(item[2].strip())
         text = line
         if named is not None:
             name, text = named
-            if name not in tools and len(tools) == MOST:
+            if (name, kind) not in tools and len(tools) == MOST:
                 break
-            current = tools.setdefault(name, [])
+            current = tools.setdefault((name, kind), [])
         if current is not None and (reason := _without(_REASON_LABEL, text).strip(" \t*_:—–-")):
             current.append(reason)
     if tools:
-        return tuple(MissingTool(name, " ".join(lines)) for name, lines in tools.items())
+        return tuple(MissingTool(name, " ".join(lines), of) for (name, of), lines in tools.items())
     return () if _NONE.search((answer or "")[:2000]) else None
+
+
+def missed(tools: Sequence[MissingTool]) -> list[str]:
+    """The names of tools that were missed, each once: not of those that were used and could be better."""
+    return list(dict.fromkeys(tool.name for tool in tools if tool.kind != IMPROVABLE))
+
+
+def _headed(line: str) -> str | None:
+    """The kind of tools that a heading announces; None of any other line."""
+    if not _HEADING.fullmatch(line.rstrip()):
+        return None
+    return next((kind for kind, words in KINDS.items() if words.search(line)), None)
 
 
 def _named(item: str) -> tuple[str, str] | None:
@@ -58,7 +87,8 @@ def _named(item: str) -> tuple[str, str] | None:
     found = _BOLD.match(labelled) or _CODE.match(labelled) or _PLAIN.match(labelled)
     name, rest = (found[1], found[2]) if found else (labelled, "")
     canonical = tool_name(name)
-    fits = 0 < len(canonical) <= LONGEST_NAME and canonical.count("-") < MOST_WORDS
+    is_short = 0 < len(canonical) <= LONGEST_NAME and canonical.count("-") < MOST_WORDS
+    fits = is_short and canonical.strip(".") not in _NO_NAMES
     return (canonical, rest) if fits else None
 
 

@@ -5,10 +5,10 @@ import pytest
 from core.hashing import content_hash
 from suites.session_review.prompts import criteria_hash, fill, request_text, templates
 from suites.session_review.replies.failure_tags import FAILURE_TAGS
-from suites.session_review.replies.missing_tools import read_missing_tools
+from suites.session_review.replies.missing_tools import KINDS, read_missing_tools
 from suites.session_review.replies.scores import read_categories, read_total
 
-GOLDEN = "78304bbd39708e8fe25c75fa614efb8f7373b2d76d3ede7768198a91ac1ddff6"
+GOLDEN = "bef8f7e178ac5352e72d534cfc0907d43b381452676916a83b0554dbe73270e4"
 
 
 def test_a_change_of_any_template_is_noticed() -> None:
@@ -59,7 +59,29 @@ REQUESTED = (
         ),
         ("output_schema", ["200 words", "explicit deductions", "X/25", "last line", *FAILURE_TAGS]),
         ("reminder", ["last line", "0 to 100"]),
-        ("missing_tools", ["rationale", "changed the\nanalysis", "No critical tools were missing."]),
+        (
+            "missing_tools",
+            [
+                "## Should have been used",
+                "in place of inference",
+                "verified\nwhat was assumed",
+                "shown what was guessed",
+                "more systematic",
+                "stayed ambiguous",
+                "merely convenient",
+                "repeats another tool",
+                "settled without it",
+                "## Do not exist",
+                "would have changed the analysis",
+                "## Could be improved",
+                "arguments",
+                "response",
+                "description",
+                "nobody finds",
+                "rationale",
+                "No critical tools were missing.",
+            ],
+        ),
     ],
 )
 def test_the_templates_demand_what_scores_are_read_from(template: str, demands: list[str]) -> None:
@@ -76,3 +98,6 @@ def test_what_the_templates_ask_for_is_what_is_read() -> None:
     assert read_missing_tools(templates()["missing_tools"].splitlines()[-1]) == ()
     example = next(line for line in templates()["missing_tools"].splitlines() if line.startswith("1. "))
     assert [tool.name for tool in read_missing_tools(example) or ()] == ["name-of-the-tool"]
+    headings = [line for line in templates()["missing_tools"].splitlines() if line.startswith("## ")]
+    answer = "\n".join(f"{heading}\n{example}" for heading in headings)
+    assert [tool.kind for tool in read_missing_tools(answer) or ()] == list(KINDS)

@@ -64,6 +64,16 @@ def test_a_whole_conversation_gives_a_completed_row_and_a_row_for_every_missing_
     assert broken(row, tools) == []
 
 
+def test_what_could_be_better_is_a_row_and_no_missing_tool() -> None:
+    row, tools = scored(REVIEW, "## Do not exist\n1. **heap-dump**: a\n## Could be improved\n1. **log-search**: b")
+    assert row["missing_tools"] == ["heap-dump"]
+    assert [(tool["tool_name"], tool["kind"]) for tool in tools] == [
+        ("heap-dump", "absent"),
+        ("log-search", "improvable"),
+    ]
+    assert broken(row, tools) == []
+
+
 def test_the_best_analysis_is_kept_when_a_reminder_brings_the_total() -> None:
     row, _ = scored(f"{BREAKDOWN}\nno number", "67", "None.")
     assert row["total_score"] == 67

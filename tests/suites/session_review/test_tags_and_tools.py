@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.session_review.replies.failure_tags import FAILURE_TAGS, read_failure_tags
-from suites.session_review.replies.missing_tools import MissingTool, read_missing_tools, tool_name
+from suites.session_review.replies.missing_tools import (
+    ABSENT,
+    IMPROVABLE,
+    UNUSED,
+    MissingTool,
+    missed,
+    read_missing_tools,
+    tool_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,8 @@ TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
         ("No critical tools were missing.", []),
         ("No critical missing tools identified.", []),
         ("None.", []),
+        ("1. None.\n", []),
+        ("## Do not exist\n\nNone.\n\n## Could be improved\n- n/a\n", []),
         ("A better search would have been good.", None),
         ("None of the tools showed the heap.", None),
         ("", None),
@@ -80,10 +90,31 @@ def test_missing_tools_are_read_from_lists_of_many_forms(
     assert found == (None if tools is None else tuple(MissingTool(*tool) for tool in tools))
 
 
+@pytest.mark.parametrize("form", ["## {}", "**{}**", "### 2. {}:", "1. **{}**", "__{}__:"])
+def test_the_headings_say_of_each_tool_what_was_found_wanting(form: str) -> None:
+    lists = {"Should have been used": "Log search", "Do not exist": "heap-dump", "Could be improved": "log-search"}
+    answer = "MISSING TOOLS\n\n" + "\n\n".join(
+        f"{form.format(heading)}\n\n1. **{name}**: because\nof it" for heading, name in lists.items()
+    )
+    found = read_missing_tools(answer)
+    assert found == (
+        MissingTool("log-search", "because of it", UNUSED),
+        MissingTool("heap-dump", "because of it", ABSENT),
+        MissingTool("log-search", "because of it", IMPROVABLE),
+    )
+    assert missed(found) == ["log-search", "heap-dump"]
+    assert missed(found[2:]) == []
+
+
+def test_a_list_that_is_empty_takes_nothing_from_the_others() -> None:
+    answer = "## Should have been used\nNone.\n\n## Do not exist\n1. **a-tool**: x\n\n## Could be improved\nNone."
+    assert read_missing_tools(answer) == (MissingTool("a-tool", "x", ABSENT),)
+
+
 @given(st.text(alphabet=st.sampled_from("1.-*`_:# \nabAB—") | st.characters(), max_size=200))
 def test_any_answer_is_read(answer: str) -> None:
     found = read_missing_tools(answer) or ()
-    assert len({tool.name for tool in found}) == len(found)
+    assert len({(tool.name, tool.kind) for tool in found}) == len(found)
     assert all(tool.name == tool_name(tool.name) != "" for tool in found)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from providers.baselines import BaselineRefusedError
 from suites.session_review.baselines.rubric_judge.record import NoRecordError, Record, read_record
-from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Finding, deducted, find
+from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Finding, deducted, find, never_called
 
 BEST = 21  # of 25: rules cannot see what would deserve more
 SECOND_TURN = "MISSING TOOLS"
@@ -89,14 +89,24 @@ def _tag(finding: Finding) -> str:
 
 
 def _missing_tools(record: Record) -> str:
-    """Tools to wish for: of what the alert is about, that which none of the available tools would show."""
+    """What was available and never called, and what none of the available tools would show of the alert's topic."""
     about = record.alert.casefold()
     available = "\n".join(record.tools).casefold()
+    unused = [f"**{name}**: it was available, gathers evidence, and was never called." for name in never_called(record)]
     wishes = [
         f"**{name}**: it {benefit}; none of the available tools does."
         for topic, tools, name, benefit in _WISHES
         if re.search(topic, about) and not re.search(tools, available)
     ]
-    if not wishes:
+    if not unused and not wishes:
         return "No critical tools were missing."
-    return "\n".join(f"{number}. {wish}" for number, wish in enumerate(wishes, start=1))
+    lists: Mapping[str, Sequence[str]] = {
+        "Should have been used": unused,
+        "Do not exist": wishes,
+        "Could be improved": (),
+    }
+    return "\n\n".join(f"## {heading}\n\n{_numbered(items)}" for heading, items in lists.items())
+
+
+def _numbered(items: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1)) or "None."

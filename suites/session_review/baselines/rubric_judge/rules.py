@@ -116,12 +116,17 @@ def repeated_calls(record: Record) -> Iterator[Finding]:
         yield Finding(FLOW, points, f"{call.number} repeats {first.number} ({call.name}) unchanged", tag)
 
 
-def unused_tools(record: Record) -> Iterator[Finding]:
-    """Tools that would have brought evidence were never called."""
+def never_called(record: Record) -> list[str]:
+    """The available tools that gather evidence and were not called."""
     called = {call.name for call in record.calls}
-    unused = [
+    return [
         name for name in dict.fromkeys(record.tools) if name not in called and _INVESTIGATES.search(name.casefold())
     ]
+
+
+def unused_tools(record: Record) -> Iterator[Finding]:
+    """Tools that would have brought evidence were never called."""
+    unused = never_called(record)
     if record.calls and unused:
         shown = ", ".join(unused[:5])
         yield Finding(TOOLS, min(8, 2 * len(unused)), f"available and never called: {shown}", "missed_available_tool")
