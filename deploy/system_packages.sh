@@ -10,6 +10,14 @@ need() { # PACKAGE COMMAND…: the package is missing where the command fails
     "$@" > /dev/null 2>&1 || missing="$missing $package"
 }
 
+has_browser() { # without windows or with them; another one may be named
+    if [ -n "${EVALAKE_CHROMIUM:-}" ]; then
+        command -v "$EVALAKE_CHROMIUM"
+    else
+        command -v chromium-headless-shell || command -v chromium
+    fi
+}
+
 has_postgresql() { # Debian's package keeps its programs off the path
     command -v initdb || ls /usr/lib/postgresql/*/bin/initdb
 }
@@ -24,7 +32,7 @@ look() {
             ;;
         test)
             need git command -v git
-            need chromium command -v "${EVALAKE_CHROMIUM:-chromium}"
+            need chromium-headless-shell has_browser
             need postgresql has_postgresql
             need nodejs command -v node
             need npm command -v npm

@@ -4,6 +4,7 @@ Everything about a scoring is in its row of `session_scores`.
 """
 
 from asyncio import CancelledError
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -109,14 +110,16 @@ def read_score(lake: Lake, score_id: str) -> Row:
     return found.row(0, named=True)
 
 
-def read_sample(lake: Lake, sample_hash: str) -> Sample:
-    """A session as the lake holds it. Raises UsageError where it does not."""
-    wanted = (pl.col("suite") == SUITE) & (pl.col("sample_hash") == sample_hash)
-    found = lake.frame(SAMPLES).filter(wanted).head(1).collect()
-    if found.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no session with the hash {sample_hash[:12]}")
-    row = found.row(0, named=True)
-    return Sample(**{name: row[name] for name in Sample.__dataclass_fields__ if name in row})
+def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
+    """Sessions as the lake holds them, by hash. Raises UsageError where one is not there."""
+    wanted = (pl.col("suite") == SUITE) & pl.col("sample_hash").is_in(sample_hashes)
+    columns = [name for name in SAMPLES.row.column_names() if name in Sample.__dataclass_fields__]
+    rows = lake.frame(SAMPLES).filter(wanted).select(columns).collect().iter_rows(named=True)
+    found = {sample.sample_hash: sample for sample in (Sample(**row) for row in rows)}
+    for sample_hash in sample_hashes:
+        if sample_hash not in found:
+            raise UsageError(f"the lake {lake.uri} has no session with the hash {sample_hash[:12]}")
+    return found
 
 
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
@@ -150,7 +153,7 @@ class Scoring:
             return None
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
-        sample = read_sample(lake, row["sample_hash"])
+        sample = read_samples(lake, [row["sample_hash"]])[row["sample_hash"]]
         conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]))
         request = next_request(context, conversation)
         if request is None or request.prompt_hash != row["prompt_hash"]:

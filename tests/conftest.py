@@ -28,7 +28,7 @@ ANALYZE = "systemd-analyze"
 WITH_TCP = 4  # the version of Landlock's interface
 NEEDS = {
     REAL_DATA: Need("real data", lambda: bool(os.environ.get(NAMED_FOLDER)), f"name its folder with {NAMED_FOLDER}"),
-    "chromium": Need("Chromium", lambda: chromium.chromium() is not None, "apt-get install chromium"),
+    "chromium": Need("Chromium", lambda: chromium.chromium() is not None, "apt-get install chromium-headless-shell"),
     "postgresql": Need("PostgreSQL", lambda: postgresql.program("initdb") is not None, "apt-get install postgresql"),
     "systemd_analyze": Need(ANALYZE, lambda: shutil.which(ANALYZE) is not None, "apt-get install systemd"),
     "landlock": Need("Landlock with TCP", lambda: version() >= WITH_TCP, "a Linux kernel from 6.7 on"),

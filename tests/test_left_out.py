@@ -21,7 +21,8 @@ def test_tests_that_lack_something_are_left_out_by_name_and_all_others_run() -> 
     of_data, of_browser = (number for number, line in enumerate(lines) if "left out: " in line)
     left_out = lines[of_browser + 1 : -1]
     assert "left out: 1 tests that need real data (name its folder with EVALAKE_REAL_DATA)" in lines[of_data]
-    assert f"left out: {len(left_out)} tests that need Chromium (apt-get install chromium)" in lines[of_browser]
+    why = "that need Chromium (apt-get install chromium-headless-shell)"
+    assert f"left out: {len(left_out)} tests {why}" in lines[of_browser]
     assert {name.split("::")[0] for name in left_out} == {"tests/reports/test_looks.py"}
     assert f"({len(left_out) + 1} deselected)" in lines[-1]
     kept = lines[:of_data]

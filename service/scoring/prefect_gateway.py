@@ -52,20 +52,25 @@ class PrefectGateway:
         self._parameters = {"lake": lake, "configuration_file": configuration_file}
         self._runs: dict[str, str] = {}
 
-    def submit(self, row: Row) -> str:
-        """Have a pending scoring run, once however often it is submitted; returns the flow run's id."""
+    def submit(self, rows: Sequence[Row]) -> None:
+        """Have scorings run, each once however often it is submitted. Where it fails, `has` tells which will."""
         from prefect.client.orchestration import get_client
 
         with _told("submit a scoring"), get_client(sync_client=True) as client:
-            run = client.create_flow_run_from_deployment(
-                client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id,
-                parameters={**self._parameters, "score_id": row["score_id"]},
-                idempotency_key=f"{row['run_id']} {row['score_id']}",
-                name=run_name(row),
-                tags=["evalake", "session_review"],
-            )
-        self._runs[row["score_id"]] = str(run.id)
-        return str(run.id)
+            deployment = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id
+            for row in rows:
+                run = client.create_flow_run_from_deployment(
+                    deployment,
+                    parameters={**self._parameters, "score_id": row["score_id"]},
+                    idempotency_key=f"{row['run_id']} {row['score_id']}",
+                    name=run_name(row),
+                    tags=["evalake", "session_review"],
+                )
+                self._runs[row["score_id"]] = str(run.id)
+
+    def has(self, row: Row) -> bool:
+        """Whether Prefect is known to have a flow run of a scoring."""
+        return bool(self._runs.get(row["score_id"]))
 
     def flow_run_of(self, row: Row) -> str | None:
         """The flow run of a scoring; None where it was no such run, or where Prefect does not tell."""

@@ -158,7 +158,8 @@ class Scorings:
         state = self.state()
         some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
         items = [
-            item_of(context, self._sessions.sample(known), self._settings.judge, _next(state, known)) for known in some
+            item_of(context, sample, self._settings.judge, _next(state, known))
+            for known, sample in self._sessions.samples(some)
         ]
         return estimate_items(context, items, len(sessions) / max(len(some), 1))
 
@@ -182,8 +183,8 @@ class Scorings:
         context = self._context(f"request-{uuid4().hex[:12]}")
         state = self.state()
         rows = [
-            pending(context, self._sessions.sample(known), self._settings.judge, _next(state, known), user)
-            for known in sessions
+            pending(context, sample, self._settings.judge, _next(state, known), user)
+            for known, sample in self._sessions.samples(sessions)
         ]
         unless = _ACTIVE_OR_SAME if force else _ANY
         inserted = insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless)
@@ -194,13 +195,13 @@ class Scorings:
         return rows
 
     def _submit(self, rows: Sequence[Row]) -> None:
-        for number, row in enumerate(rows):
-            try:
-                self._gateway.submit(row)
-            except PrefectGatewayError as error:
-                for left in rows[number:]:
-                    self.fail(left, str(error))
-                raise
+        try:
+            self._gateway.submit(rows)
+        except PrefectGatewayError as error:
+            for row in rows:
+                if not self._gateway.has(row):
+                    self.fail(row, str(error))
+            raise
 
     @contextmanager
     def _alone(self, session_id: str) -> Iterator[None]:

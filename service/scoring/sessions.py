@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ import polars as pl
 from contracts.tables import RUNS, SAMPLES
 from core.hashing import content_hash
 from core.redaction import redact
-from flows.score_session import read_sample
+from flows.score_session import read_samples
 from service.errors import NotFoundError, NotOverError
 from service.scoring.sources import SourceView, sources_of
 from storage.cached_table import CachedTable
@@ -27,6 +27,7 @@ from tasks.runtime.runs import Run, Tally
 from tasks.steps.extract import extract
 
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
+READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,13 +83,17 @@ class Sessions:
             raise NotOverError(f"the session {session_id[:200]!r} is not over: only sessions that are can be scored")
         raise NotFoundError(f"there is no session {session_id[:200]!r}")
 
-    def sample(self, known: Known) -> Sample:
-        """The session's sample, with all of its input."""
-        return read_sample(self._lake, known.sample_hash)
+    def samples(self, sessions: Sequence[Known]) -> Iterator[tuple[Known, Sample]]:
+        """Sessions with their samples, with all of their input, some read at a time: they may be large."""
+        for start in range(0, len(sessions), READ_AT_ONCE):
+            some = sessions[start : start + READ_AT_ONCE]
+            found = read_samples(self._lake, [known.sample_hash for known in some])
+            yield from ((known, found[known.sample_hash]) for known in some)
 
     def session(self, known: Known) -> Session:
         """The session itself."""
-        return load(self.sample(known).input)
+        ((_, sample),) = self.samples([known])
+        return load(sample.input)
 
     @property
     def has_sources(self) -> bool:
@@ -158,8 +163,8 @@ class Sessions:
     def _know(self, new: set[str]) -> None:
         """Read sessions that were not read before, some at a time: they may be large."""
         hashes = sorted(new)
-        for start in range(0, len(hashes), 200):
-            wanted = pl.col("sample_hash").is_in(hashes[start : start + 200])
+        for start in range(0, len(hashes), READ_AT_ONCE):
+            wanted = pl.col("sample_hash").is_in(hashes[start : start + READ_AT_ONCE])
             found = self._lake.frame(SAMPLES).filter((pl.col("suite") == SUITE.name) & wanted)
             for sample_hash, text in found.select("sample_hash", "input").unique("sample_hash").collect().iter_rows():
                 self._known[sample_hash] = _known(sample_hash, load(text))

@@ -80,7 +80,7 @@ class World:
 
     def pending(self, session_id: str, replicate: int = 0) -> dict[str, Any]:
         """The row of a scoring that waits, not landed yet."""
-        sample = self.sessions.sample(self.sessions.find(session_id))
+        ((_, sample),) = self.sessions.samples([self.sessions.find(session_id)])
         return pending(self._context, sample, JUDGE, replicate, "alice@example.org")
 
     def land(self, row: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

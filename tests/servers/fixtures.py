@@ -22,7 +22,7 @@ def model_server() -> Iterator[ModelServer]:
 def chromium() -> str:
     """Where the browser is. A test that uses it, also by another fixture, is left out where there is none."""
     place = place_of_chromium()
-    assert place is not None, "install chromium, or name one with EVALAKE_CHROMIUM"
+    assert place is not None, "install chromium-headless-shell, or name a Chromium with EVALAKE_CHROMIUM"
     return place
 
 

@@ -39,7 +39,8 @@ def begin(place: Place, session: str = "first") -> str:
     context = RunContext(
         f"request-{uuid4().hex[:12]}", "session_review", place.lake, read_configuration(place.configuration)
     )
-    row = pending(context, sessions.sample(sessions.find(session)), JUDGE, 0, "ann")
+    ((_, sample),) = sessions.samples([sessions.find(session)])
+    row = pending(context, sample, JUDGE, 0, "ann")
     land(place.lake, RESULTS, conform([row], RESULTS))
     return str(row["score_id"])
 
