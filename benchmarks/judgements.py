@@ -85,6 +85,7 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         output_tokens=pl.lit(pl.Series(rng.integers(100, 2000, n))),
         cost_usd=pl.lit(pl.Series(np.round(rng.random(n) / 100, 6))),
         judge_cost_usd=pl.lit(pl.Series(np.round(rng.random(n) / 100, 6))),
+        latency_ms=pl.lit(pl.Series(np.round(rng.gamma(4, 500, n), 1))),
         bonus_confirmed=pl.lit(0, pl.Int64),
         bonus_rejected=pl.lit(0, pl.Int64),
         human_target_found=pl.lit(None, pl.Boolean),

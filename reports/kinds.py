@@ -12,7 +12,17 @@ from reports.reliability import draw_reliability
 from reports.report import Report
 from reports.scatter import draw_scatter
 from reports.tables import Table
-from suites.base.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Ranking, Reliability, Scatter
+from suites.base.figures import (
+    AgreementMatrix,
+    Bars,
+    ByJudge,
+    Decisions,
+    HeatMap,
+    Ranking,
+    Reliability,
+    Scatter,
+    Statistics,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +42,6 @@ KINDS: Mapping[type, Kind] = {
     Reliability: Kind(tables.reliability_table, draw_reliability),
     AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
     ByJudge: Kind(tables.by_judge_table, draw_by_judge),
+    Statistics: Kind(tables.statistics_table),
+    Decisions: Kind(tables.decisions_table),
 }

@@ -11,7 +11,7 @@ import polars as pl
 from reports.decision import Decision, decide
 from reports.missing import Missing
 from reports.ranking import Comparison, Standing, stand
-from suites.base.figures import AgreementMatrix, Answers, Figure, HeatMap, Quantity, Ranking
+from suites.base.figures import AgreementMatrix, Answers, Decisions, Figure, HeatMap, Quantity, Ranking, Statistics
 
 
 class Subject(NamedTuple):
@@ -82,12 +82,17 @@ class Report:
     @cached_property
     def shown(self) -> tuple[Figure, ...]:
         """The figures that say something of this run."""
-        return tuple(
-            figure
-            for figure in self.figures
-            if not (isinstance(figure, HeatMap) and figure.of_several)
-            or len(self.slice_values(figure.quantity, figure.slice)) > 1
-        )
+        return tuple(figure for figure in self.figures if self._says_something(figure))
+
+    def _says_something(self, figure: Figure) -> bool:
+        match figure:
+            case HeatMap(of_several=True):
+                return len(self.slice_values(figure.quantity, figure.slice)) > 1
+            case Statistics():
+                return any(self.judges(quantity) for quantity in figure.quantities)
+            case Decisions():
+                return bool(self.slice_values(figure.statistics[0], figure.slice))
+        return True
 
     @cached_property
     def ranking(self) -> Ranking | None:
@@ -151,6 +156,11 @@ class Report:
                     first, _, second = pair.partition("~")
                     found.setdefault(subject, {})[first, second] = self._values[key]
         return found
+
+    def pooled(self, quantity: Quantity, slice_: str, pair: str) -> Value:
+        """What a quantity is for a pair of judges over all models; it stands with each model that they judged."""
+        values = (self.value(subject, quantity, slice_, pair) for subject in self.subjects)
+        return next((value for value in values if value.n), Value())
 
     def decision(self, subject: Subject) -> Decision | None:
         """Whether a model reaches the target, by its interval; None where there is no target or no value."""

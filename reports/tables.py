@@ -1,6 +1,6 @@
 """Every figure as a table: the form that a terminal prints, and that stands under each plot of the page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -8,7 +8,19 @@ from reports.decision import Decision, Verdict
 from reports.ranking import Comparison
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, interval, number, one_line, visible
-from suites.base.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Ranking, Reliability, Scatter, Unit
+from suites.base.figures import (
+    AgreementMatrix,
+    Bars,
+    ByJudge,
+    Decisions,
+    HeatMap,
+    Quantity,
+    Ranking,
+    Reliability,
+    Scatter,
+    Statistics,
+    Unit,
+)
 
 Mood: TypeAlias = Literal["", "pass", "fail"]
 MOODS: Mapping[Verdict, Mood] = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.UNDECIDED: ""}
@@ -130,6 +142,41 @@ def by_judge_table(report: Report, figure: ByJudge) -> Table:
     return Table(figure.title, ("model", *(one_line(judge or "by rules", 80) for judge in judges)), rows)
 
 
+def statistics_table(report: Report, figure: Statistics) -> Table:
+    """One row a model or judge, one column a quantity, as far as they have values."""
+    shown = tuple(quantity for quantity in figure.quantities if report.judges(quantity))
+    of = [s for s in report.subjects if any(report.value(s, q).value is not None for q in shown)]
+    if not figure.by_judge:
+        return _by_model(report, figure.title, shown, of)
+    first = {subject.judge: subject for subject in reversed(of)}
+    rows = tuple(
+        (Cell(one_line(judge or "by rules", 300)), *_values(report, first[judge], shown))
+        for judge in sorted(first, key=lambda judge: judge or "")
+    )
+    return Table(figure.title, ("judge", *_labels(shown)), rows)
+
+
+def decisions_table(report: Report, figure: Decisions) -> Table:
+    """One row a decision of each pair of judges, one column a statistic."""
+    pairs = report.slice_values(figure.statistics[0], figure.slice)
+
+    def cell(pair: str, statistic: Quantity, ending: str) -> Cell:
+        of_decision = replace(statistic, metric=statistic.metric + ending)
+        return measured(report.pooled(of_decision, figure.slice, pair), statistic.unit)
+
+    rows = tuple(
+        (Cell(label), *_judges(pair), *(cell(pair, statistic, ending) for statistic in figure.statistics))
+        for pair in pairs
+        for ending, label in figure.decisions
+    )
+    return Table(figure.title, ("decision", "judge", "other judge", *_labels(figure.statistics)), rows)
+
+
+def _judges(pair: str) -> Iterator[Cell]:
+    first, _, second = pair.partition("~")
+    return (Cell(one_line(judge, 80)) for judge in (first, second))
+
+
 def comparisons_table(report: Report) -> Table:
     """List every pair of models: the paired difference in the quantity that ranks, its interval, and its p values."""
     quantity = None if report.ranking is None else report.ranking.quantity
@@ -150,8 +197,11 @@ def comparisons_table(report: Report) -> Table:
     return Table(f"Paired differences{named}", headings, tuple(rows))
 
 
-def _by_model(report: Report, caption: str, quantities: Sequence[Quantity]) -> Table:
-    rows = tuple((_name(report, subject), *_values(report, subject, quantities)) for subject in report.subjects)
+def _by_model(
+    report: Report, caption: str, quantities: Sequence[Quantity], subjects: Sequence[Subject] | None = None
+) -> Table:
+    of = report.subjects if subjects is None else subjects
+    rows = tuple((_name(report, subject), *_values(report, subject, quantities)) for subject in of)
     return Table(caption, ("model", *_labels(quantities)), rows)
 
 

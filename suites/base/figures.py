@@ -113,7 +113,33 @@ class ByJudge(_Titled):
     quantity: Quantity
 
 
-Figure: TypeAlias = Ranking | Scatter | Bars | HeatMap | Reliability | AgreementMatrix | ByJudge
+@dataclass(frozen=True, slots=True)
+class Statistics(_Titled):
+    """A table of quantities, one row a model; `by_judge` where they are of a judge's word on all models.
+
+    What has no value is left out, and so is the table if nothing has.
+    """
+
+    quantities: tuple[Quantity, ...]
+    by_judge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions(_Titled):
+    """Judges against judges, decision by decision: one row a pair of judges and decision, one column a statistic.
+
+    The metric of a decision is the statistic's, with the decision's ending. The slice's values are pairs of judges,
+    `a~b`, over all models. Without pairs the table is left out.
+    """
+
+    statistics: tuple[Quantity, ...]
+    decisions: tuple[tuple[str, str], ...]  # ending and label
+    slice: str
+
+
+Figure: TypeAlias = (
+    Ranking | Scatter | Bars | HeatMap | Reliability | AgreementMatrix | ByJudge | Statistics | Decisions
+)
 
 
 @dataclass(frozen=True, slots=True)

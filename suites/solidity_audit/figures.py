@@ -5,12 +5,14 @@ from suites.base.figures import (
     Answers,
     Bars,
     ByJudge,
+    Decisions,
     Figure,
     HeatMap,
     Quantity,
     Ranking,
     Reliability,
     Scatter,
+    Statistics,
     Unit,
 )
 from suites.solidity_audit.mistakes import MISTAKE, TOLD, tell
@@ -22,9 +24,99 @@ ACCURACY = Quantity("accuracy", "accuracy")
 F2 = Quantity("f2", "F2")
 PRECISION = Quantity("finding_precision", "valid findings")
 HALLUCINATED = Quantity("hallucination_rate", "hallucinated findings", higher_is_better=False)
-ECE = Quantity("ece", "calibration error", higher_is_better=False)
+ECE, ECE_RAW, ECE_ADAPTIVE = (
+    Quantity(name, label, higher_is_better=False)
+    for name, label in (
+        ("ece_debiased", "calibration error"),
+        ("ece", "with what noise adds"),
+        ("ece_adaptive", "in bins of equal mass"),
+    )
+)
 LUCKY = Quantity("lucky_guess_rate", "lucky guesses", higher_is_better=False)
-COST = Quantity("cost_usd_total", "cost in all", Unit.US_DOLLARS, higher_is_better=False)
+COST, JUDGE_COST = (
+    Quantity(name, label, Unit.US_DOLLARS, higher_is_better=False)
+    for name, label in (("cost_usd_per_audit", "cost per audit"), ("judge_cost_usd_per_audit", "of its judgement"))
+)
+LATENCY_P50, LATENCY_P90, LATENCY_P99 = (
+    Quantity(f"latency_ms_p{p}", label, Unit.MILLISECONDS, higher_is_better=False)
+    for p, label in ((50, "median latency"), (90, "90th percentile"), (99, "99th percentile"))
+)
+ALTERNATIVES = tuple(
+    Quantity(f"sui_{name}", label)
+    for name, label in (
+        ("geometric", "geometric mean"),
+        ("severity_weighted", "targets by severity"),
+        ("partial_credit", "partial credit"),
+    )
+)
+UNDERSTANDING = tuple(
+    Quantity(f"true_understanding_{name}", label) for name, label in (("score", "product"), ("geometric", "geometric"))
+)
+BY_SEVERITY = Quantity("target_detection_rate_severity_weighted", "weighed by severity")
+CREDIT = Quantity("target_credit", "half for a part")
+BY_WORTH = Quantity("finding_precision_weighted", "findings by worth")
+INVALID = tuple(
+    Quantity(name, label, Unit.SCORE, higher_is_better=False)
+    for name, label in (("over_flagging_score", "invalid findings"), ("invalid_cost", "weighed by what they cost"))
+)
+LOCATION = tuple(
+    Quantity(f"location_{name}", label)
+    for name, label in (
+        ("function_rate", "function named"),
+        ("line_hit_rate", "line within 3"),
+        ("line_iou", "overlap of lines"),
+    )
+)
+CONFIDENCE = tuple(
+    Quantity(f"{name}_rate", label, higher_is_better=False)
+    for name, label in (("overconfidence", "wrong though above 80 %"), ("underconfidence", "right though below 50 %"))
+)
+BRIER = tuple(
+    Quantity(f"brier_{name}", label, Unit.SCORE, higher_is_better=name == "resolution")
+    for name, label in (
+        ("score", "Brier score"),
+        ("reliability", "miscalibration"),
+        ("resolution", "resolution"),
+        ("uncertainty", "uncertainty"),
+    )
+)
+FIRMNESS = Quantity("sui_rank_stability", "lowest rank correlation", Unit.SCORE)
+OF_ALL_JUDGES = (
+    Quantity("unanimous_rate", "unanimous"),
+    *(
+        Quantity(name, label, Unit.SCORE)
+        for name, label in (
+            ("fleiss_kappa", "Fleiss' kappa"),
+            ("krippendorff_alpha", "Krippendorff's alpha"),
+            ("icc_2_1_rcir", "ICC, root cause"),
+            ("icc_2_1_ava", "ICC, attack vector"),
+            ("icc_2_1_fsv", "ICC, fix"),
+        )
+    ),
+)
+OF_PAIRS = (
+    Quantity("percent_agreement", "agreement"),
+    *(
+        Quantity(name, label, Unit.SCORE)
+        for name, label in (
+            ("cohen_kappa", "Cohen's kappa"),
+            ("gwet_ac1", "Gwet's AC1"),
+            ("icc_2_1", "ICC"),
+            ("pearson", "Pearson"),
+        )
+    ),
+)
+DECISIONS = (
+    ("", "target found"),
+    ("_verdict", "verdict"),
+    ("_confidence", "confidence"),
+    ("_type_match", "type match"),
+    ("_rcir", "root cause"),
+    ("_ava", "attack vector"),
+    ("_fsv", "fix"),
+    ("_location", "location"),
+    ("_bonus", "bonus"),
+)
 SHARES = tuple(
     Quantity(f"{name.lower()}_share", name.lower().replace("_", " "), higher_is_better=index < 3)
     for index, name in enumerate(CLASSIFICATIONS)
@@ -43,12 +135,33 @@ FIGURES: tuple[Figure, ...] = (
         "is the reasoning sound, is the type named, is the confidence earned, and all of it together.",
     ),
     Bars(
+        "Security understanding, put together otherwise",
+        (SUI, *ALTERNATIVES),
+        note="The same parts: their geometric mean, in which good parts make up less for bad ones; targets weighed by "
+        "severity; half of the credit for a part of a target or of its worth.",
+    ),
+    Statistics(
+        "How firm the ranking is",
+        (FIRMNESS,),
+        by_judge=True,
+        note="Of the rankings of models under all stated weights of the index: 1 if every one is the same.",
+    ),
+    Bars(
+        "True understanding: targets found x reasoning x findings not invalid",
+        UNDERSTANDING,
+        note="The product, and its cube root, which one weak factor does not drag down alone.",
+    ),
+    Bars(
         "Right verdicts against targets found",
         (ACCURACY, TARGETS),
         note="What accuracy has beyond the targets is luck: a contract rightly called vulnerable for another reason.",
     ),
     Bars("Lucky guesses, of the true positives", (LUCKY,)),
+    Bars("Targets found, weighed", (TARGETS, BY_SEVERITY, CREDIT)),
+    Bars("Where found targets are placed", LOCATION),
     Scatter("Targets found against valid findings", TARGETS, PRECISION),
+    Bars("Valid findings, weighed", (PRECISION, BY_WORTH)),
+    Bars("Invalid findings of an audit", INVALID),
     Bars("Findings by class, of all findings", SHARES, stacked=True),
     Bars("Reasoning about found targets", REASONING),
     Reliability(
@@ -58,14 +171,29 @@ FIGURES: tuple[Figure, ...] = (
         "confidence_bin",
         note="On the dotted line a model is as often right as it says; below it, it is overconfident.",
     ),
-    Bars("Calibration error", (ECE, Quantity("ece_adaptive", "in bins of equal mass", higher_is_better=False))),
+    Bars("Calibration error", (ECE, ECE_RAW, ECE_ADAPTIVE)),
+    Bars(
+        "Brier score and its parts",
+        BRIER,
+        note="Score = miscalibration − resolution + uncertainty, but for confidences that differ within a bin.",
+    ),
+    Bars("Too sure, and not sure enough", CONFIDENCE),
     HeatMap("Targets found by type", TARGETS, "vulnerability_type"),
     HeatMap("Targets found by difficulty", TARGETS, "difficulty_tier"),
+    HeatMap("Targets found by severity", TARGETS, "severity"),
     HeatMap("Targets found by prompt", TARGETS, "prompt_type", of_several=True),
     AgreementMatrix(
         "Agreement of judges on targets found (Cohen's kappa)",
         Quantity("cohen_kappa", "kappa", Unit.SCORE),
         "judge_pair",
+    ),
+    Statistics("Agreement of all judges of a panel", OF_ALL_JUDGES),
+    Decisions(
+        "Agreement of judges, decision by decision",
+        OF_PAIRS,
+        DECISIONS,
+        "judge_pair_pooled",
+        note="Over all models. Kappa and AC1 are for decisions in words, ICC and Pearson's correlation for numbers.",
     ),
     ByJudge(
         "Hallucinated findings by judge",
@@ -73,6 +201,9 @@ FIGURES: tuple[Figure, ...] = (
         note="The same audits, each judge's word: where the bars of one model differ, the judge is the property.",
     ),
     Scatter("Cost against score", COST, SUI, pareto=True),
+    Scatter("Latency against score", LATENCY_P50, SUI, pareto=True),
+    Bars("Latency of an audit", (LATENCY_P50, LATENCY_P90, LATENCY_P99)),
+    Bars("Cost of an audit", (COST, JUDGE_COST)),
 )
 
 ANSWERS = Answers(

@@ -4,7 +4,7 @@ A row without a judgement (judge error, undecided panel) has nulls in the column
 denominator but those of `judge_error_rate` and `panel_undecided_rate`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import polars as pl
 from metrics.calibration import CalibrationError, Statistic, ece, ece_adaptive, ece_debiased, mce
 from metrics.composite import Composite, Parts, mean_defined
 from metrics.definition import Metric
-from metrics.estimators import Count, Estimator, Mean, Rate, Ratio, Total
+from metrics.estimators import Count, Estimator, Maximum, Mean, Quantile, Rate, Ratio, Total
 from metrics.intervals import Array
 from metrics.spread import population_std
 from suites.solidity_audit.options import COMPONENTS, Weights, calibration_unstated, sui_weight_sets, sui_weights
@@ -59,10 +59,10 @@ def _score(name: str) -> pl.Expr:
 _MATCHED = {f"mean_{name}": Mean(_score(name), low=0, high=1) for name in SCORES}
 _DETECTED = Rate(_found, _vulnerable)
 _VALID, _WRONG = Rate(_valid, _total), Rate(_invalid, _total)
-
-
-def _share_mean(column: str) -> Mean:
-    return Mean(pl.col(column), low=0, high=1)
+_WORTH = Ratio(_target_matches + 0.5 * _partial_matches + _bonus_credit, _total)
+_CREDITED = Mean(pl.col("target_credit"), low=0, high=1)
+_WEIGHED = pl.when(_severe).then(_severity_weight)
+_SEVERE_DETECTED = Ratio(pl.when(_found).then(_WEIGHED), _WEIGHED, rows=_severe)
 
 
 def _f_measure(recall_weight: int) -> Ratio:
@@ -90,15 +90,31 @@ def _lucky_guess_indicator(parts: Parts) -> Array:
     return parts["accuracy"] - parts["found"]
 
 
-def sui_of(parts: Parts, weights: tuple[float, ...], calibration_unstated: float | None) -> Array:
-    """The weighted mean of SUI's components; an undefined component leaves it."""
+_WeightedMean = Callable[[Array, Array], Array]
+"""Of components along the last axis, by their weights; the weight of an undefined one is 0."""
+
+
+def _arithmetic(values: Array, weights: Array) -> Array:
+    return np.asarray((values * weights).sum(axis=-1) / weights.sum(axis=-1))
+
+
+def _geometric(values: Array, weights: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(np.where(weights > 0, values, 1.0))
+    return np.exp(_arithmetic(logarithms, weights))
+
+
+def sui_of(
+    parts: Parts, weights: tuple[float, ...], calibration_unstated: float | None, mean: _WeightedMean = _arithmetic
+) -> Array:
+    """The weighted mean of SUI's components; an undefined one leaves it. `target` stands for targets found if given."""
     calibration = 1 - parts["ece"]
     if calibration_unstated is not None:
         calibration = np.where(np.isnan(calibration), calibration_unstated, calibration)
-    values = np.stack([parts["f2"], parts["found"], parts["valid"], _reasoning(parts), calibration], axis=-1)
+    target = parts.get("target", parts["found"])
+    values = np.stack([parts["f2"], target, parts["valid"], _reasoning(parts), calibration], axis=-1)
     defined = np.isfinite(values)
-    weighing = np.where(defined, np.array(weights), 0.0)
-    return np.asarray((np.where(defined, values, 0.0) * weighing).sum(axis=-1) / weighing.sum(axis=-1))
+    return mean(np.where(defined, values, 0.0), np.where(defined, np.array(weights), 0.0))
 
 
 _UNDERSTANDING: Mapping[str, Estimator] = {"found": _DETECTED, "invalid": _WRONG, **_MATCHED}
@@ -111,19 +127,33 @@ _INDEX: Mapping[str, Estimator] = {
 }
 
 
-def sui(weights: Weights, unstated: float | None) -> Composite:
-    """The security understanding index with these weights, over judged rows."""
-    function = partial(sui_of, weights=tuple(weights[name] for name in COMPONENTS), calibration_unstated=unstated)
-    return Composite(function, _INDEX, n=_judged)
+def sui(
+    weights: Weights,
+    unstated: float | None,
+    mean: _WeightedMean = _arithmetic,
+    instead: Mapping[str, Estimator] | None = None,
+) -> Composite:
+    """The security understanding index over judged rows.
+
+    Args:
+        weights: Of its components.
+        unstated: What calibration counts where no confidence was stated; None leaves it out.
+        mean: How the components are averaged.
+        instead: Estimators in place of components, by name; `target` in place of the targets found.
+    """
+    by_component = tuple(weights[name] for name in COMPONENTS)
+    function = partial(sui_of, weights=by_component, calibration_unstated=unstated, mean=mean)
+    return Composite(function, {**_INDEX, **(instead or {})}, n=_judged)
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     """Every metric of one model and judge. Raises ConfigurationError where an option of the suite cannot be."""
     sui_weight_sets(options)  # of use to `cross_row_metrics`, after the calls; what cannot be is refused before them
     weights, unstated = sui_weights(options), calibration_unstated(options)
-    index = sui(weights, unstated)
-    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration(), *_composites(index))
-    parameters = {"sui": {"weights": weights, "calibration_unstated": unstated}}
+    indices = dict(_indices(weights, unstated))
+    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration())
+    composites = (*_composites(indices.pop("sui")), *_alternatives(indices))
+    parameters = {name: {"weights": weights, "calibration_unstated": unstated} for name in ("sui", *indices)}
     return tuple(
         Metric(
             name,
@@ -133,8 +163,16 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
             description,
             parameters=parameters.get(name, {}),
         )
-        for name, estimator, tier, description in (*declared, *_beyond(), *_shares(), *_spent())
+        for name, estimator, tier, description in (*declared, *composites, *_beyond(), *_shares(), *_spent())
     )
+
+
+def _indices(weights: Weights, unstated: float | None) -> Iterator[tuple[str, Composite]]:
+    """SUI and its alternatives, by the names of their metrics."""
+    yield "sui", sui(weights, unstated)
+    yield "sui_geometric", sui(weights, unstated, _geometric)
+    yield "sui_severity_weighted", sui(weights, unstated, instead={"target": _SEVERE_DETECTED})
+    yield "sui_partial_credit", sui(weights, unstated, instead={"target": _CREDITED, "valid": _WORTH})
 
 
 _Declared = Iterator[tuple[str, Estimator, int | None, str]]
@@ -213,28 +251,27 @@ def _composites(index: Composite) -> _Declared:
     yield "true_understanding_geometric", geometric, None, "Geometric mean of the three factors."
 
 
+def _alternatives(indices: Mapping[str, Composite]) -> _Declared:
+    about = {
+        "sui_geometric": "As sui, but the weighted geometric mean: what is good makes up less for what is bad.",
+        "sui_severity_weighted": "As sui, with the targets found weighed by severity.",
+        "sui_partial_credit": "As sui, with target_credit for targets found, and findings by worth for precision.",
+    }
+    for name, index in indices.items():
+        yield name, index, None, about[name]
+
+
 def _beyond() -> _Declared:
     functions, lines = pl.col("location_function_hit"), pl.col("location_line_hit")
-    credited = _target_matches + 0.5 * _partial_matches + _bonus_credit
-    weighted = pl.when(_severe).then(_severity_weight)
-    severity = Ratio(pl.when(_found).then(weighted), weighted, rows=_severe)
-    yield "target_credit", _share_mean("target_credit"), None, "1 for the target, 0.5 for a part of it."
-    yield "finding_precision_weighted", Ratio(credited, _total), None, "Findings by worth, of all findings."
-    yield "target_detection_rate_severity_weighted", severity, None, "Targets found, weighed by severity."
-    yield (
-        "invalid_cost",
-        Mean(pl.when(_counted).then(_invalid_cost), low=0),
-        None,
-        "What invalid findings cost an audit.",
-    )
+    yield "target_credit", _CREDITED, None, "1 for the target, 0.5 for a part of it."
+    yield "finding_precision_weighted", _WORTH, None, "Findings by worth, of all findings."
+    yield "target_detection_rate_severity_weighted", _SEVERE_DETECTED, None, "Targets found, weighed by severity."
+    cost = Mean(pl.when(_counted).then(_invalid_cost), low=0)
+    yield "invalid_cost", cost, None, "What invalid findings cost an audit."
     yield "location_function_rate", Rate(functions), None, "Found targets placed in a vulnerable function."
     yield "location_line_hit_rate", Rate(lines), None, "Found targets placed within 3 lines."
-    yield (
-        "location_line_iou",
-        Mean(pl.col("location_line_iou"), low=0, high=1),
-        None,
-        "Overlap of claimed and true lines.",
-    )
+    overlap = Mean(pl.col("location_line_iou"), low=0, high=1)
+    yield "location_line_iou", overlap, None, "Overlap of claimed and true lines."
     yield "subject_error_rate", Rate(_no_audit), None, "Audits that the model did not give: refused, too late, empty."
     failed = Rate(pl.col("judge_error").is_not_null(), ~_panel & ~_no_audit)
     yield "judge_error_rate", failed, None, "Judgements that failed."
@@ -256,18 +293,16 @@ def _shares() -> _Declared:
 
 
 def _spent() -> _Declared:
-    cost = pl.col("cost_usd") + pl.col("judge_cost_usd")
-    cost = pl.when(_no_audit).then(pl.col("cost_usd").fill_null(0.0)).otherwise(cost)  # no answer has no price
-    yield "cost_usd_total", Total(cost, ~_panel), None, "Audits and judgements; null if any price is unknown."
-    yield (
-        "input_tokens",
-        Total(pl.col("input_tokens"), ~_panel & ~_no_audit),
-        None,
-        "Of the audits; null if any is unknown.",
-    )
-    yield (
-        "output_tokens",
-        Total(pl.col("output_tokens"), ~_panel & ~_no_audit),
-        None,
-        "Of the audits; null if any is unknown.",
-    )
+    given, latency = ~_panel & ~_no_audit, pl.col("latency_ms")
+    audit, judgement = pl.col("cost_usd"), pl.col("judge_cost_usd")
+    yield "latency_ms_mean", Mean(latency, low=0), None, "Of the audits, not of their judgements."
+    for percentile in (50, 90, 99):
+        yield f"latency_ms_p{percentile}", Quantile(latency, percentile / 100), None, ""
+    yield "latency_ms_max", Maximum(latency), None, ""
+    for name, cost, of in (("cost_usd", audit, "an audit"), ("judge_cost_usd", judgement, "its judgement")):
+        mean = Mean(cost, given, low=0, complete=True)
+        yield f"{name}_per_audit", mean, None, f"What {of} costs; null if any price is unknown."
+    whole = pl.when(_no_audit).then(audit.fill_null(0.0)).otherwise(audit + judgement)  # no answer has no price
+    yield "cost_usd_total", Total(whole, ~_panel), None, "Audits and judgements; null if any price is unknown."
+    for name in ("input_tokens", "output_tokens"):
+        yield name, Total(pl.col(name), given), None, "Of the audits; null if any is unknown."

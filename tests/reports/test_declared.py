@@ -3,7 +3,19 @@
 import pytest
 
 from reports.kinds import KINDS
-from suites.base.figures import AgreementMatrix, Bars, ByJudge, Figure, HeatMap, Quantity, Ranking, Reliability, Scatter
+from suites.base.figures import (
+    AgreementMatrix,
+    Bars,
+    ByJudge,
+    Decisions,
+    Figure,
+    HeatMap,
+    Quantity,
+    Ranking,
+    Reliability,
+    Scatter,
+    Statistics,
+)
 from suites.registry import suite, suite_names
 
 
@@ -20,6 +32,10 @@ def needed(figure: Figure) -> list[tuple[Quantity, str]]:
             return [(figure.accuracy, figure.slice), (figure.confidence, figure.slice)]
         case ByJudge():
             return [(figure.quantity, "all")]
+        case Statistics():
+            return [(quantity, "all") for quantity in figure.quantities]
+        case Decisions():
+            return [(quantity, figure.slice) for quantity in figure.statistics]
         case HeatMap() | AgreementMatrix():
             return [(figure.quantity, figure.slice)]
 

@@ -7,8 +7,18 @@ import pytest
 from reports.bars import draw_bars, draw_by_judge
 from reports.heat_maps import draw_agreement
 from reports.reliability import MOST_LINES, draw_reliability
-from reports.tables import agreement_table, by_judge_table, reliability_table
-from suites.base.figures import AgreementMatrix, Bars, ByJudge, Quantity, Ranking, Reliability, Unit
+from reports.tables import agreement_table, by_judge_table, decisions_table, reliability_table, statistics_table
+from suites.base.figures import (
+    AgreementMatrix,
+    Bars,
+    ByJudge,
+    Decisions,
+    Quantity,
+    Ranking,
+    Reliability,
+    Statistics,
+    Unit,
+)
 from tests.reports.samples import SCORE, metric, report
 
 ACCURACY, CONFIDENCE = Quantity("accuracy", "accuracy"), Quantity("mean_confidence", "confidence")
@@ -100,3 +110,40 @@ def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
     assert plot is not None
     kind = "panel of 2" if judge.startswith("panel") else "judge"
     assert f"a-model-of-some-length · {kind}" in [text.text for text in plot.layout.annotations]
+
+
+def test_statistics_leave_out_models_and_columns_without_a_value() -> None:
+    rows = [metric("a", "score", 0.9), metric("b", "score", 0.8), metric("a", "cohen_kappa", 0.5)]
+    unknown = Quantity("nowhere", "nowhere")
+    table = statistics_table(report(rows), Statistics("Of all", (KAPPA, unknown)))
+    assert table.headings == ("model", "kappa")
+    assert [[cell.text for cell in row] for row in table.rows] == [["a", "0.500"]]
+
+
+def test_statistics_of_a_judge_stand_once_for_all_its_models() -> None:
+    rows = [metric(model, "cohen_kappa", 0.5) for model in "ab"]
+    built = report([*by("x", rows), *by("y", [metric("a", "cohen_kappa", 0.25)])])
+    table = statistics_table(built, Statistics("Firm", (KAPPA,), by_judge=True))
+    assert [[cell.text for cell in row] for row in table.rows] == [["x", "0.500"], ["y", "0.250"]]
+
+
+DECISIONS = Decisions(
+    "Decisions", (KAPPA, Quantity("icc", "ICC", Unit.SCORE)), (("", "found"), ("_fix", "fix")), "pair"
+)
+
+
+def test_decisions_of_a_pair_are_told_once_over_all_models() -> None:
+    told = [("cohen_kappa", 0.5), ("icc_fix", 0.75)]
+    rows = [metric(model, "score", 0.9) for model in "ab"]
+    rows += [
+        metric(model, name, value) | {"slice": "pair", "slice_value": "x~y"} for model in "ab" for name, value in told
+    ]
+    built = report(by("panel:x+y", rows), figures=(DECISIONS,))
+    assert built.shown == (DECISIONS,)
+    cells = [[cell.text for cell in row] for row in decisions_table(built, DECISIONS).rows]
+    assert cells == [["found", "x", "y", "0.500", "–"], ["fix", "x", "y", "–", "0.750"]]
+
+
+def test_tables_of_judges_are_left_out_where_there_is_one_judge() -> None:
+    figures = (DECISIONS, Statistics("Of all", (KAPPA,)))
+    assert report(by("x", [metric("a", "score", 0.9)]), figures=figures).shown == ()

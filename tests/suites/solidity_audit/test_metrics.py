@@ -178,7 +178,7 @@ def test_judge_errors_leave_every_denominator_but_their_own() -> None:
     assert beside.pop("judge_error_rate")["value"] == pytest.approx(2 / 5)
     assert alone.pop("judge_error_rate")["value"] == 0.0
     assert beside.pop("subject_error_rate")["n"] == alone.pop("subject_error_rate")["n"] + 2
-    spent = {"cost_usd_total", "input_tokens", "output_tokens"}
+    spent = {"cost_usd_total", "cost_usd_per_audit", "judge_cost_usd_per_audit", "input_tokens", "output_tokens"}
     assert {k: (r["value"], r["n"]) for k, r in beside.items() if k not in spent} == {
         k: (r["value"], r["n"]) for k, r in alone.items() if k not in spent
     }
@@ -248,6 +248,45 @@ def test_an_undefined_component_leaves_sui_and_its_weight_is_shared_out() -> Non
     """Only safe contracts, none flagged, nothing found: of the five, calibration alone is defined."""
     frame = frame_of([line(0, SAFE, judgement(said=False, confidence=0.9))])
     assert value(frame, "sui") == pytest.approx(0.9)
+
+
+def test_a_bad_component_cannot_be_made_up_for_in_the_geometric_index() -> None:
+    """Everything perfect but precision, which is 1/4, and 0 where the one finding is wrong."""
+    values = values_of(frame_of([line(0, judged=found(extra=3, confidence=1.0))]))
+    assert values["sui"]["value"] == pytest.approx(1 - 0.15 * 0.75)
+    assert values["sui_geometric"]["value"] == pytest.approx(0.25**0.15)
+    assert value(frame_of([line(0, judged=missed(finding(1, "HALLUCINATED")))]), "sui_geometric") == 0.0
+
+
+def test_a_component_without_weight_is_none_of_the_geometric_index() -> None:
+    weights = {**dict.fromkeys(COMPONENTS, 0.0), "f2": 1.0}
+    frame = frame_of([line(0, judged=missed(finding(1, "HALLUCINATED")))])
+    assert value(frame, "sui_geometric", options={**DEFAULTS, "sui_weights": weights}) == pytest.approx(1.0)
+
+
+def test_the_severity_weighted_index_counts_a_critical_target_more() -> None:
+    critical, low = (TRUTH.model_copy(update={"severity": severity}) for severity in ("critical", "low"))
+    values = values_of(frame_of([line(0, critical, found()), line(1, low, missed(finding(1, "BONUS_VALID")))]))
+    assert values["sui_severity_weighted"]["value"] - values["sui"]["value"] == pytest.approx(0.25 * (3 / 3.5 - 1 / 2))
+
+
+def test_the_index_with_partial_credit_credits_half_of_a_target_and_findings_by_worth() -> None:
+    values = values_of(frame_of([line(0, judged=found()), line(1, judged=missed(finding(1, "PARTIAL_MATCH")))]))
+    gained = values["sui_partial_credit"]["value"] - values["sui"]["value"]
+    assert gained == pytest.approx(0.25 * (0.75 - 0.5) + 0.15 * (0.75 - 1.0))
+
+
+def test_latency_and_cost_are_of_an_audit_that_was_given() -> None:
+    frame = frame_of([line(n, judged=found()) for n in range(3)])
+    spent = {"latency_ms": [100.0, 300.0, None], "cost_usd": [0.5, 1.5, None], "judge_cost_usd": [1.0, 3.0, None]}
+    frame = frame.with_columns(pl.Series(name, values) for name, values in spent.items())
+    refused = pl.col("sample_id") == "s2"
+    frame = frame.with_columns(subject_error=pl.when(refused).then(pl.lit("content_policy")))
+    values = values_of(frame)
+    assert [values[f"latency_ms_{name}"]["value"] for name in ("mean", "p50", "max")] == [200.0, 200.0, 300.0]
+    assert (values["cost_usd_per_audit"]["value"], values["judge_cost_usd_per_audit"]["value"]) == (1.0, 2.0)
+    unpriced = frame.with_columns(subject_error=pl.lit(None, pl.String))
+    assert value(unpriced, "cost_usd_per_audit") is None
 
 
 @pytest.mark.parametrize(("unstated", "expected"), [(0.5, 0.95), ("left_out", 1.0), (0.0, 0.9)])
