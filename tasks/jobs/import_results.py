@@ -29,6 +29,7 @@ from tasks.steps.measure import measure
 from tasks.steps.plan import write_manifest
 from tasks.steps.publish import Published, Refused, publish_results, quarantine, score_into
 
+MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
 LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
 
 
@@ -133,9 +134,19 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
                     continue
                 _add_lines(suite, table, read, said)
     if not read.recorded:
-        first = f": {read.refused[0].reason}" if read.refused else ""
-        raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{first}")
+        why = "; ".join(_reasons(read))
+        raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{why and f': {why}'}")
     return read
+
+
+def _reasons(read: _Read) -> list[str]:
+    """Why nothing could be read: of folders the files by reason, else what was wrong with the first line."""
+    if not read.skipped:
+        return [refused.reason for refused in read.refused[:1]]
+    return [
+        f"{reason} ({', '.join(places[:MOST_NAMED])}{', …' if len(places) > MOST_NAMED else ''})"
+        for reason, places in read.skipped.items()
+    ]
 
 
 def _tables(file: Path) -> list[Path]:
@@ -332,8 +343,8 @@ def _land_labels(lake: Lake, read: _Read) -> Published:
 def _message(read: _Read, published: Published, labelled: Published) -> str | None:
     said = []
     if read.refused:
-        what = "files" if read.files else "lines"
-        said.append(f"{len(read.refused)} {what} could not be read, the first: {read.refused[0].reason}")
+        count, what = len(read.refused), "file" if read.files else "line"
+        said.append(f"{count} {what}{'' if count == 1 else 's'} could not be read, the first: {read.refused[0].reason}")
     if read.forgotten:
         said.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
     if broken := published.quarantined + labelled.quarantined:

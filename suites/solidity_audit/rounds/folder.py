@@ -1,15 +1,17 @@
 """A folder of a recorded round -> its judged audits as recorded results, experts' reviews as labels, and what is left.
 
-Whatever the depth: `<model>/judge_outputs/*.json` are judgements, `ground_truth/*.json` truths, every `.json` below a
-folder of expert reviews a review, and any other file with a `prediction` the audit that was judged. Files of another
-kind (metrics, checkpoints, manifests, reports) follow from these, and are not read.
+Whatever the depth: what is below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder of
+expert reviews reviews, and any other JSON file with a `prediction` is the audit that was judged. Files of another kind
+(metrics, checkpoints, manifests, reports) follow from these, and are not read. Where several rounds lie below one
+folder, a judgement goes with the truth and the audit that are nearest to it.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,27 @@ from suites.base.sources import NOT_READ, as_payload, is_storable, storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from suites.solidity_audit.replies.judgement import Judgement, read_judgement
-from suites.solidity_audit.rounds.names import aliases, is_review_folder, model_named, sample_names
+from suites.solidity_audit.rounds.names import (
+    aliases,
+    expert_of,
+    folder_name,
+    is_review_folder,
+    model_named,
+    sample_names,
+)
 from suites.solidity_audit.rounds.review import Claim, match, read_review
 from suites.solidity_audit.rounds.truth import cluster_of, read_truth
 from suites.solidity_audit.truth import SUITE, as_sample
 
-JUDGEMENTS, TRUTHS, METRICS = "judge_outputs", "ground_truth", "sample_metrics"
+JUDGEMENTS, TRUTHS, METRICS = "judgeoutputs", "groundtruth", "samplemetrics"  # as `folder_name` has them
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
 UNKNOWN_EXPERT = "expert"
 
 NOT_JSON = "not a JSON object"
+NO_JSON_FILE = "not a JSON file"
+JUDGED_TWICE = "another judgement of the same audit by the same judge"
+REVIEWED_TWICE = "another review of the same audit by the same person"
+NOTHING_SAID = "a review that answers nothing"
 NO_TRUTH = "a judgement without a ground truth"
 NO_JUDGEMENT = "a review without a judged audit"
 TRUTH_NOT_JUDGED = "a ground truth without a judgement"
@@ -44,6 +57,7 @@ NO_CLASS = "a reviewed claim without one class"
 NO_ANSWER = "a reviewed question without one answer"
 
 _Audit = tuple[str, str, str]  # sample, model, prompt type
+_Judgement = tuple[str, str, str | None, str, int]  # sample, model, judge, prompt type, replicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +83,11 @@ class _Round:
     """The files of a round by what they are, and what becomes of them."""
 
     judgements: list[_File] = field(default_factory=list)
-    truths: dict[str, _File] = field(default_factory=dict)  # by every name of the sample
+    truths: dict[str, list[_File]] = field(default_factory=dict)  # by every name of the sample
     reviews: list[_File] = field(default_factory=list)
-    audits: dict[_Audit, _File] = field(default_factory=dict)
-    judged: list[_Judged] = field(default_factory=list)
+    audits: dict[_Audit, list[_File]] = field(default_factory=dict)
+    judged: dict[_Judgement, _Judged] = field(default_factory=dict)
+    reviewed: set[str] = field(default_factory=set)  # ids of labels
     labels: list[Mapping[str, Any]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     skipped: list[Skipped] = field(default_factory=list)
@@ -84,27 +99,24 @@ class _Round:
 
 
 def read_folder(folder: Path) -> RecordedFolder | None:
-    """Read a round; None where the folder holds no judgements, and so is none.
+    """Read a round; None where the folder holds neither judgements nor reviews, and so is none.
 
     Raises SourceError where it cannot be listed, or its file of aliases is none.
     """
     known = aliases(folder)
     try:
-        paths = sorted(path for path in folder.rglob("*.json") if not path.is_dir())
+        paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
     except OSError as error:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
-    if not any(path.parent.name.casefold() == JUDGEMENTS for path in paths):
-        return None
     found = _sort(folder, paths)
+    if not found.judgements and not found.reviews and not found.skipped:
+        return None
     for file in found.judgements:
-        try:
-            found.judged.append(_read_judged(file, found))
-        except SourceError as error:
-            found.leave_out(file, str(error), refused=True)
+        _read_judgement(file, found)
     for file in found.reviews:
         _read_labels(file, found, known)
     _count_partnerless(found)
-    lines = tuple((judged.where, judged.recorded) for judged in found.judged)
+    lines = tuple((judged.where, judged.recorded) for judged in found.judged.values())
     return RecordedFolder(lines, tuple(found.labels), tuple(found.skipped), _read_files(found))
 
 
@@ -112,36 +124,56 @@ def _sort(folder: Path, paths: list[Path]) -> _Round:
     found, files = _Round(), Files(folder, LARGEST_FILE)
     for path in paths:
         where = path.relative_to(folder)
-        parents = [part.casefold() for part in where.parts[:-1]]
-        if METRICS in parents:
+        names = [folder_name(part) for part in (folder.name, *where.parts[:-1])]
+        if METRICS in names:
             continue
-        reviewed = any(map(is_review_folder, where.parts[:-1])) or is_review_folder(folder.name)
-        is_judgement, is_truth = parents[-1:] == [JUDGEMENTS], TRUTHS in parents
+        is_judgement, is_truth, reviewed = JUDGEMENTS in names, TRUTHS in names, any(map(is_review_folder, names))
+        is_expected = is_judgement or is_truth or reviewed
+        if path.suffix.casefold() != ".json":
+            if is_expected:
+                found.skipped.append(Skipped(str(where), NO_JSON_FILE, None))
+            continue
         file = _read(path, str(where), files)
         if isinstance(file, Skipped):
-            if reviewed or is_judgement or is_truth:
+            if is_expected:
                 found.skipped.append(file)
         elif is_judgement:
             found.judgements.append(file)
         elif is_truth:
             stated = file.value.get("sample_id") or file.value.get("id")
-            found.truths |= dict.fromkeys(sample_names(path, stated, ()), file)
+            for name in sample_names(path, stated, ()):
+                found.truths.setdefault(name, []).append(file)
         elif reviewed:
             found.reviews.append(file)
         elif isinstance(file.value.get("prediction"), Mapping):
-            found.audits |= dict.fromkeys(_audit_keys(file), file)
+            for key in _audit_keys(file):
+                found.audits.setdefault(key, []).append(file)
     return found
 
 
 def _read(path: Path, where: str, files: Files) -> _File | Skipped:
+    text = ""
     try:
-        text = files.read(path).decode("utf-8-sig", "surrogateescape")
+        content = files.read(path)
+        text = content.decode("utf-8", "surrogateescape")
+        text = content.decode(json.detect_encoding(content), "surrogateescape")
         value = json.loads(text)
     except FileRefusedError as refused:
         return Skipped(where, refused.reason, NOT_READ)
     except (ValueError, RecursionError):
         value = None
     return _File(path, where, value) if isinstance(value, dict) else Skipped(where, NOT_JSON, as_payload(text))
+
+
+def _nearest(files: Sequence[_File], file: _File) -> _File | None:
+    """The file that shares most folders with another; of several, the last."""
+    parents = Path(file.where).parts[:-1]
+
+    def shared(other: _File) -> int:
+        pairs = zip(parents, Path(other.where).parts[:-1], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    return max(reversed(files), key=shared, default=None)
 
 
 def _audit_keys(file: _File) -> Iterator[_Audit]:
@@ -153,16 +185,33 @@ def _audit_keys(file: _File) -> Iterator[_Audit]:
             yield name, parent.name, prompt_type
 
 
-def _read_judged(file: _File, found: _Round) -> _Judged:
+def _read_judgement(file: _File, found: _Round) -> None:
+    """Add a judgement to those that were read, or leave it out."""
+    try:
+        judged = _judged(file, found)
+    except SourceError as error:
+        found.leave_out(file, str(error), refused=True)
+        return
+    item = judged.recorded.item
+    first = found.judged.setdefault(
+        (item.sample.sample_id, item.model, item.judge, item.prompt_type, item.replicate), judged
+    )
+    if first is not judged:
+        found.leave_out(file, JUDGED_TWICE, refused=first.recorded != judged.recorded)
+
+
+def _judged(file: _File, found: _Round) -> _Judged:
+    """Read one judgement. Raises SourceError where it has no truth, or is none."""
     value = file.value
     stated = value.get("transformed_id") or value.get("sample_id")
     names = sample_names(file.path, stated, PROMPT_TYPES)
-    about = next((found.truths[name] for name in reversed(names) if name in found.truths), None)
+    about = next((_nearest(found.truths[name], file) for name in reversed(names) if name in found.truths), None)
     if about is None:
         raise SourceError(NO_TRUTH)
     truth, prompt_type = read_truth(about.value), _text(value.get("prompt_type")) or _prompt_of(file.path)
-    sample_id, model = _name(stated) or names[-1], file.path.parent.parent.name
-    judge = _name(value.get("judge_model") or value.get("judge")) or f"{file.path.parent.parent.parent.name} judge"
+    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
+    sample_id, model = _name(stated) or names[-1], of_model.name
+    judge = _name(value.get("judge_model") or value.get("judge")) or f"{of_model.parent.name} judge"
     if not (fits_folder(model) and fits_folder(judge)):
         raise SourceError("a name of a model that is too long")
     text = storable(canonical_json(dict(value)).decode())
@@ -171,7 +220,7 @@ def _read_judged(file: _File, found: _Round) -> _Judged:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
     cluster = cluster_of(about.value) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
-    audit = _judged_audit(found, (sample_id, model, prompt_type), reading.judgement)
+    audit = _judged_audit(found, file, (sample_id, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, _whole(value.get("replicate")) or 0)
     found.used |= {about.where, *([audit.where] if audit else [])}
     return _Judged(
@@ -181,9 +230,9 @@ def _read_judged(file: _File, found: _Round) -> _Judged:
     )
 
 
-def _judged_audit(found: _Round, key: _Audit, judgement: Judgement) -> _File | None:
+def _judged_audit(found: _Round, file: _File, key: _Audit, judgement: Judgement) -> _File | None:
     """The audit that was judged; None where the file of it holds another, of which the judge repeats nothing."""
-    audit = found.audits.get(key)
+    audit = _nearest(found.audits.get(key, ()), file)
     if audit is None:
         return None
     said = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
@@ -242,7 +291,7 @@ def _read_labels(file: _File, found: _Round, known: Mapping[str, str]) -> None:
         found.leave_out(file, NO_JUDGEMENT, refused=True)
         return
     review, item = read_review(file.value), of_audit[0].recorded.item
-    who = review.annotator or UNKNOWN_EXPERT
+    who = review.annotator or _expert(file) or UNKNOWN_EXPERT
     when = review.reviewed_at or datetime.fromtimestamp(file.path.stat().st_mtime, UTC)
     about = [SUITE, "review", item.sample.sample_hash, item.model, item.prompt_type, item.replicate]
     word = {
@@ -260,6 +309,12 @@ def _read_labels(file: _File, found: _Round, known: Mapping[str, str]) -> None:
         "labelled_at": when,
         "note": review.note,
     }
+    if word["label_id"] in found.reviewed:
+        found.leave_out(file, REVIEWED_TWICE, refused=True)
+        return
+    found.reviewed.add(str(word["label_id"]))
+    if not review.claims and not any(answer is not None for answer in review.answers.values()):
+        found.leave_out(file, NOTHING_SAID)
     found.labels += answered(word, review.answers)
     for question in review.unanswered:
         found.leave_out(file, NO_ANSWER, about=question)
@@ -280,7 +335,7 @@ def _read_labels(file: _File, found: _Round, known: Mapping[str, str]) -> None:
 
 def _reviewed(file: _File, found: _Round, known: Mapping[str, str]) -> list[_Judged]:
     """The judgements of the audit that a review is about, one a judge; none where that is not told, or not judged."""
-    models = {judged.recorded.item.model for judged in found.judged}
+    models = {judged.recorded.item.model for judged in found.judged.values()}
     about = file.value.get("evaluation_info")
     stated = [
         value.get(name) for value in (file.value, about) if isinstance(value, Mapping) for name in ("model", "model_id")
@@ -289,7 +344,7 @@ def _reviewed(file: _File, found: _Round, known: Mapping[str, str]) -> list[_Jud
     candidates = [name for name in (*folders, *stated) if isinstance(name, str)]
     model = next((named for name in candidates if (named := model_named(name, models, known))), None)
     by_sample: dict[str, list[_Judged]] = {}
-    for judged in found.judged:
+    for judged in found.judged.values():
         if judged.recorded.item.model == model:
             by_sample.setdefault(judged.recorded.item.sample.sample_id, []).append(judged)
     sample_id = about.get("sample_id") if isinstance(about, Mapping) else file.value.get("sample_id")
@@ -305,9 +360,19 @@ def _reviewed(file: _File, found: _Round, known: Mapping[str, str]) -> list[_Jud
     ]
 
 
+def _expert(file: _File) -> str | None:
+    """Who wrote the reviews of a folder that is named for them."""
+    folders = reversed(Path(file.where).parts[:-1])
+    return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)
+
+
 def _count_partnerless(found: _Round) -> None:
-    for reason, files in ((TRUTH_NOT_JUDGED, found.truths), (AUDIT_NOT_JUDGED, found.audits)):
-        unused = {file.where: file for file in files.values() if file.where not in found.used}
+    sorts: tuple[tuple[str, Iterable[list[_File]]], ...] = (
+        (TRUTH_NOT_JUDGED, found.truths.values()),
+        (AUDIT_NOT_JUDGED, found.audits.values()),
+    )
+    for reason, files in sorts:
+        unused = {file.where: file for some in files for file in some if file.where not in found.used}
         for _, file in sorted(unused.items()):
             found.leave_out(file, reason)
 
@@ -315,8 +380,8 @@ def _count_partnerless(found: _Round) -> None:
 def _read_files(found: _Round) -> dict[str, int]:
     """How many files were read, by folder."""
     unread = {out.where for out in found.skipped}
-    files = [*found.judgements, *found.reviews, *found.truths.values(), *found.audits.values()]
-    where = {file.where for file in files} - unread
+    partners = chain(chain.from_iterable(found.truths.values()), chain.from_iterable(found.audits.values()))
+    where = {file.where for file in (*found.judgements, *found.reviews, *partners)} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))
 
 

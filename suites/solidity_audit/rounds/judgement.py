@@ -3,7 +3,8 @@
 Where a value is not what the field must be it is handed on as it is: the strict reading that follows names it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 SCORES = ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
@@ -38,7 +39,8 @@ def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
     findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
     kept: dict[str, Any] = {"findings": [_finding(f) for f in findings] if isinstance(findings, list) else findings}
     if verdict is not None:
-        kept["overall_verdict"] = _every(verdict, _VERDICT)
+        known = _every(verdict, _VERDICT)
+        kept["overall_verdict"] = _read(known, numbers=("confidence_expressed",), truths=("said_vulnerable",))
     if target is not None:
         kept["target_assessment"] = _target(target)
     if isinstance(summary := value.get("summary"), Mapping):
@@ -49,14 +51,14 @@ def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finding(value: Any) -> Any:
-    kept = _known(value, _FINDING)
+    kept = _read(_known(value, _FINDING), numbers=("finding_id",), truths=("matches_target", "is_valid_concern"))
     if isinstance(kept, dict) and isinstance(kept.get("classification"), str):
         kept["classification"] = "_".join(kept["classification"].upper().replace("-", " ").split())
     return kept
 
 
 def _target(value: Any) -> Any:
-    kept = _every(value, _TARGET)
+    kept = _read(_every(value, _TARGET), numbers=("finding_id",), truths=("found",))
     if not isinstance(kept, dict):
         return kept
     kept |= {name: _score(kept[name]) for name in SCORES}
@@ -66,11 +68,39 @@ def _target(value: Any) -> Any:
 
 
 def _score(value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"score": value}
     if isinstance(value, Mapping):
-        return None if value.get("score") is None else _known(value, _SCORE)
-    return value
+        return None if value.get("score") is None else _read(_known(value, _SCORE), numbers=("score",))
+    number = number_of(value)
+    return {"score": number} if isinstance(number, int | float) and not isinstance(number, bool) else value
+
+
+def _read(value: Any, numbers: Sequence[str] = (), truths: Sequence[str] = ()) -> Any:
+    """The known fields, with numbers and truths that were recorded as texts as what they say."""
+    if not isinstance(value, dict):
+        return value
+    plain = {name: number_of(value[name]) for name in numbers if name in value}
+    return value | plain | {name: truth_of(value[name]) for name in truths if name in value}
+
+
+def number_of(value: Any) -> Any:
+    """The number that a text is; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number if isfinite(number) else value
+
+
+def truth_of(value: Any) -> Any:
+    """The truth that a text states; anything else as it is."""
+    stated = {"true": True, "yes": True, "false": False, "no": False}
+    return stated.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 
 def _every(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:

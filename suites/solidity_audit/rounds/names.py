@@ -1,6 +1,7 @@
 """Which names of a round mean the same: models by folder, title or alias, samples by file."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ from typing import Any
 from core.errors import SourceError
 
 MODEL_ALIASES: Mapping[str, str] = {
+    "claude": "claude opus 4.5",
     "claude opus": "claude opus 4.5",
+    "opus": "claude opus 4.5",
     "opus 4.5": "claude opus 4.5",
     "claude 4.5 opus": "claude opus 4.5",
+    "gemini": "gemini 3 pro preview",
     "gemini 3": "gemini 3 pro preview",
     "gemini 3 pro": "gemini 3 pro preview",
     "gemini pro": "gemini 3 pro preview",
@@ -29,6 +33,9 @@ MODEL_ALIASES: Mapping[str, str] = {
 
 ALIASES_FILE = "model_aliases.json"
 """In the round's folder: further names of its models, each with the name of the model's folder."""
+
+REVIEWS = "expertreviews"
+_REVIEWS = re.compile(r"[-_ ]*".join(REVIEWS), re.IGNORECASE)
 
 PREFIXES = ("judge_", "review_", "metrics_", "j_", "r_", "m_")
 """What stands before a sample's name in the name of a file about it."""
@@ -62,9 +69,19 @@ def model_named(name: str, models: Collection[str], known: Mapping[str, str]) ->
     return next((by_name[meaning] for meaning in meanings if meaning in by_name), None)
 
 
+def folder_name(name: str) -> str:
+    """The name of a folder without what never matters."""
+    return name.replace("-", "").replace("_", "").replace(" ", "").casefold()
+
+
 def is_review_folder(name: str) -> bool:
     """Whether a folder of this name holds experts' reviews."""
-    return "expertreviews" in name.replace("-", "").replace("_", "").replace(" ", "").casefold()
+    return REVIEWS in folder_name(name)
+
+
+def expert_of(name: str) -> str | None:
+    """Whom a folder of expert reviews is named for; None where its name says nothing more."""
+    return _REVIEWS.sub(" ", name).strip(" -_") or None
 
 
 def sample_names(path: Path, stated: Any, prompt_types: Collection[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from core.errors import SourceError
 from suites.base.validation import explain
+from suites.solidity_audit.rounds.judgement import number_of, truth_of
 from suites.solidity_audit.truth import GroundTruth
 
 
@@ -19,7 +20,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
     difficulty = value.get("difficulty_fields")
     difficulty = difficulty if isinstance(difficulty, Mapping) else {}
     told = {
-        "is_vulnerable": truth.get("is_vulnerable"),
+        "is_vulnerable": truth_of(truth.get("is_vulnerable")),
         "vulnerability_type": _text(truth.get("vulnerability_type")),
         "severity": _text(truth.get("severity")),
         "vulnerable_functions": _texts(
@@ -55,8 +56,10 @@ def _texts(value: Any) -> list[str]:
 
 def _lines(value: Any) -> list[int]:
     given = value if isinstance(value, list) else []
-    return [line for line in given if isinstance(line, int) and not isinstance(line, bool) and line > 0]
+    lines = map(number_of, given)
+    return [line for line in lines if isinstance(line, int) and not isinstance(line, bool) and line > 0]
 
 
 def _tier(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    tier = number_of(value)
+    return tier if isinstance(tier, int) and not isinstance(tier, bool) and tier >= 0 else None

@@ -13,8 +13,20 @@ from contracts.tables import CALLS, HUMAN_LABELS, QUARANTINE, RUNS
 from core.errors import SourceError
 from storage.lake import Lake
 from storage.snapshots import find_snapshot, read_metrics
+from suites.base import RecordedFolder
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from suites.solidity_audit.rounds.folder import NO_CLASS, NO_FINDING, NO_JUDGEMENT, NO_TRUTH, NOT_JSON, read_folder
+from suites.solidity_audit.rounds.folder import (
+    JUDGED_TWICE,
+    NO_CLASS,
+    NO_FINDING,
+    NO_JSON_FILE,
+    NO_JUDGEMENT,
+    NO_TRUTH,
+    NOT_JSON,
+    NOTHING_SAID,
+    REVIEWED_TWICE,
+    read_folder,
+)
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 
@@ -205,6 +217,115 @@ def test_a_folder_without_judgements_is_no_round(tmp_path: Path) -> None:
     assert read_folder(write(tmp_path / "round", {"notes.json": {}})) is None
     with pytest.raises(SourceError, match="holds no recorded result"):
         import_recorded(lake, SUITE, [tmp_path / "round"])
+
+
+def read(tmp_path: Path, files: dict[str, Any]) -> RecordedFolder:
+    folder = read_folder(write(tmp_path / "round", files))
+    assert folder is not None
+    return folder
+
+
+def reasons(folder: RecordedFolder) -> dict[str, str]:
+    """Why what was left out, by the name of the file."""
+    return {out.where.rpartition("/")[2]: out.reason for out in folder.skipped}
+
+
+def test_numbers_and_truths_that_were_recorded_as_texts_are_read(tmp_path: Path) -> None:
+    told = judgement()
+    told["overall_verdict"] = {"said_vulnerable": "Yes", "confidence_expressed": "0.9"}
+    told["findings"][0] |= {"finding_id": "1", "matches_target": "true"}
+    told["target_assessment"] |= {"found": "true", "finding_id": "1", "root_cause_identification": "0.5"}
+    truth = {
+        "sample_id": "nc_box",
+        "ground_truth": {
+            "is_vulnerable": "true",
+            "vulnerability_type": "reentrancy",
+            "vulnerable_location": {"line_numbers": ["8", 9, "x"]},
+        },
+        "difficulty_tier": "2",
+    }
+    files = {name: told if "judge" in name else truth for name in ROUND}
+    lake, _ = imported(tmp_path, files)
+    row = lake.frame(RESULTS).collect().row(0, named=True)
+    assert (row["said_vulnerable"], row["confidence"], row["rcir"], row["target_match_id"]) == (True, 0.9, 0.5, 1)
+    assert (row["is_vulnerable"], row["difficulty_tier"]) == (True, 2)
+
+
+@pytest.mark.parametrize("given", ["90%", "nan", "high", "1e999"])
+def test_a_text_that_is_no_number_is_refused_by_name(tmp_path: Path, given: str) -> None:
+    told = judgement(overall_verdict={"said_vulnerable": True, "confidence_expressed": given})
+    folder = read(tmp_path, {name: told if "judge" in name else value for name, value in ROUND.items()})
+    assert "overall_verdict.confidence_expressed" in reasons(folder)["j_nc_box_direct.json"]
+
+
+def test_of_several_rounds_a_judgement_goes_with_the_nearest_truth(tmp_path: Path) -> None:
+    other = {**TRUTH, "ground_truth": {**TRUTH["ground_truth"], "severity": "low"}}
+    second = {"v2/m_2/judge_outputs/j_nc_box_direct.json": judgement(), "v2/ground_truth/nc_box.json": other}
+    folder = read(tmp_path, {**{f"v1/{name}": value for name, value in ROUND.items()}, **second})
+    assert {recorded.item.model: recorded.item.sample.severity for _, recorded in folder.lines} == {
+        "some_model_1.5": "high",
+        "m_2": "low",
+    }
+    assert not folder.skipped
+
+
+def test_what_was_judged_or_reviewed_twice_is_named(tmp_path: Path) -> None:
+    copies = {f"copy/{name}": value for name, value in ROUND.items()}
+    others = {"z/some_model_1.5/judge_outputs/j_nc_box_direct.json": judgement(notes="Another one.")}
+    reviews = {f"{name}expert_reviews/some_model_1.5/r_nc_box.json": review() for name in ("a_", "b_")}
+    folder = read(tmp_path, {**ROUND, **copies, **others, **reviews})
+    assert len(folder.lines) == 1
+    told = [(out.where.partition("/")[0], out.reason, out.payload is not None) for out in folder.skipped]
+    assert told[:3] == [
+        ("deep", JUDGED_TWICE, False),
+        ("z", JUDGED_TWICE, True),
+        ("b_expert_reviews", REVIEWED_TWICE, True),
+    ]
+    ids = [label["label_id"] for label in folder.labels]
+    assert len(ids) == len(set(ids)) == 3
+
+
+def test_reviews_without_a_name_are_of_whom_their_folder_is_named_for(tmp_path: Path) -> None:
+    unsigned = {**review(), "evaluation_info": {"sample_id": "box"}}
+    names = ("Bob_ExpertReviews", "expert-reviews (Cy)", "expert_reviews")
+    folder = read(tmp_path, ROUND | {f"{name}/some_model_1.5/r_nc_box.json": unsigned for name in names})
+    assert {label["annotator"] for label in folder.labels} == {"Bob", "(Cy)", "expert"}
+
+
+def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
+    reviews, judged = "expert_reviews/some_model_1.5", "deep/judges/some_model_1.5/judge_outputs"
+    files = {
+        **ROUND,
+        f"{reviews}/notes.txt": "seen",
+        f"{reviews}/r_list.json": [review()],
+        f"{reviews}/r_nc_box.JSON": {},
+        f"{judged}/direct/j_nc_other.json": judgement(sample_id="other", transformed_id="nc_other"),
+        "samples/contracts/box.sol": "contract Box {}",
+    }
+    assert reasons(read(tmp_path, files)) == {
+        "notes.txt": NO_JSON_FILE,
+        "r_list.json": NOT_JSON,
+        "r_nc_box.JSON": NOTHING_SAID,
+        "j_nc_other.json": NO_TRUTH,
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_every_encoding_of_json_is_read(tmp_path: Path, encoding: str) -> None:
+    folder = write(tmp_path / "round", ROUND)
+    file = folder / "expert_reviews" / "some_model_1.5" / "r_nc_box.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(review()), encoding=encoding)
+    found = read_folder(folder)
+    assert found is not None
+    assert found.labels
+    assert not found.skipped
+
+
+def test_a_folder_of_reviews_alone_says_which_have_no_partner(tmp_path: Path) -> None:
+    write(tmp_path / "round", {"expert_reviews/m/r_a.json": review(), "expert_reviews/m/r_b.json": review()})
+    with pytest.raises(SourceError, match=r"a review without a judged audit \(expert_reviews/m/r_a.json, .*r_b.json\)"):
+        import_recorded(Lake(str(tmp_path / "lake")), SUITE, [tmp_path / "round"])
 
 
 SINGLE = {
