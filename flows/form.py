@@ -76,6 +76,7 @@ _PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.promp
 SuiteName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(suite_names())})]
 Models = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_SUBJECTS, "write, by comma")]
 Judges = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_JUDGES, "write, by comma")]
+Judge = Annotated[str | None, _either("rules", "a model", _TEXT)]
 Sources = Annotated[Sequence[str] | None, BeforeValidator(_lines), _names(_SOURCES, "write, one a line")]
 PromptTypes = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_PROMPT_TYPES, "write, by comma")]
 Suites = Annotated[

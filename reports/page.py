@@ -8,7 +8,6 @@ and nothing be fetched.
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.errors import UsageError
 from reports.drawing import Drawing
 from reports.facts import facts, headline, warnings
+from reports.files import as_json, write_files
 from reports.kinds import KINDS
 from reports.machine import as_data
 from reports.report import Report, Subject
@@ -61,14 +60,7 @@ def write_page(report: Report, folder: Path) -> Path:
 
     Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
     """
-    page, data = render(report), json.dumps(as_data(report), ensure_ascii=False, allow_nan=False, indent=1)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / DATA, data)
-        _replace(folder / PAGE, page)
-    except OSError as error:
-        raise UsageError(f"cannot write the report to {folder}: {error.strerror or error}") from error
-    return folder / PAGE
+    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
 
 
 def render(report: Report) -> str:
@@ -143,13 +135,3 @@ def _source(name: str) -> str:
 
 def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n", errors="backslashreplace")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

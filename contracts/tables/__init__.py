@@ -10,6 +10,7 @@ from contracts.tables.judge_canaries import JUDGE_CANARIES
 from contracts.tables.judge_versions import JUDGE_VERSIONS
 from contracts.tables.metric_snapshots import METRIC_SNAPSHOTS
 from contracts.tables.quarantine import QUARANTINE
+from contracts.tables.roadmap_mentions import ROADMAP_MENTIONS
 from contracts.tables.run_attempts import RUN_ATTEMPTS
 from contracts.tables.run_calls import RUN_CALLS
 from contracts.tables.run_items import RUN_ITEMS
@@ -34,6 +35,7 @@ CORE_CONTRACTS: tuple[Contract, ...] = (
     HUMAN_LABELS,
     JUDGE_VERSIONS,
     JUDGE_CANARIES,
+    ROADMAP_MENTIONS,
     FORGOTTEN,
 )
 
@@ -48,6 +50,7 @@ __all__ = [
     "JUDGE_VERSIONS",
     "METRIC_SNAPSHOTS",
     "QUARANTINE",
+    "ROADMAP_MENTIONS",
     "RUNS",
     "RUN_ATTEMPTS",
     "RUN_CALLS",

@@ -12,6 +12,7 @@ from suites.base.result_row import (
     reply_columns,
     result_contract,
 )
+from suites.base.roadmap import Roadmap
 from suites.base.sample import Dataset, Sample, Skipped
 from suites.base.sheets import SheetFormat
 from suites.base.tables_of_samples import SampleTable
@@ -34,6 +35,7 @@ __all__ = [
     "Refusal",
     "ReplyColumns",
     "ResultRow",
+    "Roadmap",
     "Sample",
     "SampleTable",
     "Score",

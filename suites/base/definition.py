@@ -16,6 +16,7 @@ from suites.base.conversation import Converse, Options, Recorded, RecordedFolder
 from suites.base.figures import Answers, Figure
 from suites.base.labelling import Labelling
 from suites.base.recorded import read_recorded
+from suites.base.roadmap import Roadmap
 from suites.base.sample import Dataset
 from suites.base.usage import usage_metrics
 from suites.base.viewing import Viewing
@@ -89,6 +90,7 @@ class Suite:
     viewing: Viewing = field(default_factory=Viewing)  # how its answers are shown one by one
     labelling: Labelling | None = None  # None: people do not label its results through sheets
     calibration: Calibration | None = None  # None: no judgements are known by which judges could be measured
+    roadmap: Roadmap | None = None  # None: its results name nothing that could be grouped
     index: Index | None = None
     # The ends of replies that take a conversation its usual way, by which calls are estimated before they are made.
     usual_replies: tuple[str, ...] = ("", "")

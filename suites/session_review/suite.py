@@ -11,6 +11,7 @@ from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
 from suites.session_review.prompts import PARTS, check_prompt
 from suites.session_review.ratings import INPUTS, join_inputs
+from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources.read import read_dataset
 from suites.session_review.viewing import VIEWING
@@ -47,6 +48,7 @@ SUITE = Suite(
     check_prompt=check_prompt,
     options=OPTIONS,
     repeated=pl.col("total_score"),
+    roadmap=ROADMAP,
     viewing=VIEWING,
     figures=FIGURES,
     queries=(

@@ -11,7 +11,7 @@ from core.errors import ProviderError
 from providers.client import CallsEndedError
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex, Row
-from suites.base import Exchange, Item
+from suites.base import Converse, Exchange, Item
 from tasks.runtime.budget import Spending
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, ledger_writer
@@ -30,6 +30,7 @@ class Conversation:
     first_hash: str = ""
     answered: list[Exchange] = field(default_factory=list)
     next_hash: str = ""  # of the request that `replay_from_ledger` found no reply to
+    converse: Converse | None = None  # None: as the suite asks
 
     @property
     def failed(self) -> bool:
@@ -162,7 +163,8 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     """What the conversation asks next, of the real model and with what is configured for it; None where it is over."""
     if conversation.failed:
         return None
-    request = context.suite.converse(conversation.item, conversation.answered, context.options)
+    converse = conversation.converse or context.suite.converse
+    request = converse(conversation.item, conversation.answered, context.options)
     if request is None:
         return None
     configured, name = context.configuration, request.model

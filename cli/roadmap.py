@@ -1,0 +1,120 @@
+"""`evalake roadmap`: what scored results lack, grouped by meaning and ranked by what it costs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption
+from core.default_lake import whole_address
+
+MOST = 20  # themes of a kind that are printed
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("roadmap")(roadmap)
+
+
+def roadmap(
+    suite: Annotated[
+        str | None, typer.Option(help="The suite whose results are read; default: the one that has a roadmap.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Who groups by meaning; default: rules, by the words in common.")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Say how well a labelled set is grouped; make no roadmap.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="The folder its page goes into.", metavar="DIR")] = Path("evalake-reports"),
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Group what scored results lack, such as missing tools, and rank it by what it costs.
+
+    Calls go through the ledger: the same results give the same roadmap, and nothing is paid twice.
+    """
+    from cli import output as show
+
+    name = _suite(suite)
+    typer.echo("starting Prefect …", err=True)
+
+    from cli.interrupt import leave_at_once
+    from flows.roadmap import measure_roadmap
+    from flows.roadmap import roadmap as flow
+    from reports.roadmap import write_roadmap
+    from storage.lake import Lake
+    from tasks.jobs.roadmap.make import as_data, rows_of
+    from tasks.runtime.server import require_server
+
+    require_server()
+    leave_at_once()
+    file = str(config) if config else None
+    if measure:
+        measured = measure_roadmap(name, judge, lake, file)
+        if json:
+            show.as_json(measured)
+        else:
+            _print_measured(measured)
+        return
+    data = as_data(rows_of(Lake(lake), flow([name], judge, lake, file).get(name, "")))
+    if json:
+        show.as_json(data)
+    elif data["roadmap_id"] is None:
+        typer.echo(f"the lake {whole_address(lake)} has no scored results of {name} that lack anything", err=True)
+    else:
+        _print(data)
+        typer.echo(f"\nreport: {write_roadmap(data, out / data['roadmap_id'][:12])}")
+
+
+def _suite(wanted: str | None) -> str:
+    """The suite that is wanted, or the first that has a roadmap."""
+    from core.errors import UsageError
+    from tasks.jobs.roadmap.make import roadmap_suites
+
+    known = roadmap_suites()
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"{wanted} has no roadmap: choose one of {', '.join(known)}")
+    return wanted or known[0]
+
+
+def _print(data: Mapping[str, Any]) -> None:
+    """Print the themes that cost most, a kind after the other."""
+    import polars as pl
+
+    from cli import output as show
+
+    by = f"by {data['judge']}" if data["judge"] else "by the words in common"
+    show.line(f"{data['title']}: {data['samples']} scored samples, grouped {by}")
+    for kind in data["kinds"]:
+        if themes := kind["themes"]:
+            show.line(f"\n{kind['title']}{f', the first {MOST} of {len(themes)}' if len(themes) > MOST else ''}")
+            table = pl.DataFrame(
+                [
+                    {
+                        "#": theme["rank"],
+                        "samples": theme["samples"],
+                        "points lost": round(theme["points_lost"], 1),
+                        "mean score": round(theme["mean_score"], 1),
+                        "theme": theme["theme"],
+                    }
+                    for theme in themes[:MOST]
+                ]
+            )
+            show.lines(table)
+
+
+def _print_measured(measured: Sequence[Mapping[str, Any]]) -> None:
+    """Print how well a labelled set is grouped."""
+    import polars as pl
+
+    from cli import output as show
+
+    rows = [{name.replace("_", " "): _rounded(value) for name, value in row.items()} for row in measured]
+    show.table(pl.DataFrame(rows))
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value

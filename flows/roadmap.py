@@ -1,0 +1,95 @@
+"""Roadmap: what many results say is wanting, grouped by meaning, counted and ranked; a table in the UI shows it."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+
+from core.configuration import read_configuration
+from core.default_lake import lake_uri
+from flows.evaluate import run_id_of
+from flows.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites
+from providers.routes import find_route
+from storage.lake import Lake
+from suites.registry import baselines
+from tasks.jobs.roadmap.make import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
+from tasks.runtime.context import RunContext
+from tasks.runtime.logs import redact_logs
+from tasks.runtime.resources import release_client
+from tasks.runtime.secrets import read_secret
+
+SHOWN = ("kind", "rank", "theme", "samples", "points_lost", "mean_score")
+
+make_task = task(name="make roadmap", cache_policy=NO_CACHE, persist_result=False)(make_roadmap)
+
+
+@flow(name="roadmap", persist_result=False)
+def roadmap(
+    suites: Suites = (),
+    judge: Judge = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
+) -> dict[str, str]:
+    """Group what the results of suites lack, and rank it by what it costs; returns suite to roadmap id.
+
+    What the ledger holds is not asked again, and the same results give the roadmap that is there. Suites whose results
+    name nothing yet are left out. Raises GroupingError where a judge gave no grouping.
+
+    Args:
+        suites: The suites; none means all that a roadmap can be made of.
+        judge: Who groups by meaning; none means rules, by the words in common.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
+    """
+    made = {}
+    for suite in suites or roadmap_suites():
+        context = _context(suite, judge, lake, configuration_file)
+        try:
+            rows = make_task.with_options(task_run_name=f"roadmap of {suite}")(context, judge)
+        finally:
+            release_client(context)
+        if not rows.is_empty():
+            made[suite] = str(rows["roadmap_id"][0])
+            _show(suite, ranked(rows))
+    return made
+
+
+@flow(name="measure-roadmap", persist_result=False)
+def measure_roadmap(
+    suite: SuiteName,
+    judge: Judge = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
+) -> list[dict[str, Any]]:
+    """Say how well a labelled set is grouped; only what the ledger does not hold is asked.
+
+    Args:
+        suite: The suite whose labelled set is grouped.
+        judge: Who groups by meaning; none means rules, by the words in common.
+        lake: The lake; none means EVALAKE_LAKE or ./lake.
+        configuration_file: In place of ./evalake.toml.
+    """
+    context = _context(suite, judge, lake, configuration_file)
+    try:
+        return measure_grouping(context, judge)
+    finally:
+        release_client(context)
+
+
+def _context(suite: str, judge: str | None, lake: str | None, configuration_file: str | None) -> RunContext:
+    """The run that asks, once it is sure that the judge can be asked."""
+    redact_logs()
+    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    if judge is not None:
+        find_route(judge, configuration, read_secret, baselines())
+    return RunContext(run_id_of(str(flow_run.id)), suite, Lake(lake_uri(lake)), configuration)
+
+
+def _show(suite: str, themes: pl.DataFrame) -> None:
+    """Put the themes into the UI as a table."""
+    shown: list[dict[str, Any]] = themes.select(SHOWN).to_dicts()
+    create_table_artifact(shown, key=f"roadmap-{suite.replace('_', '-')}", description=roadmap_of(suite).title)

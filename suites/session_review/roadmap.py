@@ -1,0 +1,67 @@
+"""What scored sessions lack: tools that judges missed or wished to be better, and patterns of failure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from suites.base.roadmap import MENTIONS, Kind, Labelled, Roadmap
+from suites.session_review.contract import MISSING_TOOLS, RESULTS
+from suites.session_review.metrics import HIGHEST
+from suites.session_review.replies.missing_tools import ABSENT, IMPROVABLE, UNUSED
+
+FAILURE = "failure"
+_WISHES = Path(__file__).with_name("wishes.jsonl")
+
+Tables = Mapping[str, pl.LazyFrame]
+
+
+def mentions(tables: Tables) -> pl.DataFrame:
+    """What was named about each session that has a score; once, however many scorings name it."""
+    scores = _completed(tables)
+    about = scores.select("score_id", "sample_hash", "sample_id")
+    tools = tables[MISSING_TOOLS.table].select(
+        "score_id",
+        # Answers that tell no kinds are of criteria that asked for absent tools only
+        kind=pl.col("kind").fill_null(ABSENT),
+        name="tool_name",
+        text="rationale",
+    )
+    failures = scores.explode("failure_tags").select(
+        "score_id", kind=pl.lit(FAILURE), name="failure_tags", text=pl.lit(None, pl.String)
+    )
+    named = pl.concat([tools, failures]).filter(pl.col("name").is_not_null()).join(about, on="score_id")
+    once = named.group_by("kind", "name", "sample_hash").agg(pl.col("text", "sample_id").drop_nulls().sort().first())
+    score = scores.group_by("sample_hash").agg(score=pl.col("total_score").sort().mean())
+    return once.join(score, on="sample_hash").select(MENTIONS.names()).sort("kind", "name", "sample_hash").collect()
+
+
+def scored(tables: Tables) -> int:
+    """How many sessions have a score."""
+    return int(_completed(tables).select(pl.col("sample_hash").n_unique()).collect().item())
+
+
+def labelled() -> Sequence[Labelled]:
+    """Wishes for tools in many words, each with the theme that it belongs to."""
+    return [Labelled(**json.loads(line)) for line in _WISHES.read_text(encoding="utf-8").splitlines()]
+
+
+def _completed(tables: Tables) -> pl.LazyFrame:
+    return tables[RESULTS.table].filter(pl.col("status") == "completed")
+
+
+ROADMAP = Roadmap(
+    title="Tool roadmap",
+    best=HIGHEST,
+    kinds={
+        ABSENT: Kind("Tools that do not exist", by_meaning=True),
+        IMPROVABLE: Kind("Tools to be improved", by_meaning=False),
+        UNUSED: Kind("Tools that should have been used", by_meaning=False),
+        FAILURE: Kind("Patterns of failure", by_meaning=False),
+    },
+    tables=(RESULTS, MISSING_TOOLS),
+    mentions=mentions,
+    scored=scored,
+    labelled=labelled,
+)

@@ -1,0 +1,58 @@
+"""A roadmap's page: what it says, hostile text in it, and that it fetches and runs nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import UsageError
+from reports.roadmap import render, write_roadmap
+from tests.reports.test_page import FETCHING, HOSTILE, Page
+
+
+def roadmap(text: str = "it was not there", judge: str | None = None) -> dict[str, Any]:
+    mention = {"sample_id": text, "sample_hash": "0" * 64, "name": text, "text": text}
+    theme = {
+        "rank": 1, "theme_id": "1" * 64, "theme": text, "samples": 2, "points_lost": 1234.56, "mean_score": 41.25,
+        "names": [text], "mentions": [mention, {**mention, "text": None}],
+    }  # fmt: skip
+    kinds = [{"kind": "absent", "title": "Tools that do not exist", "themes": [theme]}]
+    kinds.append({"kind": "unused", "title": "Tools that should have been used", "themes": []})
+    return {
+        "roadmap_id": "2" * 64, "title": "Tool roadmap", "suite": "reviews", "judge": judge, "samples": 7,
+        "made_at": "2026-11-23T12:00:00+00:00", "kinds": kinds,
+    }  # fmt: skip
+
+
+def test_it_says_what_was_found_and_what_that_rests_on() -> None:
+    text = Page(render(roadmap("heap-graph", judge="openai/x"))).text
+    for said in (
+        "7 scored samples",
+        "by meaning by openai/x",
+        "heap-graph",
+        "1,234.6",
+        "41.2",
+        "None was named",
+        "2" * 64,
+    ):
+        assert said in text
+    assert "by the words in common" in Page(render(roadmap())).text
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_text_stays_text(hostile: str) -> None:
+    page = Page(render(roadmap(hostile, judge=hostile)))
+    assert hostile in page.text
+    assert page.scripts == []
+    for _, attributes in page.elements:
+        assert not any(name in FETCHING or name.startswith("on") for name in attributes)
+
+
+def test_page_and_data_are_written_beside_each_other(tmp_path: Path) -> None:
+    page = write_roadmap(roadmap(), tmp_path / "made" / "here")
+    assert page == tmp_path / "made" / "here" / "roadmap.html"
+    assert json.loads((page.parent / "roadmap.json").read_text()) == roadmap()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write the report to"):
+        write_roadmap(roadmap(), tmp_path / "file" / "in")

@@ -1,0 +1,37 @@
+"""Grouping by the words in common: deterministic, total, and blind to order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.jobs.roadmap.by_words import group_by_words
+
+
+def test_names_that_share_words_are_together_and_others_apart() -> None:
+    named = {
+        "packet-capture": "would show packets on the wire",
+        "capture-packets": "packets of the pod",
+        "login-history": "who signed in",
+        "history-of-logins": "logins of the user",
+        "query-plan": "",
+    }
+    assert group_by_words(named) == [
+        ["capture-packets", "packet-capture"],
+        ["history-of-logins", "login-history"],
+        ["query-plan"],
+    ]
+
+
+def test_words_that_say_nothing_join_nothing() -> None:
+    assert group_by_words(
+        {"get-tool": "the agent would have seen it", "list-tool": "it would have seen the agent"}
+    ) == [
+        ["get-tool"],
+        ["list-tool"],
+    ]
+
+
+@given(st.dictionaries(st.text(max_size=12), st.text(max_size=30), max_size=12))
+def test_each_name_is_in_one_group_whatever_it_is(named: dict[str, str]) -> None:
+    groups = group_by_words(named)
+    assert sorted(name for group in groups for name in group) == sorted(named)
+    assert groups == group_by_words(dict(reversed(named.items())))
