@@ -47,12 +47,13 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
 
 def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
     """The judge's accuracy by decision as the ledger knows it; None where it was not calibrated."""
-    if context.suite.calibration is None or judge in context.suite.baselines:
+    if context.suite.calibration is None:
         return None
     calibration, conversations = _begin(context, judge)
     index = LedgerIndex.read(context.lake)
     # The first item tells of most judges that they were never asked
-    if replay_from_ledger(context, conversations[:1], index) or replay_from_ledger(context, conversations[1:], index):
+    parts = (conversations[:1], conversations[1:])
+    if any(replay_from_ledger(context, part, index).unanswered for part in parts):
         return None
     return _accuracy(calibration, conversations)
 
@@ -77,5 +78,8 @@ def calibration_notes(context: RunContext, judges: Iterable[str]) -> list[str]:
 
 
 def _words(table: pl.DataFrame) -> str:
-    shares = ", ".join(f"{row['decision']} {row['agreement']:.0%}" for row in table.iter_rows(named=True))
+    shares = ", ".join(
+        f"{row['decision']} {row['agreement']:.0%} [{100 * row['ci_low']:.0f}–{row['ci_high']:.0%}]"
+        for row in table.iter_rows(named=True)
+    )
     return f"right where the right judgement is known: {shares}"

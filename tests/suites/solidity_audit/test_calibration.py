@@ -98,11 +98,17 @@ def test_an_unreadable_judgement_has_everything_wrong() -> None:
     assert set(accuracy([{"verdict": "good"}] * len(AUDITS)).values()) == {0.0}
 
 
-def test_a_rule_based_judge_is_calibrated_without_a_note_in_reports(tmp_path: Path) -> None:
+def test_a_report_says_how_a_judge_did_once_it_was_calibrated(tmp_path: Path) -> None:
     context = RunContext("run", "solidity_audit", Lake(str(tmp_path / "lake")), Configuration())
-    table = calibrate(context, "baseline/overlap-judge")
+    judge = "baseline/overlap-judge"
+    assert calibration_notes(context, [judge, "nobody/asked"]) == []
+    table = calibrate(context, judge)
     assert table["decision"].to_list() == list(DECISIONS)
     assert table["n"].min() >= 58  # type: ignore[operator]
     assert 0.5 < table["agreement"].mean() < 1  # type: ignore[operator]
+    (note,) = calibration_notes(context, [judge, "nobody/asked"])
+    assert note.startswith(f"{judge}, calibrated: right where the right judgement is known: verdict 56% [43–68%], ")
+    known = accuracy_known(context, judge)
+    assert known is not None
+    assert known.equals(table)
     assert accuracy_known(context, "nobody/asked") is None
-    assert calibration_notes(context, ["nobody/asked"]) == []
