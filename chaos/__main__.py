@@ -57,15 +57,15 @@ def _bounded(name: str, seed: int) -> Iterator[Outcome]:
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=CAMPAIGNS[name][1])
+        printed, _ = process.communicate(timeout=CAMPAIGNS[name][1])
         broken = f"it ended with exit code {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
         _end_all(process)
-        said, broken = "", f"it did not end within {CAMPAIGNS[name][1]} s"
+        printed, broken = "", f"it did not end within {CAMPAIGNS[name][1]} s"
     except BaseException:
         _end_all(process)
         raise
-    outcomes = [Outcome(**json.loads(line)) for line in said.splitlines() if line.startswith('{"fault"')]
+    outcomes = [Outcome(**json.loads(line)) for line in printed.splitlines() if line.startswith('{"fault"')]
     if broken:
         outcomes.append(Outcome(name, 0, "", broken))
     for outcome in outcomes:

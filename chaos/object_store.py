@@ -51,11 +51,11 @@ def campaign(folder: Path, seed: int, seconds: float, share: float = 0.08) -> It
                     landed.update(keys)
                     ledger.append(faulty, rows)
                     # What is read now is the reply for ever.
-                    found = LedgerIndex.read(faulty).fetch([key_of(row) for row in rows])
+                    replies = LedgerIndex.read(faulty).fetch([key_of(row) for row in rows])
                     with lock:
-                        for key, row in found.items():
+                        for key, row in replies.items():
                             answered.setdefault(key, set()).add(row["response"])
-                        missing = len(rows) - len(found)
+                        missing = len(rows) - len(replies)
                     if missing:
                         landed.add(f"a reply that was appended and not found: {rows}")
                 except LakeError:

@@ -31,11 +31,11 @@ def doctor(
 
     place = Place(Lake(lake), read(config), deploying)
     checks = []
-    for check, found in examine(place):
-        checks.append({"check": check.name, "level": found.level, "message": found.message, "mend": found.mend})
+    for check, result in examine(place):
+        checks.append({"check": check.name, "level": result.level, "message": result.message, "mend": result.mend})
         if not json:
-            mend = f"; {found.mend}" if found.mend else ""
-            typer.echo(visible(f"{found.level:<8} {check.name:<15} {found.message}{mend}"))
+            mend = f"; {result.mend}" if result.mend else ""
+            typer.echo(visible(f"{result.level:<8} {check.name:<15} {result.message}{mend}"))
     healthy = all(each["level"] != Level.PROBLEM for each in checks)
     if json:
         show.as_json({"healthy": healthy, "checks": checks})

@@ -39,11 +39,11 @@ def import_(
     from tasks.jobs.import_samples import import_samples
 
     where = Lake(lake)
-    found = find_suite(suite)
-    if found.imports == "samples":
-        run_id = import_samples(where, found, files)
+    chosen = find_suite(suite)
+    if chosen.imports == "samples":
+        run_id = import_samples(where, chosen, files)
     else:
-        run_id = import_recorded(where, found, [Path(file) for file in files], read(None))
+        run_id = import_recorded(where, chosen, [Path(file) for file in files], read(None))
     run = find_run(where, run_id)
     assert run is not None
     if not json:

@@ -83,9 +83,9 @@ def _run() -> int:
 
 def _wrong_usage(error: typer.TyperException) -> str:
     """What is wrong with the command line, and which help tells more; nothing where help itself was shown."""
-    said = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
-    return f"{said} (`{context.command_path} -h` tells more)" if said and context is not None else said
+    return f"{message} (`{context.command_path} -h` tells more)" if message and context is not None else message
 
 
 def _say(message: str, code: int) -> int:

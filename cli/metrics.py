@@ -54,9 +54,9 @@ def metrics(
     if run and snapshot:
         raise UsageError("give --run or --snapshot, not both")
     where = Lake(lake)
-    found = find_snapshot(where, run_id=run, snapshot_id=snapshot)
-    headline = find_suite(found["suite"]).headline
-    values = headline_first(read_metrics(where, found["snapshot_id"]).select(FIELDS), headline)
+    snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
+    headline = find_suite(snapshot_shown["suite"]).headline
+    values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(values, wanted)
     if style is not Format.table:
@@ -64,7 +64,7 @@ def metrics(
         return
     if not (whole or metric or slice_):
         chosen = chosen.filter(chosen["metric"].is_in(headline), slice="all")
-    for line in (*_heading(found, show.width()), *value_lines(chosen, show.width())):
+    for line in (*_heading(snapshot_shown, show.width()), *value_lines(chosen, show.width())):
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)

@@ -44,10 +44,10 @@ def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: boo
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
     """The row of a run; None where there is none."""
-    found = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if found.is_empty():
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
         return None
-    run = found.row(0, named=True)
+    run = runs.row(0, named=True)
     return run if run["cost_usd"] is not None else run | priced(lake, run_id)
 
 

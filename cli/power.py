@@ -55,8 +55,8 @@ def _print(planned: "Plan", detect: float, chance: float) -> None:
     from core.visible_text import visible
 
     console = Console(width=WIDTH) if not Console().is_terminal else Console()
-    found = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
-    console.print(Text(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {found}"))
+    promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
+    console.print(Text(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}"))
     console.print(Text(visible(f"assumed: {planned.assumed}")))
     show.table(planned.rows)
     for note in planned.notes:

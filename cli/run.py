@@ -121,11 +121,11 @@ def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
     from tasks.steps.estimate import QUICK_ITEMS, estimate
 
     context = RunContext("", plan.suite.name, plan.lake, plan.configuration)
-    found = estimate(context, plan, None if whole else QUICK_ITEMS)
+    planned = estimate(context, plan, None if whole else QUICK_ITEMS)
     if as_json:
         from cli import output as show
 
-        show.as_json(found.as_dict())
+        show.as_json(planned.as_dict())
         return
-    for line in found.lines():
+    for line in planned.lines():
         typer.echo(line, err=not whole)

@@ -207,12 +207,12 @@ def _hash_of(index: "RunIndex", name: str) -> str:
     is_named = (pl.col("sample_id") == name) | (whole == name)
     if len(name) >= SHORTEST_HASH:
         is_named |= pl.col("sample_hash").str.starts_with(name)
-    found = index.samples.filter(is_named)
-    if found.is_empty():
+    samples = index.samples.filter(is_named)
+    if samples.is_empty():
         near = get_close_matches(name, index.samples["sample_id"].to_list(), n=3)
         hint = f": is it {' or '.join(near)}?" if near else ": `evalake show RUN` lists them"
         raise UsageError(f"the run {index.run['run_id']} has no sample {name}{hint}")
-    if found.height > 1:
-        several = found.select(whole)[:, 0].to_list()
-        raise UsageError(f"{name} is {found.height} samples: name one of {', '.join(several[:5])}, or its hash")
-    return str(found["sample_hash"][0])
+    if samples.height > 1:
+        several = samples.select(whole)[:, 0].to_list()
+        raise UsageError(f"{name} is {samples.height} samples: name one of {', '.join(several[:5])}, or its hash")
+    return str(samples["sample_hash"][0])

@@ -28,13 +28,15 @@ def transcript(item: "ItemDetail", answers: "Sequence[Detail]", width: int, *, f
     if item.target is not None:
         yield from _block(_readable(item.target), width, SHORT, full=full)
     calls = {call.call_id: call for call in item.calls}
-    told: set[str] = set()
+    printed: set[str] = set()
     for answer in answers:
         yield ""
-        yield from _answer(answer, calls, told, width, full=full)
+        yield from _answer(answer, calls, printed, width, full=full)
 
 
-def _answer(answer: "Detail", calls: "dict[str, CallView]", told: set[str], width: int, *, full: bool) -> Iterator[str]:
+def _answer(
+    answer: "Detail", calls: "dict[str, CallView]", printed: set[str], width: int, *, full: bool
+) -> Iterator[str]:
     which = "" if answer.replicate == 0 else f", repeat {answer.replicate}"
     asked = "" if answer.prompt_type == "direct" else f", {answer.prompt_type}"
     judged = "" if answer.judge is None else f", judged by {answer.judge}"
@@ -44,7 +46,7 @@ def _answer(answer: "Detail", calls: "dict[str, CallView]", told: set[str], widt
         f"{answer.model}{judged}{asked}{which}: {answer.verdict or answer.error or 'no answer'}{score}{right}", width
     )
     for call in (calls[call_id] for call_id in answer.calls):
-        yield from _call(call, told, width, full=full)
+        yield from _call(call, printed, width, full=full)
     for fact in answer.values:
         yield from _fact(fact, width, full=full)
     for number, detail in enumerate(answer.details, start=1):
@@ -53,15 +55,15 @@ def _answer(answer: "Detail", calls: "dict[str, CallView]", told: set[str], widt
             yield from (f"  {line}" for line in _fact(fact, width - 2, full=full))
 
 
-def _call(call: "CallView", told: set[str], width: int, *, full: bool) -> Iterator[str]:
+def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Iterator[str]:
     """Write a request and its reply; what was written before for another answer is not repeated."""
-    if call.call_id in told:
+    if call.call_id in printed:
         yield from _text(f"{call.by} {call.model}: as above", width)
         return
-    told.add(call.call_id)
+    printed.add(call.call_id)
     for message in call.messages:
-        if (said := f"{call.by} {message.role}\n{message.content}") not in told:
-            told.add(said)
+        if (passage := f"{call.by} {message.role}\n{message.content}") not in printed:
+            printed.add(passage)
             yield f"{call.by} is asked ({one_line(message.role, 40)}):"
             yield from _block(message.content, width, REQUEST, full=full)
     if call.error is not None or call.error_kind is not None:

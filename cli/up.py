@@ -92,13 +92,13 @@ def _start(lake: str, port: int) -> None:
             text=True,
             start_new_session=True,  # Ctrl-C and the end of the terminal are not for it
         )
-    said = ""
+    stripped = ""
     for line in supervisor.stdout or ():
-        if (said := line.strip()) == READY:
+        if (stripped := line.strip()) == READY:
             return
-        if not said.startswith(REFUSAL):
-            typer.echo(said, err=True)
-    raise EvalakeError(said.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
+        if not stripped.startswith(REFUSAL):
+            typer.echo(stripped, err=True)
+    raise EvalakeError(stripped.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
 
 
 def _project() -> Path | None:

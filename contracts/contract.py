@@ -123,10 +123,10 @@ class Contract:
 
 
 def _unpickled(
-    name: str, told: str | None, columns: Sequence[tuple[str, Any, str]], values: dict[str, Any]
+    name: str, description: str | None, columns: Sequence[tuple[str, Any, str]], values: dict[str, Any]
 ) -> Contract:
     fields: dict[str, Any] = {column: (kind, Field(description=words)) for column, kind, words in columns}
-    return Contract(row=create_model(name, __base__=Row, __doc__=told, **fields), **values)
+    return Contract(row=create_model(name, __base__=Row, __doc__=description, **fields), **values)
 
 
 def _columns(row: type[Row]) -> Iterator[Column]:

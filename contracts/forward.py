@@ -21,8 +21,8 @@ def bring_forward(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.La
             rows = rows.rename(dict(change.columns))
         else:
             rows = change.rows(rows)
-    found = rows.collect_schema()
-    if off := sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name)):
+    columns = rows.collect_schema()
+    if off := sorted(name for name in columns.keys() | wanted.keys() if columns.get(name) != wanted.get(name)):
         raise SchemaMismatchError(
             f"rows of schema version {version} of the table {contract.table} do not become those of version "
             f"{contract.schema_version}: they differ in {', '.join(off)}"

@@ -12,15 +12,15 @@ Scale: TypeAlias = tuple[float, float] | None
 
 def scales(contract: Contract) -> Mapping[str, Scale]:
     """The answers among the columns: those with a fixed vocabulary (true and false are one), and bounded numbers."""
-    found: dict[str, Scale] = {}
+    scales: dict[str, Scale] = {}
     for column in contract.columns:
         if column.name == "origin":
             continue  # has a fixed vocabulary, but says where the row comes from
         if column.base is bool or column.allowed:
-            found[column.name] = None
+            scales[column.name] = None
         elif (ends := _ends(column, contract)) is not None:
-            found[column.name] = ends
-    return found
+            scales[column.name] = ends
+    return scales
 
 
 def _ends(column: Column, contract: Contract) -> tuple[float, float] | None:

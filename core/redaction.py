@@ -106,11 +106,11 @@ def _is_named_so(name: str, variables: re.Pattern[str]) -> bool:
 def redact_record(record: logging.LogRecord) -> None:
     """Redact the whole text of a log record in place, its arguments and its traceback included."""
     try:
-        said = record.getMessage()
+        message = record.getMessage()
     except Exception as error:  # noqa: BLE001 - as in logging itself, a wrong line fails nobody who logs
         line = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
-        said = f"{line} (not written out: {type(error).__name__})"
-    record.msg, record.args = redact(said), None
+        message = f"{line} (not written out: {type(error).__name__})"
+    record.msg, record.args = redact(message), None
     if record.exc_info and record.exc_info[0] is not None:
         # Only as text: a formatter that formats the exception anew would bring back what is taken out here.
         record.exc_text, record.exc_info = redact(logging.Formatter().formatException(record.exc_info)), None

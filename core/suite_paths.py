@@ -14,14 +14,14 @@ def suite_paths() -> tuple[Path, ...]:
 
     Raises ConfigurationError where an entry is no folder.
     """
-    found: dict[Path, None] = {}
+    folders: dict[Path, None] = {}
     for file in _trusted_files():
         for entry in read_configuration(file).suite_paths:
             folder = (file.parent / entry.expanduser()).resolve()
             if not folder.is_dir():
                 raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder")
-            found[folder] = None
-    return tuple(found)
+            folders[folder] = None
+    return tuple(folders)
 
 
 def _trusted_files() -> list[Path]:

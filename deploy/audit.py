@@ -32,8 +32,8 @@ def main() -> int:
 def _audited(address: str) -> list[dict[str, Any]]:
     """Each package as pip-audit reports it, with its vulnerabilities. The hashes are pip's to hold, at installation."""
     asked = ["--vulnerability-service", "osv", "--osv-url", address, "--disable-pip", "--require-hashes"]
-    told = ["--format", "json", "--progress-spinner", "off", "--requirement", str(LOCK)]
-    command = [sys.executable, "-m", "pip_audit", *asked, *told]
+    options = ["--format", "json", "--progress-spinner", "off", "--requirement", str(LOCK)]
+    command = [sys.executable, "-m", "pip_audit", *asked, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]

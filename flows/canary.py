@@ -55,18 +55,18 @@ def canary(
     where = Lake(lake_uri(lake))
     configuration = read_configuration(Path(configuration_file) if configuration_file else None)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
-    found, failures = [], []
+    judged, failures = [], []
     for each in list(_canaries(where, configuration, suites or canary_suites(), judges, today)):
         try:
-            found.append(watch_task.with_options(task_run_name=f"{each.context.suite_name} {each.judge}")(each))
+            judged.append(watch_task.with_options(task_run_name=f"{each.context.suite_name} {each.judge}")(each))
         except EvalakeError as error:
             failures.append(f"{each.context.suite_name}: {error}")
         finally:
             release_client(each.context)
-    create_table_artifact([{name: row[name] for name in SHOWN} for row in found], key=ARTIFACT, description=today)
+    create_table_artifact([{name: row[name] for name in SHOWN} for row in judged], key=ARTIFACT, description=today)
     if failures:
         raise CanaryError(f"{len(failures)} judges could not be judged: {'; '.join(failures)}")
-    return found
+    return judged
 
 
 def _canaries(

@@ -34,11 +34,11 @@ def missed(days: Annotated[int, Field(ge=1, le=31)] = 3, make_up: bool = True) -
     today = datetime.now(UTC).date()
     with get_client(sync_client=True) as client:
         flows = {each.id: each.name for each in client.read_flows()}
-        found = [
+        missed = [
             (f"{flows[each.deployment.flow_id]}/{each.deployment.name}", each)
             for each in missed_runs(client, today, days)
         ]
-    rows = [_deal_with(name, each, make_up) for name, each in found]
+    rows = [_deal_with(name, each, make_up) for name, each in missed]
     create_table_artifact(rows, key=ARTIFACT, description=f"Runs missed in the {days} days before {today}")
     if not rows:
         return Completed(message=f"no run was missed in the {days} days before {today}")
@@ -58,8 +58,8 @@ def _deal_with(name: str, each: Missed, make_up: bool) -> dict[str, Any]:
             idempotency_key=f"make-up/{each.deployment.id}/{each.day}",
         )
     done = "; it is made up now" if made_up else ""
-    said = f"{name} was started {each.came} times of {each.expected} on {each.day}{done}"
-    tell_of_missed(name, each.day, said)
+    message = f"{name} was started {each.came} times of {each.expected} on {each.day}{done}"
+    tell_of_missed(name, each.day, message)
     return {
         "deployment": name,
         "day": each.day.isoformat(),

@@ -69,8 +69,8 @@ def review(
 def _kept() -> dict[str, FlowRunInput]:
     """What is kept with this flow run, by key: the batch, its forms and what people said."""
     with get_client(sync_client=True) as client:
-        found = client.filter_flow_run_input(flow_run.id, key_prefix="", limit=MOST_INPUTS, exclude_keys=set())
-    return {each.key: each for each in found}
+        inputs = client.filter_flow_run_input(flow_run.id, key_prefix="", limit=MOST_INPUTS, exclude_keys=set())
+    return {each.key: each for each in inputs}
 
 
 def _key(form: int) -> str:

@@ -104,10 +104,10 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
 
 def read_score(lake: Lake, score_id: str) -> Row:
     """A scoring's row as it is now. Raises UsageError where there is none."""
-    found = lake.frame(RESULTS).filter(pl.col("score_id") == score_id).collect()
-    if found.is_empty():
+    rows = lake.frame(RESULTS).filter(pl.col("score_id") == score_id).collect()
+    if rows.is_empty():
         raise UsageError(f"the lake {lake.uri} has no scoring {score_id[:12]}")
-    return found.row(0, named=True)
+    return rows.row(0, named=True)
 
 
 def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
@@ -115,17 +115,17 @@ def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
     wanted = (pl.col("suite") == SUITE) & pl.col("sample_hash").is_in(sample_hashes)
     columns = [name for name in SAMPLES.row.column_names() if name in Sample.__dataclass_fields__]
     rows = lake.frame(SAMPLES).filter(wanted).select(columns).collect().iter_rows(named=True)
-    found = {sample.sample_hash: sample for sample in (Sample(**row) for row in rows)}
+    samples = {sample.sample_hash: sample for sample in (Sample(**row) for row in rows)}
     for sample_hash in sample_hashes:
-        if sample_hash not in found:
+        if sample_hash not in samples:
             raise UsageError(f"the lake {lake.uri} has no session with the hash {sample_hash[:12]}")
-    return found
+    return samples
 
 
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
     """End a scoring as failed, with a reason; False where it was over already."""
-    said = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
-    ended = {**row, "status": "failed", "error_kind": kind, "error_message": said or kind, "completed_at": _now(row)}
+    text = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
+    ended = {**row, "status": "failed", "error_kind": kind, "error_message": text or kind, "completed_at": _now(row)}
     return land(lake, RESULTS, conform([ended], RESULTS)).replaced == 1
 
 

@@ -64,7 +64,7 @@ def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], 
 def _test(statistic: Statistic, items: int, places: int, resamples: int) -> tuple[float, float]:
     from scipy.stats import permutation_test
 
-    found = permutation_test(
+    test = permutation_test(
         [np.full(items, place) for place in range(places)],
         statistic,
         permutation_type="samples",
@@ -74,7 +74,7 @@ def _test(statistic: Statistic, items: int, places: int, resamples: int) -> tupl
         alternative="greater",
         rng=np.random.default_rng(SEED),
     )
-    return float(found.statistic), float(found.pvalue)
+    return float(test.statistic), float(test.pvalue)
 
 
 def distances(answers: Sequence[Given]) -> Array:

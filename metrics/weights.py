@@ -121,10 +121,10 @@ def _spearman(index: Array, order: Array) -> float | None:
 
 def _support(models: int, weights: int, equal: float) -> str:
     needed = WELL_SUPPORTED * (weights - 1) + 1
-    told = f"{models} models give {models - 1} independent comparisons for {weights - 1} free weights"
+    reason = f"{models} models give {models - 1} independent comparisons for {weights - 1} free weights"
     if models >= needed:
-        return f"{told}; {equal:.0%} of all weights agree equally well"
-    return f"{told}, and {equal:.0%} of all weights agree equally well: far too little, rank {needed} models or more"
+        return f"{reason}; {equal:.0%} of all weights agree equally well"
+    return f"{reason}, and {equal:.0%} of all weights agree equally well: far too little, rank {needed} models or more"
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:

@@ -55,18 +55,18 @@ def classify_error(error: BaseException) -> AttemptFailed:
     if isinstance(error, AttemptFailed):
         return error
     answer = _http_answer(error)
-    said = _LITELLM_PREFIX.sub("", str(error))
+    reason = _LITELLM_PREFIX.sub("", str(error))
     if answer is None:
         kind = _kind(error, None)
         if kind == "malformed_response":
-            said = f"LiteLLM made no reply of it: {said}"
-        return AttemptFailed(kind, said or type(error).__name__)
+            reason = f"LiteLLM made no reply of it: {reason}"
+        return AttemptFailed(kind, reason or type(error).__name__)
     body = _error_body(answer)
     message, code = body.get("message"), body.get("code")
     by_code = _KIND_OF_CODE.get(code) if isinstance(code, str) else None
     return AttemptFailed(
         by_code or _kind(error, answer.status_code),
-        f"HTTP {answer.status_code}: {message if isinstance(message, str) else said}",
+        f"HTTP {answer.status_code}: {message if isinstance(message, str) else reason}",
         retry_after_seconds(answer.headers.get("retry-after")),
     )
 

@@ -39,8 +39,8 @@ class Drawing:
     @classmethod
     def of(cls, figure: "go.Figure | None", alt: str, notes: Sequence[str] = (), **more: object) -> "Drawing":
         """One figure without a title, or none; empty notes are dropped, and repeated ones said once."""
-        said = tuple(dict.fromkeys(note for note in notes if note))
-        return cls({} if figure is None else {"": figure}, alt, said, **more)  # type: ignore[arg-type]
+        distinct = tuple(dict.fromkeys(note for note in notes if note))
+        return cls({} if figure is None else {"": figure}, alt, distinct, **more)  # type: ignore[arg-type]
 
     @property
     def figure(self) -> "go.Figure | None":

@@ -98,8 +98,8 @@ def as_junit(gate: Gate) -> str:
         if kind is None:
             ElementTree.SubElement(case, "system-out").text = _plain(check.detail)
         else:
-            told = {"type": str(check.decision.verdict), "message": _plain(check.detail)}
-            ElementTree.SubElement(case, kind, told)
+            attributes = {"type": str(check.decision.verdict), "message": _plain(check.detail)}
+            ElementTree.SubElement(case, kind, attributes)
     if gate.warnings:
         ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.warnings))
     ElementTree.indent(root)

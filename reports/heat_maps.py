@@ -54,12 +54,12 @@ def draw_agreement(report: Report, figure: AgreementMatrix) -> Drawing:
     """A matrix of judges by judges for every model."""
     quantity = figure.quantity
     alt = f"{quantity.label} of every pair of judges, one matrix a model."
-    found = report.agreement(figure)
-    if not any(value.value is not None for pairs in found.values() for value in pairs.values()):
+    agreement = report.agreement(figure)
+    if not any(value.value is not None for pairs in agreement.values() for value in pairs.values()):
         return Drawing.of(None, alt, ["there is no pair of judges to compare, or nothing that varies between them."])
-    judges = sorted({judge for pairs in found.values() for pair in pairs for judge in pair})
-    titles = short_names([subject.model for subject in found], LONGEST_TITLE)
-    panels = {title: _matrix(judges, pairs, quantity) for title, pairs in zip(titles, found.values(), strict=True)}
+    judges = sorted({judge for pairs in agreement.values() for pair in pairs for judge in pair})
+    titles = short_names([subject.model for subject in agreement], LONGEST_TITLE)
+    panels = {title: _matrix(judges, pairs, quantity) for title, pairs in zip(titles, agreement.values(), strict=True)}
     key = [Key(one_line(judge, 80), letter=str(k)) for k, judge in enumerate(judges, start=1)]
     return Drawing(panels, alt, key=(*key, *_scale(quantity, (0.0, 1.0))), wide=len(panels) > 2)
 

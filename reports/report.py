@@ -148,14 +148,14 @@ class Report:
     def agreement(self, figure: AgreementMatrix) -> dict[Subject, dict[tuple[str, str], Value]]:
         """Of each subject, what the quantity is for each pair of judges that it was measured for."""
         pairs = self.slice_values(figure.quantity, figure.slice)
-        found: dict[Subject, dict[tuple[str, str], Value]] = {}
+        values: dict[Subject, dict[tuple[str, str], Value]] = {}
         for subject in self.subjects:
             for pair in pairs:
                 key = (subject, figure.quantity.metric, figure.slice, pair)
                 if key in self._values:
                     first, _, second = pair.partition("~")
-                    found.setdefault(subject, {})[first, second] = self._values[key]
-        return found
+                    values.setdefault(subject, {})[first, second] = self._values[key]
+        return values
 
     def pooled(self, quantity: Quantity, slice_: str, pair: str) -> Value:
         """What a quantity is for a pair of judges over all models; it stands with each model that they judged."""

@@ -33,8 +33,8 @@ async def _sentence(_: Request, error: Exception) -> JSONResponse:
 async def _malformed(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     # Without the input, which may be huge, or of a kind that JSON has no word for
-    found = [{name: each[name] for name in ("type", "loc", "msg")} for each in error.errors()]
-    return JSONResponse({"detail": found}, 422)
+    problems = [{name: each[name] for name in ("type", "loc", "msg")} for each in error.errors()]
+    return JSONResponse({"detail": problems}, 422)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -102,8 +102,8 @@ def _clear(action: dict[str, Any], live: Collection[str]) -> bool:
         if file and file.get("stats") and unquote(file["path"]) not in live:
             del file["stats"]
             return True
-    told = action.get("commitInfo", {}).get("operationParameters") or {}
-    conditions = [name for name in told if "predicate" in name.lower()]
+    parameters = action.get("commitInfo", {}).get("operationParameters") or {}
+    conditions = [name for name in parameters if "predicate" in name.lower()]
     for name in conditions:
-        del told[name]
+        del parameters[name]
     return bool(conditions)

@@ -184,9 +184,9 @@ class Lake:
 
         Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
         """
-        found = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
+        actual = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
         wanted = {f.name: (str(f.type), f.nullable) for f in delta_fields(contract)}
-        if found == wanted:
+        if actual == wanted:
             return contract.schema_version  # every change shows in the columns
         stored = table.transaction_version(_SCHEMA) or 1
         if stored > contract.schema_version:
@@ -195,7 +195,7 @@ class Lake:
                 f"{stored}, and this one knows {contract.schema_version}): update evalake"
             )
         if stored == contract.schema_version:
-            off = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+            off = sorted(name for name in actual.keys() | wanted.keys() if actual.get(name) != wanted.get(name))
             raise SchemaMismatchError(
                 f"the table {contract.table} of the lake {self.uri} is not of this evalake's schema (it differs in "
                 f"{', '.join(off)}): use another lake, or the version of evalake that wrote it"
@@ -279,9 +279,9 @@ def first_words(error: BaseException) -> str:
 
 
 def _require_writable(folder: Path) -> None:
-    if found := _UNREADABLE.search(str(folder.absolute())):
+    if match := _UNREADABLE.search(str(folder.absolute())):
         raise LakeError(
-            f"no lake can be in {folder.absolute()}: engines cannot read {found[0]!r} in a path; name another"
+            f"no lake can be in {folder.absolute()}: engines cannot read {match[0]!r} in a path; name another"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -100,8 +100,8 @@ def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
     """How long the replies of each model in the ledger are."""
     tokens = pl.col("output_tokens")
     known = lake.frame(CALLS).filter(tokens.is_not_null()).group_by("model")
-    found = known.agg(pl.len(), tokens.mean().alias("mean"), tokens.max().alias("max")).collect()
-    return {model: ReplyLengths(replies, mean, longest) for model, replies, mean, longest in found.iter_rows()}
+    usage = known.agg(pl.len(), tokens.mean().alias("mean"), tokens.max().alias("max")).collect()
+    return {model: ReplyLengths(replies, mean, longest) for model, replies, mean, longest in usage.iter_rows()}
 
 
 @dataclass(frozen=True)

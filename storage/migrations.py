@@ -48,8 +48,8 @@ def pending(lake: Lake, contracts: Sequence[Contract]) -> list[Migration]:
 
     Raises NewerLakeError where a table is of a newer schema, SchemaMismatchError where it is of none.
     """
-    found = (_pending(lake, contract) for contract in {each.table: each for each in contracts}.values())
-    return [each[0] for each in found if each is not None]
+    behind = (_pending(lake, contract) for contract in {each.table: each for each in contracts}.values())
+    return [each[0] for each in behind if each is not None]
 
 
 def require_current(lake: Lake, contracts: Sequence[Contract]) -> None:

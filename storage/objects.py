@@ -20,12 +20,12 @@ def objects_of(lake: Lake, folder: str = "") -> Mapping[str, int]:
     """Everything stored there: path within it, and size in bytes; nothing where there is no such folder."""
     try:
         selector = fs.FileSelector("", recursive=True, allow_not_found=True)
-        found = store_of(lake, folder).get_file_info(selector)
+        infos = store_of(lake, folder).get_file_info(selector)
     except TableNotFoundError:  # a local folder that does not exist
         return {}
     except (DeltaError, OSError) as error:
         raise LakeError(f"cannot list the lake {lake.uri}: {first_words(error)}") from error
-    return {info.path: info.size for info in found if info.type == fs.FileType.File}
+    return {info.path: info.size for info in infos if info.type == fs.FileType.File}
 
 
 def write_object(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> int:

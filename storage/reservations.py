@@ -106,9 +106,9 @@ def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Hold
 
     def write() -> Standing:
         rows = _rows(table, run_id)
-        found = _standing(lake, run_id, holder, rows)
-        _write(table, _decided(rows, run_id, holder, decide(found)))
-        return found
+        standing = _standing(lake, run_id, holder, rows)
+        _write(table, _decided(rows, run_id, holder, decide(standing)))
+        return standing
 
     return commit(
         write,
@@ -120,8 +120,8 @@ def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Hold
 
 def _rows(table: DeltaTable, run_id: str) -> Rows:
     """The rows of a run by their holders."""
-    found = pl.scan_delta(table).filter(pl.col("run_id") == run_id).collect()
-    return {row["holder"]: row for row in found.iter_rows(named=True)}
+    rows_of_run = pl.scan_delta(table).filter(pl.col("run_id") == run_id).collect()
+    return {row["holder"]: row for row in rows_of_run.iter_rows(named=True)}
 
 
 def _standing(lake: Lake, run_id: str, holder: str, rows: Rows) -> Standing:

@@ -114,10 +114,10 @@ def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | N
         rows = rows.filter(pl.col("snapshot_id").str.starts_with(snapshot_id))
     if run_id is not None:
         rows = rows.filter(pl.col("run_id") == run_id)
-    found = rows.sort("created_at", descending=True).collect()
-    if found.is_empty():
+    newest_first = rows.sort("created_at", descending=True).collect()
+    if newest_first.is_empty():
         what = f"of the run {run_id}" if run_id is not None else "yet" if snapshot_id is None else snapshot_id
         raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists what there is")
-    if snapshot_id is not None and found.height > 1:
-        raise UsageError(f"{snapshot_id} is the beginning of {found.height} snapshot ids: give more of it")
-    return found.row(0, named=True)
+    if snapshot_id is not None and newest_first.height > 1:
+        raise UsageError(f"{snapshot_id} is the beginning of {newest_first.height} snapshot ids: give more of it")
+    return newest_first.row(0, named=True)

@@ -78,13 +78,13 @@ def all_contracts() -> tuple[Contract, ...]:
 
 
 def _places() -> dict[str, _Place]:
-    found: dict[str, _Place] = {}
+    places: dict[str, _Place] = {}
     for place in (*_in_folder(_FOLDER), *_installed(), *(each for path in suite_paths() for each in _in_folder(path))):
-        if other := found.get(place.name):
+        if other := places.get(place.name):
             raise ConfigurationError(f"two suites are called {place.name}: rename {other.told} or {place.told}")
 
-        found[place.name] = place
-    return found
+        places[place.name] = place
+    return places
 
 
 def _in_folder(folder: Path) -> Iterator[_Place]:

@@ -79,11 +79,11 @@ def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
 def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
     """Raise SchemaMismatchError unless every column of the contract is in the frame with its type."""
     for name, wanted in polars_schema(contract).items():
-        found = frame.schema.get(name)
-        if found is None:
+        dtype = frame.schema.get(name)
+        if dtype is None:
             raise SchemaMismatchError(f"table {contract.table}: the frame has no column {name}")
-        if found != wanted:
-            raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {found}")
+        if dtype != wanted:
+            raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {dtype}")
 
 
 def _element(column: Column) -> type:
@@ -102,9 +102,9 @@ def _polars_type(column: Column) -> pl.DataType:
     return pl.List(inner) if column.base is list else inner
 
 
-def _require_names(contract: Contract, found: Sequence[str] | Mapping[str, Any], where: str) -> None:
-    missing = [name for name in contract.column if name not in found]
-    unknown = [name for name in found if name not in contract.column]
+def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any], where: str) -> None:
+    missing = [name for name in contract.column if name not in names]
+    unknown = [name for name in names if name not in contract.column]
     if missing:
         raise SchemaMismatchError(f"table {contract.table}: {where} has no column {missing[0]}")
     if unknown:
@@ -131,11 +131,11 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
 
 
 def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
-    for found in set(map(type, values)) - {expected, type(None)}:
+    for kind in set(map(type, values)) - {expected, type(None)}:
         # A boolean is an int to Python, and a whole number is a number.
-        fits = found is not bool and issubclass(found, (int, float) if expected is float else expected)
+        fits = kind is not bool and issubclass(kind, (int, float) if expected is float else expected)
         if not fits:
-            raise _mismatch(contract, column, f"a value of type {found.__name__}")
+            raise _mismatch(contract, column, f"a value of type {kind.__name__}")
 
 
 def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:
@@ -153,17 +153,17 @@ def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:
     return cast
 
 
-def _lossless(found: pl.DataType, wanted: pl.DataType) -> bool:
-    if found in (wanted, pl.Null()):
+def _lossless(actual: pl.DataType, wanted: pl.DataType) -> bool:
+    if actual in (wanted, pl.Null()):
         return True
     if isinstance(wanted, pl.List):
-        return isinstance(found, pl.List) and _lossless(_inner(found), _inner(wanted))
+        return isinstance(actual, pl.List) and _lossless(_inner(actual), _inner(wanted))
     if isinstance(wanted, pl.Datetime):
-        return isinstance(found, pl.Datetime) and found.time_zone is not None and found.time_unit != "ns"
+        return isinstance(actual, pl.Datetime) and actual.time_zone is not None and actual.time_unit != "ns"
     if isinstance(wanted, pl.String):
-        return isinstance(found, pl.Categorical | pl.Enum)
-    return (isinstance(wanted, pl.Int64 | pl.Float64) and found.is_integer()) or (
-        isinstance(wanted, pl.Float64) and found.is_float()
+        return isinstance(actual, pl.Categorical | pl.Enum)
+    return (isinstance(wanted, pl.Int64 | pl.Float64) and actual.is_integer()) or (
+        isinstance(wanted, pl.Float64) and actual.is_float()
     )
 
 
@@ -172,8 +172,8 @@ def _inner(data_type: pl.List) -> pl.DataType:
     return inner if isinstance(inner, pl.DataType) else inner()
 
 
-def _mismatch(contract: Contract, column: Column, found: str) -> SchemaMismatchError:
+def _mismatch(contract: Contract, column: Column, actual: str) -> SchemaMismatchError:
     expected = _WORDS[column.base]
     if column.base is list:
         expected = f"{expected}, each element {_WORDS[_element(column)]}"
-    return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {found}")
+    return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {actual}")

@@ -54,11 +54,11 @@ def validate(frame: pl.DataFrame, contract: Contract) -> ExpectationReport:
     not be evaluated at all: that is a fault of the engine, and says nothing about the data.
     """
     require_schema(frame, contract)
-    found = run_suite(frame, expectations(contract))
-    failing = {rule_id: _failing_rows(result) for rule_id, result in found.items()}
+    outcome = run_suite(frame, expectations(contract))
+    failing = {rule_id: _failing_rows(result) for rule_id, result in outcome.items()}
     row_results = [result_of(rule, frame.height, len(failing[rule.id])) for rule in contract.rules]
     table_results = [
-        result_of(rule, frame.height, len(failing[rule.id]), passed=found[rule.id].success)
+        result_of(rule, frame.height, len(failing[rule.id]), passed=outcome[rule.id].success)
         for rule in contract.table_rules
     ]
     refusing = [failing[rule.id] for rule in contract.rules if rule.severity is not Severity.WARNING]
@@ -80,10 +80,10 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
             outcome = batches.get_batch({"dataframe": numbered}).validate(suite, result_format=wanted)
         finally:
             context.data_sources.delete(suite.name)  # the context outlives the call, and the frame must not
-    found = {result.expectation_config.meta[_RULE]: result for result in outcome.results}
-    for rule_id, result in found.items():
+    results = {result.expectation_config.meta[_RULE]: result for result in outcome.results}
+    for rule_id, result in results.items():
         _require_evaluated(rule_id, result.exception_info)
-    return found
+    return results
 
 
 def _context() -> Any:

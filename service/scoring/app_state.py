@@ -70,8 +70,8 @@ class AppState:
 
 def app_state_of(connection: HTTPConnection) -> AppState:
     """The state of the service that a request came to."""
-    found: AppState = connection.app.state.app_state
-    return found
+    state: AppState = connection.app.state.app_state
+    return state
 
 
 AppStateHere = Annotated[AppState, Depends(app_state_of)]

@@ -80,12 +80,14 @@ Found = tuple[Known, dict[str, Any] | None]  # a session and its newest scoring
 
 def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:
     """The sessions that are wanted, in order; those without a value to sort by come last."""
-    found = [(known, newest) for known in sessions if _matches(known, newest := state.newest(known.session_id), wanted)]
-    keyed = [(_sort_key(each, wanted), each[0].session_id, each) for each in found]
-    told = sorted((entry for entry in keyed if entry[0] is not None), key=lambda entry: entry[1])
-    told.sort(key=lambda entry: entry[0], reverse=wanted.order == "desc")
-    untold = sorted((entry for entry in keyed if entry[0] is None), key=lambda entry: entry[1])
-    return [entry[2] for entry in (*told, *untold)]
+    chosen = [
+        (known, newest) for known in sessions if _matches(known, newest := state.newest(known.session_id), wanted)
+    ]
+    keyed = [(_sort_key(each, wanted), each[0].session_id, each) for each in chosen]
+    with_value = sorted((entry for entry in keyed if entry[0] is not None), key=lambda entry: entry[1])
+    with_value.sort(key=lambda entry: entry[0], reverse=wanted.order == "desc")
+    without_value = sorted((entry for entry in keyed if entry[0] is None), key=lambda entry: entry[1])
+    return [entry[2] for entry in (*with_value, *without_value)]
 
 
 def choices(sessions: Iterable[Known], state: State) -> Choices:
@@ -99,8 +101,8 @@ def choices(sessions: Iterable[Known], state: State) -> Choices:
     )
 
 
-def _names(found: Iterable[str | None]) -> list[str]:
-    return sorted({name for name in found if name}, key=lambda name: (name.casefold(), name))[:CHOICES]
+def _names(names: Iterable[str | None]) -> list[str]:
+    return sorted({name for name in names if name}, key=lambda name: (name.casefold(), name))[:CHOICES]
 
 
 def _matches(known: Known, newest: Mapping[str, Any] | None, wanted: Wanted) -> bool:
@@ -167,8 +169,8 @@ _OF_SCORING = {
 }
 
 
-def _sort_key(found: Found, wanted: Wanted) -> Any:
-    known, newest = found
+def _sort_key(entry: Found, wanted: Wanted) -> Any:
+    known, newest = entry
     if wanted.sort in _OF_SESSION:
         return _OF_SESSION[wanted.sort](known)
     return None if newest is None else newest[_OF_SCORING[wanted.sort]]

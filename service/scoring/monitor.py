@@ -55,7 +55,7 @@ class ScoringMonitor:
         self._scorings, self._gateway, self._lost_after = scorings, gateway, lost_after_seconds
         self._state: State | None = None
         self._phase: dict[str, str] = {}  # of scorings in progress
-        self._told: dict[str, int] = {}  # of scorings that are not over: how many steps were told
+        self._published: dict[str, int] = {}  # of scorings that are not over: how many steps were told
         self._latest: dict[str, Event] = {}  # by session
         self._announced: dict[str, Event] = {}  # the same for those who listen to all sessions
         self._life: dict[str, _Life] = {}
@@ -114,7 +114,7 @@ class ScoringMonitor:
         for score_id, row in state.by_id.items():
             before = known.get(score_id)
             is_new = before is None and not first and row["asked_at"] is not None
-            if row["status"] in ACTIVE or score_id in self._told or is_new:
+            if row["status"] in ACTIVE or score_id in self._published or is_new:
                 self._steps(row)
             elif not first and (before is None or before["status"] != row["status"]):
                 self._end(row)
@@ -126,15 +126,15 @@ class ScoringMonitor:
     def _steps(self, row: Mapping[str, Any]) -> None:
         """Tell the steps up to where a scoring is, none twice and none left out, and its end where it has ended."""
         score_id, status = row["score_id"], row["status"]
-        told = self._told.get(score_id, 0)
-        reached = {"pending": 1, "failed": max(told, 1), "completed": len(_STEPS)}.get(status)
+        published = self._published.get(score_id, 0)
+        reached = {"pending": 1, "failed": max(published, 1), "completed": len(_STEPS)}.get(status)
         if reached is None:
             reached = 1 + _STEPS.index(self.phase(score_id))
-        for step in _STEPS[told:reached]:
+        for step in _STEPS[published:reached]:
             self._publish(row, *(("progress", {"phase": step}) if step in PHASES else (step, {})))
-        self._told[score_id] = max(told, reached)
+        self._published[score_id] = max(published, reached)
         if status not in ACTIVE:
-            del self._told[score_id]
+            del self._published[score_id]
             self._phase.pop(score_id, None)
             self._end(row)
 
@@ -192,8 +192,8 @@ class ScoringMonitor:
 
 def _in_words(message: str | None) -> str:
     """Why a flow run ended, without the numbers of the operating system."""
-    found = _STATUS_CODE.search(message or "")
-    code = int(found[1]) if found else 0
+    match = _STATUS_CODE.search(message or "")
+    code = int(match[1]) if match else 0
     number = -code if code < 0 else code - _BY_SHELLS
     if number in set(Signals):
         why = ", as where memory runs out" if number == Signals.SIGKILL else ""

@@ -47,14 +47,14 @@ def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
 def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
     """The sessions, filtered, sorted, and a page at a time."""
     sessions, state = app_state.sessions.all().values(), app_state.scorings.state()
-    found = matching(sessions, state, wanted)
+    listed = matching(sessions, state, wanted)
     start = (wanted.page - 1) * wanted.page_size
     return {
-        "sessions": [app_state.entry(known, newest) for known, newest in found[start : start + wanted.page_size]],
+        "sessions": [app_state.entry(known, newest) for known, newest in listed[start : start + wanted.page_size]],
         "page": wanted.page,
         "page_size": wanted.page_size,
-        "total": len(found),
-        "pages": -(-len(found) // wanted.page_size),
+        "total": len(listed),
+        "pages": -(-len(listed) // wanted.page_size),
         "choices": choices(sessions, state),
     }
 

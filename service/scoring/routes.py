@@ -191,10 +191,10 @@ def estimate_scores(
     """Tell how many calls of the judge a batch would make, and for how much, before it is asked for."""
     known, _ = _chosen(body, app_state)
     new = app_state.scorings.startable(known, force=_is_forced(body))
-    found = app_state.scorings.estimate(new)
-    low, high = found.usd or (None, None)
+    estimate = app_state.scorings.estimate(new)
+    low, high = estimate.usd or (None, None)
     judge = app_state.settings.judge
-    return {"sessions": len(new), "calls": found.to_make, "usd_low": low, "usd_high": high, "judge": judge}
+    return {"sessions": len(new), "calls": estimate.to_make, "usd_low": low, "usd_high": high, "judge": judge}
 
 
 @router.get("/statistics", response_model=Statistics, responses=errors(401, 500))

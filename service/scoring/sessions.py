@@ -87,8 +87,8 @@ class Sessions:
         """Sessions with their samples, with all of their input, some read at a time: they may be large."""
         for start in range(0, len(sessions), READ_AT_ONCE):
             some = sessions[start : start + READ_AT_ONCE]
-            found = read_samples(self._lake, [known.sample_hash for known in some])
-            yield from ((known, found[known.sample_hash]) for known in some)
+            samples = read_samples(self._lake, [known.sample_hash for known in some])
+            yield from ((known, samples[known.sample_hash]) for known in some)
 
     def session(self, known: Known) -> Session:
         """The session itself."""
@@ -165,8 +165,8 @@ class Sessions:
         hashes = sorted(new)
         for start in range(0, len(hashes), READ_AT_ONCE):
             wanted = pl.col("sample_hash").is_in(hashes[start : start + READ_AT_ONCE])
-            found = self._lake.frame(SAMPLES).filter((pl.col("suite") == SUITE.name) & wanted)
-            for sample_hash, text in found.select("sample_hash", "input").unique("sample_hash").collect().iter_rows():
+            rows = self._lake.frame(SAMPLES).filter((pl.col("suite") == SUITE.name) & wanted)
+            for sample_hash, text in rows.select("sample_hash", "input").unique("sample_hash").collect().iter_rows():
                 self._known[sample_hash] = _known(sample_hash, load(text))
 
 

@@ -15,18 +15,18 @@ def bundle(front: Path, entry: str) -> str:
         front: The folder of the pages.
         entry: The module that is run, such as `/js/main.js`.
     """
-    found: dict[str, str] = {}
-    _collect(front, entry, found)
-    parts = (f"modules[{name!r}] = (() => {{\n{text}}})();\n" for name, text in found.items())
+    modules: dict[str, str] = {}
+    _collect(front, entry, modules)
+    parts = (f"modules[{name!r}] = (() => {{\n{text}}})();\n" for name, text in modules.items())
     return "".join(['"use strict";\n(() => {\nconst modules = {};\n', *parts, "})();\n"])
 
 
-def _collect(front: Path, name: str, found: dict[str, str]) -> None:
+def _collect(front: Path, name: str, modules: dict[str, str]) -> None:
     """Add a module as the body of a function that returns what it exports, after those that it imports."""
     text = (front / name.removeprefix("/")).read_text(encoding="utf-8")
     for _, imported in _IMPORT.findall(text):
-        if imported not in found:
-            _collect(front, imported, found)
+        if imported not in modules:
+            _collect(front, imported, modules)
     exported = ", ".join(each for _, each in _EXPORT.findall(text))
     body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(r'const {\1} = modules["\2"];', text))
-    found[name] = f"{body}return {{{exported}}};\n"
+    modules[name] = f"{body}return {{{exported}}};\n"

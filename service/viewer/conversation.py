@@ -86,8 +86,8 @@ class Asked:
         hashes = {row[name] for row in manifest for name in ("prompt_hash", "judge_hash") if row[name] is not None}
         self._read(hashes)
         failed = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
-        found = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
-        self.failures = {(row["prompt_hash"], row["replicate"]): row for row in found.iter_rows(named=True)}
+        failures = failed.filter(pl.col("prompt_hash").is_in(sorted(hashes))).collect()
+        self.failures = {(row["prompt_hash"], row["replicate"]): row for row in failures.iter_rows(named=True)}
 
     def rows(self, prompt_hash: str) -> Sequence[Row]:
         """All replies to a request, those that were committed first before the others."""
@@ -188,7 +188,7 @@ def _failure(row: Row) -> Failure:
 
 
 def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:
-    said, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
+    answer, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
     fields = {name: row[name] for name in CallView.model_fields if name in row}
     first = {each["replicate"]: each for each in reversed(same_prompt)}
     others = [
@@ -208,7 +208,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
         messages=_messages(request),
         parameters=_parameters(row["request"]) if "messages" in request else {},
         text=row["response"],
-        said=said,
+        said=answer,
         thinking=thinking or None,
         error=None,
         from_ledger=row["run_id"] != run_id,
@@ -218,7 +218,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
 
 
 def _failed_call(whose: Row, row: Row) -> CallView:
-    told = {name: value for name, value in row.items() if name in CallView.model_fields}
+    fields = {name: value for name, value in row.items() if name in CallView.model_fields}
     failed: dict[str, Any] = {
         "messages": [],
         "parameters": {},
@@ -229,7 +229,7 @@ def _failed_call(whose: Row, row: Row) -> CallView:
         "answered_at_us": micros(row["failed_at"]),
         "others": [],
     }
-    return CallView(**{**dict.fromkeys(CallView.model_fields), **told, **failed, **whose})
+    return CallView(**{**dict.fromkeys(CallView.model_fields), **fields, **failed, **whose})
 
 
 def _messages(request: Mapping[str, Any]) -> list[Message]:

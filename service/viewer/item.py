@@ -173,7 +173,7 @@ def _same(row: Row, entry: Row) -> bool:
 
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     """The rows of the suite's further tables about result rows, each with the columns that tell which it is about."""
-    told = []
+    details = []
     for contract in suite.extra_tables:
         key = _shared_key(suite.results, contract)
         if not key or not rows:
@@ -181,8 +181,8 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
         frame = lake.frame(contract)
         for name in key:
             frame = frame.filter(pl.col(name).is_in(sorted({row[name] for row in rows})))
-        told += [(key, row) for row in frame.sort(list(contract.key)).collect().to_dicts()]
-    return told
+        details += [(key, row) for row in frame.sort(list(contract.key)).collect().to_dicts()]
+    return details
 
 
 def _shared_key(results: Contract, details: Contract) -> tuple[str, ...]:
@@ -207,5 +207,5 @@ def _json(value: Any) -> Any:
 def _options(lake: Lake, index: RunIndex) -> Mapping[str, Any]:
     """The suite's options as the run was measured with them; its defaults where it was not."""
     snapshots = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (index.run["snapshot_id"] or ""))
-    found = snapshots.select("options").collect()
-    return index.suite.options if found.is_empty() else json.loads(found.item())
+    options = snapshots.select("options").collect()
+    return index.suite.options if options.is_empty() else json.loads(options.item())

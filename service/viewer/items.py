@@ -128,13 +128,13 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
     Raises NotFoundError where there is no such run, WrongQueryError for a filter that says nothing.
     """
     index = indexes.of(run_id)
-    found = matching(indexes, index, wanted)
-    start = 0 if wanted.after is None else _rank_after(index, found, wanted)
-    page = found.items.slice(start, wanted.limit)
-    is_last = start + page.height >= found.items.height
+    items = matching(indexes, index, wanted)
+    start = 0 if wanted.after is None else _rank_after(index, items, wanted)
+    page = items.items.slice(start, wanted.limit)
+    is_last = start + page.height >= items.items.height
     return ItemPage(
-        items=item_views(indexes.lake, index, page, found.answers),
-        total=found.items.height,
+        items=item_views(indexes.lake, index, page, items.answers),
+        total=items.items.height,
         next=None if is_last or page.is_empty() else page["sample_hash"][-1],
         first=start + 1 if page.height else 0,
     )
@@ -184,9 +184,9 @@ def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -
     if not wanted.q:
         return shown.filter(conditions)["place"].unique() if conditions else None
     in_sample = _samples_with(lake, index, wanted.q)
-    said = shown.filter(_says(lake, index, wanted.q))["place"]
+    places = shown.filter(_says(lake, index, wanted.q))["place"]
     if not conditions:
-        return pl.concat([in_sample, said]).unique()
+        return pl.concat([in_sample, places]).unique()
     decided = shown.filter(conditions)
     both = decided.filter(pl.col("place").is_in(in_sample.implode()) | _says(lake, index, wanted.q))
     return both["place"].unique()
@@ -196,8 +196,8 @@ def _samples_with(lake: Lake, index: RunIndex, text: str) -> pl.Series:
     """The places of the samples that hold a text."""
     holds = pl.any_horizontal(_contains(name, text) for name in ("input", "sample_id"))
     of_run = pl.col("dataset").is_in(index.samples["dataset"].unique().to_list())
-    found = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, of_run, holds).select("sample_hash")
-    return index.samples.join(found.collect().unique(), on="sample_hash", how="semi")["place"]
+    hashes = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, of_run, holds).select("sample_hash")
+    return index.samples.join(hashes.collect().unique(), on="sample_hash", how="semi")["place"]
 
 
 def _says(lake: Lake, index: RunIndex, text: str) -> pl.Expr:
@@ -260,15 +260,15 @@ def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.Data
     return ranked.sort("by", "place", descending=[descending, False], nulls_last=True).drop("by")
 
 
-def _rank_after(index: RunIndex, found: Matching, wanted: WantedPage) -> int:
+def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
     """How many items come before the page: where the item it begins after does not match any more, as it would."""
     places = index.samples.filter(pl.col("sample_hash") == wanted.after)["place"]
     if places.is_empty():
         raise WrongQueryError("after is the `next` of another page of this run")
-    whole = _sorted(index.samples, found.answers, wanted).with_row_index("rank")
+    whole = _sorted(index.samples, items.answers, wanted).with_row_index("rank")
     rank = whole.filter(pl.col("place") == places[0])["rank"][0]
     before = whole.filter(pl.col("rank") <= rank)
-    return int(before["place"].is_in(found.items["place"].implode()).sum())
+    return int(before["place"].is_in(items.items["place"].implode()).sum())
 
 
 def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
@@ -299,8 +299,8 @@ def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, 
     brief = index.suite.viewing.input_brief
     text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
     rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
-    found = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
-    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in found}
+    texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
+    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,14 +99,14 @@ def run_page(lake: Lake, suite: str | None, page: int, page_size: int) -> RunPag
     rows = with_lost(lake.frame(RUNS))
     if suite is not None:
         rows = rows.filter(pl.col("suite") == suite)
-    found = rows.sort("started_at", "run_id", descending=True).collect()
-    here = found.slice((page - 1) * page_size, page_size).iter_rows(named=True)
+    runs = rows.sort("started_at", "run_id", descending=True).collect()
+    here = runs.slice((page - 1) * page_size, page_size).iter_rows(named=True)
     return RunPage(
         runs=[run_view(row) for row in here],
         page=page,
         page_size=page_size,
-        total=found.height,
-        pages=-(-found.height // page_size),
+        total=runs.height,
+        pages=-(-runs.height // page_size),
     )
 
 
@@ -124,10 +124,10 @@ def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_
     snapshots = snapshots.join(
         lake.frame(RUNS).select("run_id", "dataset_versions", "parameters"), on="run_id", how="left"
     )
-    found = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
+    points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
-        points=[_point(row) for row in found.iter_rows(named=True)],
+        points=[_point(row) for row in points.iter_rows(named=True)],
     )
 
 

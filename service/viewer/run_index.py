@@ -91,8 +91,10 @@ def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
     """The version of the rules by which the run was measured last; the suite's where it was not yet."""
     if run["snapshot_id"] is None:
         return suite.scorer_version
-    found = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == run["snapshot_id"]).select("scorer_version").collect()
-    return suite.scorer_version if found.is_empty() else str(found.item())
+    versions = (
+        lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == run["snapshot_id"]).select("scorer_version").collect()
+    )
+    return suite.scorer_version if versions.is_empty() else str(versions.item())
 
 
 def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite) -> RunIndex:
@@ -173,7 +175,7 @@ def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any],
     refused = refused_rows(lake, run["run_id"], suite.contracts)
     rows = [(row["sample_hash"], row.get("model"), True) for row in refused]
     schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}
-    told = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
-    return answers.join(told, on=["sample_hash", "model"], how="left").with_columns(
+    details = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
+    return answers.join(details, on=["sample_hash", "model"], how="left").with_columns(
         pl.col(QUARANTINED).fill_null(False)
     )

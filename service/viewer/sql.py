@@ -175,10 +175,10 @@ def _column(name: str, kind: pl.DataType) -> ResultColumn:
 
 def _cell(value: Any) -> tuple[Any, bool]:
     """A value as JSON holds it and a browser reads it exactly; and whether it is cut."""
-    told = plain(value)
-    if isinstance(told, dict | list):
-        told = as_text(value)
-    elif isinstance(told, int) and abs(told) > LARGEST_WHOLE:
-        told = str(told)
-    is_cut = isinstance(told, str) and len(told) > LONGEST_TEXT
-    return (told[:LONGEST_TEXT] if is_cut else told), is_cut
+    shown = plain(value)
+    if isinstance(shown, dict | list):
+        shown = as_text(value)
+    elif isinstance(shown, int) and abs(shown) > LARGEST_WHOLE:
+        shown = str(shown)
+    is_cut = isinstance(shown, str) and len(shown) > LONGEST_TEXT
+    return (shown[:LONGEST_TEXT] if is_cut else shown), is_cut

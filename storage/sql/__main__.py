@@ -51,10 +51,10 @@ _NAMING = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
 
 def main() -> int:
     """Confine this process to the lake that the first line of standard input names, then answer the request."""
-    told = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, told["seconds"])
-    lake = told["lake"]
+    signal.setitimer(signal.ITIMER_REAL, request["seconds"])
+    lake = request["lake"]
     confine(
         [*_SYSTEM, *_code(), *(_folders(Path(lake)) if lake else _credentials())],
         listable=sys.path,

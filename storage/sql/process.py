@@ -160,8 +160,8 @@ def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:
 
 
 def _reason(error: Exception, limits: Limits) -> str:
-    said = " ".join(str(error).split("\n\n")[0].split())
-    if isinstance(error, MemoryError) or said.startswith("Out of Memory Error"):
+    message = " ".join(str(error).split("\n\n")[0].split())
+    if isinstance(error, MemoryError) or message.startswith("Out of Memory Error"):
         return f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use"
-    said = _OWN_TABLE_HINT.sub(": `evalake tables` lists what there is", said)
-    return f"the query failed: {said or type(error).__name__}"
+    message = _OWN_TABLE_HINT.sub(": `evalake tables` lists what there is", message)
+    return f"the query failed: {message or type(error).__name__}"

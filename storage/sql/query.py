@@ -157,7 +157,7 @@ def open_query(
 def _run(request: Request, result: BinaryIO) -> None:
     """Have a process answer, and keep its answer in a file, so that memory holds a part of it at most."""
     limits = request.limits
-    told = {"lake": _folder(request.lake.uri), "seconds": limits.opening + limits.seconds}
+    asked = {"lake": _folder(request.lake.uri), "seconds": limits.opening + limits.seconds}
     process = subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "storage.sql"],
         stdin=subprocess.PIPE,
@@ -169,16 +169,16 @@ def _run(request: Request, result: BinaryIO) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     with process, ThreadPoolExecutor(1) as reader:
-        said = reader.submit(_end_of, process.stderr)
+        complaint = reader.submit(_end_of, process.stderr)
         try:
             with suppress(BrokenPipeError), process.stdin as standard_input:  # if it has ended, its exit code says why
-                standard_input.write(json.dumps(told).encode() + b"\n" + pickle.dumps(request))
+                standard_input.write(json.dumps(asked).encode() + b"\n" + pickle.dumps(request))
             _copy(process.stdout, result, limits)
         except BaseException:
             process.kill()
             raise
     if process.returncode != 0:
-        raise _failure(process.returncode, said.result(), limits)
+        raise _failure(process.returncode, complaint.result(), limits)
 
 
 def _folder(uri: str) -> str | None:
@@ -218,15 +218,15 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "POLARS_MAX_THREADS": "2"}
 
 
-def _failure(code: int, said: bytes, limits: Limits) -> EvalakeError:
+def _failure(code: int, complaint: bytes, limits: Limits) -> EvalakeError:
     if code == REFUSED:
-        reason = json.loads(said.splitlines()[-1])
+        reason = json.loads(complaint.splitlines()[-1])
         kind: type[EvalakeError] = getattr(errors, reason["kind"])
         return kind(reason["message"])
     if code == -signal.SIGALRM:
         return QueryError(f"the query was stopped at its time limit of {limits.seconds:g} s")
     if code > 0:
-        reason = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        reason = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
         return QueryError(f"the query's process failed: {' '.join(reason)[:300] or f'exit code {code}'}")
     return QueryError(
         f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use, "
@@ -236,8 +236,8 @@ def _failure(code: int, said: bytes, limits: Limits) -> EvalakeError:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """The names with a number behind those that came before: two tables joined have columns of one name."""
-    found: dict[str, None] = {}
+    tables: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}_{number}" for number in count(1))
-        found[next(each for each in chain([name], numbered) if each not in found)] = None
-    return list(found)
+        tables[next(each for each in chain([name], numbered) if each not in tables)] = None
+    return list(tables)

@@ -51,8 +51,8 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
                 continue
             read = _read(text, start, closing, key, broken)
             if read is not None:
-                end, found = read
-                yield from sorted(found, key=lambda each: each.start)
+                end, values = read
+                yield from sorted(values, key=lambda each: each.start)
                 position = end
                 break
 
@@ -60,7 +60,7 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
 def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:
     """The end of the object that begins at `start`, and all that was found in it; None where it is not well-formed."""
     open_containers = [_Container(start, closing)]
-    found: list[Found] = []
+    values: list[Found] = []
     position = start + len(closing)
     fresh = True  # nothing has been read in the innermost container yet
     while open_containers:
@@ -70,7 +70,7 @@ def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tu
             position += len(innermost.closing)
             open_containers.pop()
             if innermost.strings:
-                found.append(Found(innermost.start, position, tuple(innermost.strings)))
+                values.append(Found(innermost.start, position, tuple(innermost.strings)))
             fresh = False
             continue
         value = _next_value(text, position, innermost, fresh, key)
@@ -95,7 +95,7 @@ def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tu
     if open_containers:
         broken.update(container.start for container in open_containers)
         return None
-    return position, found
+    return position, values
 
 
 def _next_value(text: str, position: int, container: _Container, first: bool, key: str) -> tuple[int, bool] | None:

@@ -115,9 +115,9 @@ def result_contract(
         extra_key: Further columns that tell rows apart.
         more: Further fields of the contract, such as `replaced_when`.
     """
-    told = description or (row.__doc__ or "").strip().partition("\n")[0]
+    described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = (*result_key(row), *extra_key)
-    return Contract(table, row, key, told, (*result_rules(row), *rules), partition_by=("model",), **more)
+    return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **more)
 
 
 def result_key(row: type[ResultRow]) -> tuple[str, ...]:

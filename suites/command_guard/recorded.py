@@ -47,8 +47,8 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     Raises SourceError naming the field that is unknown, missing, or not what it must be.
     """
     read = read_line(_Line, line)
-    said = {"label": read.label, "category": read.category, "cluster": read.cluster}
-    sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **said)
+    labels = {"label": read.label, "category": read.category, "cluster": read.cluster}
+    sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **labels)
     item = Item(sample, read.model, replicate=read.replicate)
     identity = {
         "suite": SUITE,

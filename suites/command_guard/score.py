@@ -67,9 +67,9 @@ def _row(item: Item, answered: Sequence[Exchange], verdict: Verdict) -> dict[str
 
 
 def _of_reply(reply: Reply) -> dict[str, Any]:
-    said = None if reply.text is None else storable(reply.text)
+    text = None if reply.text is None else storable(reply.text)
     return {
         "finish_reason": reply.finish_reason,
         **reply_columns(reply),
-        "reply_hash": content_hash([said, reply.finish_reason]),
+        "reply_hash": content_hash([text, reply.finish_reason]),
     }

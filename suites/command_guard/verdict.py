@@ -53,10 +53,10 @@ def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
 
 def _from_objects(text: str) -> Verdict | None:
     first: Verdict | None = None
-    for found in find_objects(text, "action"):
-        for action in filter(None, map(_as_action, found.strings)):
+    for candidate in find_objects(text, "action"):
+        for action in filter(None, map(_as_action, candidate.strings)):
             if first is None:
-                first = Verdict(action, False, *_details(text[found.start : found.end]))
+                first = Verdict(action, False, *_details(text[candidate.start : candidate.end]))
             elif action != first.verdict:
                 return Verdict(first.verdict, True, first.reason, first.confidence)
     return first

@@ -147,10 +147,10 @@ def find_side(lake: Lake, name: str, run_id: str | None) -> Side:
 def measured_runs(lake: Lake) -> dict[str, dict[str, Any]]:
     """The runs that have a snapshot, newest first, with the models that their manifests hold."""
     runs = lake.frame(RUNS).join(lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi")
-    found = runs.sort("started_at", descending=True).collect()
-    if found.is_empty():
+    newest_first = runs.sort("started_at", descending=True).collect()
+    if newest_first.is_empty():
         raise UsageError(f"the lake {lake.uri} has no measured run to compare: `evalake run` or `import` makes one")
-    return {row["run_id"]: row for row in found.iter_rows(named=True)}
+    return {row["run_id"]: row for row in newest_first.iter_rows(named=True)}
 
 
 def _snapshot(lake: Lake, name: str) -> dict[str, Any] | None:

@@ -66,13 +66,13 @@ Rule = Level | Change
 def read_rule(text: str) -> Rule:
     """Read one rule. Raises UsageError where it has none of the forms."""
     stripped = " ".join(text.split())
-    if found := _LEVEL.fullmatch(stripped):
-        return Level(stripped, _target(found), _number(found), found["sign"] == ">=")
-    if found := _CHANGE.fullmatch(stripped):
-        margin = None if found["number"] is None else _number(found)
+    if match := _LEVEL.fullmatch(stripped):
+        return Level(stripped, _target(match), _number(match), match["sign"] == ">=")
+    if match := _CHANGE.fullmatch(stripped):
+        margin = None if match["number"] is None else _number(match)
         if margin is not None and margin < 0:
             raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
-        return Change(stripped, _target(found), (found["way"] or found["by"]) == "drop", margin)
+        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin)
     forms = "; ".join(FORMS)
     raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
 
@@ -95,9 +95,9 @@ def require_known(rule: Rule, known: Collection[Target]) -> None:
     raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
 
 
-def _target(found: "re.Match[str]") -> Target:
-    return Target(found["metric"]) if found["slice"] is None else Target(found["metric"], found["slice"], found["part"])
+def _target(match: "re.Match[str]") -> Target:
+    return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
 
 
-def _number(found: "re.Match[str]") -> float:
-    return float(found["number"]) / (100 if found["percent"] else 1)
+def _number(match: "re.Match[str]") -> float:
+    return float(match["number"]) / (100 if match["percent"] else 1)

@@ -99,15 +99,15 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
         _begin(canary, number, datetime.now(UTC) if current.is_empty() else current["since"][0], None)
         return _found(canary, number, REPLICATES)
     earlier = _recall(canary, under.row(0, named=True))
-    answers, found = 1, drift(earlier, _ask(canary, 1))
-    if found.p_value <= SUSPICION:
-        answers, found = REPLICATES, drift(earlier, _ask(canary, REPLICATES))
-    moved = answers == REPLICATES and found.p_value <= LEVEL
+    answers, measured = 1, drift(earlier, _ask(canary, 1))
+    if measured.p_value <= SUSPICION:
+        answers, measured = REPLICATES, drift(earlier, _ask(canary, REPLICATES))
+    moved = answers == REPLICATES and measured.p_value <= LEVEL
     if moved:
         number += 1
         # Nobody vouches for what was answered after the last canary.
-        _begin(canary, number, known["judged_at"].max() or current["since"][0], found)  # type: ignore[arg-type]
-    return _found(canary, number, answers, found, moved)
+        _begin(canary, number, known["judged_at"].max() or current["since"][0], measured)  # type: ignore[arg-type]
+    return _found(canary, number, answers, measured, moved)
 
 
 def _canary_hash(canary: Canary) -> str:
@@ -167,7 +167,7 @@ def _share(value: float, low: float, high: float) -> float:
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _begin(canary: Canary, version: int, since: datetime, found: Drift | None) -> None:
+def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None) -> None:
     row = {
         "suite": canary.context.suite_name,
         "judge": canary.judge,
@@ -178,12 +178,12 @@ def _begin(canary: Canary, version: int, since: datetime, found: Drift | None) -
         "first_replicate": canary.first_replicate,
         "replicates": REPLICATES,
         "items": len(_conversations(canary, 0)),
-        "p_value": None if found is None else found.p_value,
+        "p_value": None if measured is None else measured.p_value,
     }
     land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
 
 
-def _found(canary: Canary, version: int, answers: int, found: Drift | None = None, moved: bool = False) -> Row:
+def _found(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
     """Land what the day has found; returns the row."""
     row = {
         "suite": canary.context.suite_name,
@@ -194,10 +194,10 @@ def _found(canary: Canary, version: int, answers: int, found: Drift | None = Non
         "moved": moved,
         "items": len(_conversations(canary, 0)),
         "answers": answers,
-        "distance": None if found is None else found.distance,
-        "noise": None if found is None else found.noise,
-        "shift": None if found is None else found.shift,
-        "p_value": None if found is None else found.p_value,
+        "distance": None if measured is None else measured.distance,
+        "noise": None if measured is None else measured.noise,
+        "shift": None if measured is None else measured.shift,
+        "p_value": None if measured is None else measured.p_value,
         "run_id": canary.context.run_id,
         "flow_run_id": canary.flow_run_id,
         "judged_at": datetime.now(UTC),

@@ -128,13 +128,13 @@ def _broken_rules(lake: Lake, contract: Contract) -> list[Finding]:
 def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Finding]:
     rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
     for rule_id in rule_ids:
-        said = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
-        broken = {engine: result for engine, result in said.items() if not result.passed}
+        given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
+        broken = {engine: result for engine, result in given.items() if not result.passed}
         if not broken or next(iter(broken.values())).severity is Severity.WARNING:
             continue
         result = next(iter(broken.values()))
         problem = f"{result.message or 'a rule is broken'} ({rule_id})"
-        if len(broken) < len(said):
+        if len(broken) < len(given):
             problem += f", says {', '.join(broken)} alone"
         yield Finding(contract.table, problem, _mend(contract, rule_id))
 

@@ -79,8 +79,8 @@ class Place:
     @cached_property
     def workers(self) -> list[Any]:
         """The workers that have ever polled the pool, the one that was heard of last first."""
-        found = self.client.read_workers_for_work_pool(POOL)
-        return sorted(found, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
+        workers = self.client.read_workers_for_work_pool(POOL)
+        return sorted(workers, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
 
     def soon(self, message: str, mend: str) -> Finding:
         """A problem, but a hint while a deployment is being made, after which it is to go away by itself."""
@@ -107,10 +107,10 @@ def examine(place: Place) -> Iterator[tuple[Check, Finding]]:
     for check in CHECKS:
         if (check.of_server and not reached) or (place.deploying and not check.of_server):
             continue
-        found = _look(check, place)
+        result = _look(check, place)
         if check is SERVER:
-            reached = found.level is not Level.PROBLEM
-        yield check, found
+            reached = result.level is not Level.PROBLEM
+        yield check, result
 
 
 def _look(check: Check, place: Place) -> Finding:
@@ -124,8 +124,8 @@ def _look(check: Check, place: Place) -> Finding:
     except EvalakeError as error:
         return Finding(Level.PROBLEM, str(error))
     except (httpx.HTTPError, PrefectException, OSError) as error:
-        said = str(redact(str(error))).splitlines() or [type(error).__name__]
-        return Finding(Level.PROBLEM, f"cannot be found out: {said[0]}", "look at the log of the Prefect server")
+        lines = str(redact(str(error))).splitlines() or [type(error).__name__]
+        return Finding(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
 
 
 def _server(place: Place) -> Finding:
@@ -306,11 +306,11 @@ def _disk(place: Place) -> Finding:
         folders = {"the lake": Path(place.lake.uri), **folders}
     free = {name: shutil.disk_usage(_existing(folder)).free for name, folder in folders.items()}
     scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
-    said = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
+    sizes = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
     if not scarce:
-        return Finding(Level.OK, f"free: {said}")
+        return Finding(Level.OK, f"free: {sizes}")
     level = Level.PROBLEM if min(scarce.values()) < TOO_LITTLE_BYTES else Level.HINT
-    return Finding(level, f"little room: {said}", "make room, or move the lake; `evalake maintain` removes old files")
+    return Finding(level, f"little room: {sizes}", "make room, or move the lake; `evalake maintain` removes old files")
 
 
 def _sql(_place: Place) -> Finding:

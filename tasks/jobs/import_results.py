@@ -47,7 +47,7 @@ class _Read:
 
 
 @dataclass
-class _Said:
+class _Contents:
     """What earlier lines said of a sample or an item, and where: a line may repeat it, but not say otherwise."""
 
     known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
@@ -60,12 +60,12 @@ class _Said:
         asked = (*about, item.model, item.judge, item.prompt_type, item.replicate)
         return self._agree(asked, content_hash(_identity(line)), where, "another result for the same item")
 
-    def _agree(self, about: tuple[Any, ...], said: str, where: str, other: str) -> bool:
+    def _agree(self, about: tuple[Any, ...], content: str, where: str, other: str) -> bool:
         if about not in self.known:
-            self.known[about] = said, where
+            self.known[about] = content, where
             return False
         earlier, place = self.known[about]
-        if earlier != said:
+        if earlier != content:
             raise SourceError(f"{place} has {other}")
         return True
 
@@ -116,11 +116,11 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
 
 
 def _read(suite: Suite, files: Sequence[Path]) -> _Read:
-    read, said = _Read(), _Said()
+    read, contents = _Read(), _Contents()
     for file in files:
         folder = suite.read_folder(file) if suite.read_folder is not None and file.is_dir() else None
         if folder is not None:
-            _add_folder(suite, folder, read, said)
+            _add_folder(suite, folder, read, contents)
         else:
             guarded = Files(file, LARGEST_IN_ALL)
             for table in _tables(file):
@@ -132,7 +132,7 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
                     reason = f"{table.name}: {refused.reason}"
                     read.refused.append(Refused(suite.results.table, "(not read)", ("recorded_line",), reason, reason))
                     continue
-                _add_lines(suite, table, read, said)
+                _add_lines(suite, table, read, contents)
     if not read.recorded:
         why = "; ".join(_reasons(read))
         raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{why and f': {why}'}")
@@ -154,20 +154,20 @@ def _tables(file: Path) -> list[Path]:
     return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
 
 
-def _add_lines(suite: Suite, file: Path, read: _Read, said: _Said) -> None:
+def _add_lines(suite: Suite, file: Path, read: _Read, contents: _Contents) -> None:
     for number, line in _lines(file):
         where = f"{file.name}:{number}"
         try:
-            _add(_parse(suite, line), where, read, said)
+            _add(_parse(suite, line), where, read, contents)
         except SourceError as error:
             payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
             read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
 
 
-def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, said: _Said) -> None:
+def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, contents: _Contents) -> None:
     for where, recorded in folder.lines:
         try:
-            _add(recorded, where, read, said)
+            _add(recorded, where, read, contents)
         except SourceError as error:
             reply = recorded.replies[-1].text or ""
             read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
@@ -180,10 +180,10 @@ def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, said: _Said) 
             read.refused.append(Refused(suite.results.table, out.payload, ("recorded_file",), reason, out.where))
 
 
-def _add(recorded: Recorded, where: str, read: _Read, said: _Said) -> None:
+def _add(recorded: Recorded, where: str, read: _Read, contents: _Contents) -> None:
     if recorded.item.replicate > ledger.LARGEST_REPLICATE:
         raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
-    if said.before(recorded, where):
+    if contents.before(recorded, where):
         read.repeated += 1
     else:
         read.recorded.append(recorded)
@@ -341,12 +341,14 @@ def _land_labels(lake: Lake, read: _Read) -> Published:
 
 
 def _message(read: _Read, published: Published, labelled: Published) -> str | None:
-    said = []
+    sentences = []
     if read.refused:
         count, what = len(read.refused), "file" if read.files else "line"
-        said.append(f"{count} {what}{'' if count == 1 else 's'} could not be read, the first: {read.refused[0].reason}")
+        sentences.append(
+            f"{count} {what}{'' if count == 1 else 's'} could not be read, the first: {read.refused[0].reason}"
+        )
     if read.forgotten:
-        said.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
+        sentences.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
     if broken := published.quarantined + labelled.quarantined:
-        said.append(f"{broken} rows break their contract (`select rules, origin from quarantine` tells which)")
-    return "; ".join(said) or None
+        sentences.append(f"{broken} rows break their contract (`select rules, origin from quarantine` tells which)")
+    return "; ".join(sentences) or None

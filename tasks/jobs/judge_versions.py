@@ -41,8 +41,8 @@ def versions_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
     wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
     called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*_CALL, "answered_at")
     timed = judgements.join(called.collect(), on=_CALL).sort("answered_at")
-    found = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
-    by_version = found.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
+    joined = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
+    by_version = joined.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
     return by_version.agg(judgements=pl.len()).sort("judge", "version")
 
 
@@ -78,10 +78,10 @@ def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[s
     Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns what is to
     be said beside the comparison instead.
     """
-    found = pl.concat([versions_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
+    versions = pl.concat([versions_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
     across = [
         f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
-        for (judge,), rows in found.group_by("judge", maintain_order=True)
+        for (judge,), rows in versions.group_by("judge", maintain_order=True)
         if rows["version"].n_unique() > 1
     ]
     if across and not force:

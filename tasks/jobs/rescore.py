@@ -81,10 +81,10 @@ def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerInde
     """Imported conversations: their requests were never rendered, so the manifest says which replies are theirs."""
     hashes = [[h for h in (row["prompt_hash"], row["judge_hash"]) if h is not None] for _, row in items]
     keys = [(h, item.replicate) for (item, _), these in zip(items, hashes, strict=True) for h in these]
-    found = index.fetch(keys)
+    replies = index.fetch(keys)
     conversations = []
     for (item, _), these in zip(items, hashes, strict=True):
-        if all((h, item.replicate) in found for h in these):
-            answered = [Exchange(h, reply_of(found[(h, item.replicate)]), from_ledger=True) for h in these]
+        if all((h, item.replicate) in replies for h in these):
+            answered = [Exchange(h, reply_of(replies[(h, item.replicate)]), from_ledger=True) for h in these]
             conversations.append(Conversation(item, these[0], answered))
     return conversations

@@ -30,13 +30,13 @@ def tell_of_run(lake: Lake, configuration: Configuration, run_id: str) -> None:
         _tell(QUARANTINE_GREW, f"evalake.run.{run_id}", f"run {run_id} refused {refused} rows", run_id, where)
     limit = configuration.alarms.cost_usd_a_day
     if limit is not None and cost > limit:
-        said = f"the runs of {today} have cost {cost:.2f} US dollars, above {limit:g}"
-        _tell(COST_ABOVE_LIMIT, "evalake.cost", said, today.isoformat(), where)
+        message = f"the runs of {today} have cost {cost:.2f} US dollars, above {limit:g}"
+        _tell(COST_ABOVE_LIMIT, "evalake.cost", message, today.isoformat(), where)
 
 
-def tell_of_missed(deployment: str, day: date, said: str) -> None:
+def tell_of_missed(deployment: str, day: date, message: str) -> None:
     """Tell of a day on which a deployment was not started as often as its schedule says."""
-    _tell(RUN_MISSED, f"evalake.deployment.{deployment}", said, f"{deployment} {day}", "")
+    _tell(RUN_MISSED, f"evalake.deployment.{deployment}", message, f"{deployment} {day}", "")
 
 
 def _refused_and_paid(lake: Lake, run_id: str, today: date) -> tuple[int, float]:
@@ -49,11 +49,11 @@ def _refused_and_paid(lake: Lake, run_id: str, today: date) -> tuple[int, float]
     return int(refused), float(cost)
 
 
-def _tell(event: str, resource: str, said: str, occasion: str, lake: str) -> None:
-    payload: Mapping[str, Any] = {"message": said, "lake": lake}
+def _tell(event: str, resource: str, message: str, occasion: str, lake: str) -> None:
+    payload: Mapping[str, Any] = {"message": message, "lake": lake}
     emit_event(
         event,
-        resource={"prefect.resource.id": resource, "prefect.resource.name": said},
+        resource={"prefect.resource.id": resource, "prefect.resource.name": message},
         payload=dict(payload),
         id=uuid5(NAMESPACE_URL, "/".join((event, lake, occasion))),
     )

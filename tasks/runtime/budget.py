@@ -217,12 +217,12 @@ class Budget:
         spare = NOTHING if give_back else self._lease - kept
         reserved = NOTHING
 
-        def decide(found: Standing) -> Holding:
+        def decide(standing: Standing) -> Holding:
             nonlocal reserved
-            dead = self._dead(found)
-            self._others = found.held - sum((found.others[name] for name in dead), NOTHING)
+            dead = self._dead(standing)
+            self._others = standing.held - sum((standing.others[name] for name in dead), NOTHING)
             # What this holder spent outside the ledger is in `found` only as far as it was told before.
-            spent = self._ceiling.of(found.spent) + outside - self._told_outside
+            spent = self._ceiling.of(standing.spent) + outside - self._told_outside
             free = self._ceiling.amount - spent - self._others - kept
             reserved = kept + (_granted(needs, free) if needs else _kept_back(spare, free))
             return Holding(reserved, outside, dead)
@@ -250,14 +250,14 @@ class Budget:
                 await self._renew()
         self._beating = None
 
-    def _dead(self, found: Standing) -> list[str]:
+    def _dead(self, standing: Standing) -> list[str]:
         """The others that hold something back and have long given no sign of life, by this process's own clock."""
         now = time.monotonic()
-        for name, beat in found.beats.items():
+        for name, beat in standing.beats.items():
             if self._seen.get(name, (None, 0.0))[0] != beat:
                 self._seen[name] = beat, now
-        silent = (name for name in found.others if now - self._seen[name][1] > PATIENCE_SECONDS)
-        return [name for name in silent if found.others[name] != NOTHING]
+        silent = (name for name in standing.others if now - self._seen[name][1] > PATIENCE_SECONDS)
+        return [name for name in silent if standing.others[name] != NOTHING]
 
     def _most_usd(self, request: Request) -> float:
         if self._ceiling.usd is None:

@@ -121,21 +121,21 @@ class Collector:
     @property
     def message(self) -> str | None:
         """What a person should know about how the run went; None where there is nothing to say."""
-        said = []
+        sentences = []
         if self._not_asked:
             cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"
             spent = f"{cost} in {self.tally.calls_made} calls"
-            said.append(
+            sentences.append(
                 f"the ceiling of {self._context.ceiling} is reached ({spent}), and {self._not_asked} items were not "
                 "asked: raise it and retry, or run again for as much once more"
             )
         if kinds := self._unanswered.kinds:
-            said.append(f"{kinds.total()} items have no answer: {self._unanswered}")
+            sentences.append(f"{kinds.total()} items have no answer: {self._unanswered}")
         if self.tally.rows_quarantined:
-            said.append(f"{self.tally.rows_quarantined} rows are in quarantine")
+            sentences.append(f"{self.tally.rows_quarantined} rows are in quarantine")
         if self._skipped:
-            said.append(f"left out of the sources: {counted(self._skipped)}")
-        return "; ".join(said) or None
+            sentences.append(f"left out of the sources: {counted(self._skipped)}")
+        return "; ".join(sentences) or None
 
     @property
     def warnings(self) -> list[str]:

@@ -51,8 +51,8 @@ def _read(suite: Suite, source: str) -> Dataset:
     except EvalakeError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise SuiteError(f"the code of {suite.name} that reads {redact(source)!r} failed with {said}") from error
+        message = f"{type(error).__name__}: {error}"
+        raise SuiteError(f"the code of {suite.name} that reads {redact(source)!r} failed with {message}") from error
 
 
 def without_forgotten(lake: Lake, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:

@@ -36,7 +36,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         )
     frame = run_frame(context.lake, suite, context.run_id, pinned)
     calls = run_calls(context.lake, context.run_id, pinned)
-    said = suite.warnings(frame) if suite.warnings else ()
+    sentences = suite.warnings(frame) if suite.warnings else ()
     shared = shared_inputs(frame, run_samples(context.lake, suite, frame, pinned))
     moved = version_warnings(context.lake, suite, context.run_id)
     missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
@@ -52,7 +52,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         seed=SEED,
         options=context.options,
         code_version=CODE_VERSION,
-        warnings=(*warnings, *lacking, *shared, *said, *moved, *reported, *notes),
+        warnings=(*warnings, *lacking, *shared, *sentences, *moved, *reported, *notes),
     )
     return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
 

@@ -41,11 +41,11 @@ def missing_items(
     known = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).select("prompt_hash", "replicate", "kind")
     failures = known.unique(["prompt_hash", "replicate"]).collect()
     of_judge = failures.rename({"prompt_hash": "judge_hash", "kind": "of judge"})
-    told = lacking.join(failures, on=["prompt_hash", "replicate"], how="left").join(
+    reasons = lacking.join(failures, on=["prompt_hash", "replicate"], how="left").join(
         of_judge, on=["judge_hash", "replicate"], how="left"
     )
-    told = told.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
-    told = told.with_columns(kind=pl.coalesce("kind", "of judge", "refused", pl.lit(NOT_ASKED)))
+    reasons = reasons.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
+    reasons = reasons.with_columns(kind=pl.coalesce("kind", "of judge", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
         Missing(
@@ -56,7 +56,7 @@ def missing_items(
             dict(part["kind"].value_counts(sort=True).iter_rows()),
             dict(_headline(suite, frame, model, judge, part.height, options)),
         )
-        for (model, judge), part in _by(told)
+        for (model, judge), part in _by(reasons)
     ]
 
 

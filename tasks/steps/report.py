@@ -23,10 +23,10 @@ from tasks.steps.missing import missing_items
 
 def build_report(lake: Lake, run_id: str) -> Report:
     """The report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot of it."""
-    found = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if found.is_empty():
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
         raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    run = found.row(0, named=True)
+    run = runs.row(0, named=True)
     if run["cost_usd"] is None:
         run |= priced(lake, run_id)
     snapshot = find_snapshot(lake, run_id=run_id)
@@ -64,9 +64,9 @@ def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFra
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
     starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
     schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}
-    found = pl.DataFrame(starts, schema=schema, orient="row")
+    texts = pl.DataFrame(starts, schema=schema, orient="row")
     shown = pl.when(suite.answers.reply_of).then("reply_start").alias("reply_start")
-    return results.join(found, on=["prompt_hash", "replicate"], how="left", maintain_order="left").with_columns(shown)
+    return results.join(texts, on=["prompt_hash", "replicate"], how="left", maintain_order="left").with_columns(shown)
 
 
 def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:

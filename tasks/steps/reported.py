@@ -13,10 +13,10 @@ def several_versions(lake: Lake, run_id: str, versions: Mapping[str, int | None]
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     asked = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
     replies = lake.frame(CALLS).select("model", "model_reported", "prompt_hash", "replicate")
-    told = replies.drop_nulls("model_reported").join(
+    reported = replies.drop_nulls("model_reported").join(
         pl.concat(asked).drop_nulls().unique(), on=["prompt_hash", "replicate"], how="semi"
     )
-    counts = told.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
+    counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
     several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
     told_of = {
         model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]

@@ -74,18 +74,18 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
 
 def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
     """Arguments that are neither options nor the values of the options in `valued`."""
-    found: list[str] = []
+    values: list[str] = []
     skip = False
     for index, argument in enumerate(arguments):
         if skip:
             skip = False
         elif argument == "--":
-            return found + list(arguments[index + 1 :])
+            return values + list(arguments[index + 1 :])
         elif argument in valued:
             skip = True
         elif not argument.startswith("-") or argument == "-":
-            found.append(argument)
-    return found
+            values.append(argument)
+    return values
 
 
 def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
@@ -95,15 +95,15 @@ def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
         for start in range(1, min(len(command.texts), 6)) if name in known else ():
             if list(command.texts[start : start + len(parts)]) == parts:
                 return wrapper, start + len(parts)
-    found = WRAPPERS.get(name)
-    return None if found is None else (found, 1)
+    wrapped = WRAPPERS.get(name)
+    return None if wrapped is None else (wrapped, 1)
 
 
 def behind_wrapper(command: Command) -> Command | None:
     """The command that a wrapper runs; None when the command is no wrapper or nothing is left behind it."""
-    if (found := wrapper_of(command)) is None:
+    if (wrapped := wrapper_of(command)) is None:
         return None
-    wrapper, position = found
+    wrapper, position = wrapped
     words = command.words
     left = wrapper.operands
     assignments: list[Assignment] = []
@@ -177,28 +177,28 @@ def run_by_find(command: Command) -> list[Command]:
     if command.name not in {"find", "gfind", "fd", "fdfind"}:
         return []
     paths = found_paths(command)
-    found: list[Command] = []
+    commands: list[Command] = []
     words = command.words
     position = 0
-    while position < len(words) and len(found) < _MAX_LAYERS:
+    while position < len(words) and len(commands) < _MAX_LAYERS:
         if words[position].text in _FIND_RUNS:
             start = position + 1
             while position < len(words) and words[position].text not in {";", "+", "\\;"}:
                 position += 1
             run = Command(words[start:position], redirects=command.redirects)
-            found.append(_filled(run, "{}", paths))
+            commands.append(_filled(run, "{}", paths))
         position += 1
-    return found
+    return commands
 
 
 def layers(command: Command) -> list[Command]:
     """The command and every command behind it: `sudo env X=1 timeout 5 ls` has four."""
-    found = [command]
+    commands = [command]
     index = 0
-    while index < len(found) and len(found) < _MAX_LAYERS:
-        current = found[index]
+    while index < len(commands) and len(commands) < _MAX_LAYERS:
+        current = commands[index]
         if (behind := behind_wrapper(current)) is not None:
-            found.append(_fed_by_xargs(current, behind) if program(current) == "xargs" else behind)
-        found += run_by_find(current)
+            commands.append(_fed_by_xargs(current, behind) if program(current) == "xargs" else behind)
+        commands += run_by_find(current)
         index += 1
-    return found
+    return commands

@@ -87,9 +87,9 @@ def _judge_command(command: Command, scope: Scope) -> Decision:
     worst = _HARMLESS
     for layer in layers(command):
         for check in CHECKS:
-            found = check(layer, scope)
-            if found is not None and SEVERITY[found.action] > SEVERITY[worst.action]:
-                worst = found
+            decision = check(layer, scope)
+            if decision is not None and SEVERITY[decision.action] > SEVERITY[worst.action]:
+                worst = decision
                 if worst.action == "BLOCK":
                     return worst
     return worst

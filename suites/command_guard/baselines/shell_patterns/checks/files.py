@@ -60,7 +60,7 @@ def enters_folder(command: Command, scope: Scope) -> None:
 def reads_secret(command: Command, scope: Scope) -> Decision | None:
     """Any mention of a secret file by a program that could read it."""
     name = program(command)
-    found: Decision | None = None
+    decision: Decision | None = None
     for redirect in command.redirects:
         target = _seen_from(scope.folder, plain_path(redirect.target.text))
         if not redirect.writes and (paths.SECRET.search(target) or paths.CREDENTIAL.search(target)):
@@ -79,9 +79,11 @@ def reads_secret(command: Command, scope: Scope) -> Decision | None:
             return block("credential-read", f"`{name[:40]}` is given a user's keys or tokens.", 0.9)
         if _WILD.search(text) and len(text) < 200 and _matches_secret(text):
             return block("secret-read", "A wildcard covers a file that holds secrets.", 0.85)
-        if found is None and paths.ACCOUNTS.search(text):
-            found = warn("accounts-read", f"`{name[:40]}` is given a list of accounts or a history of commands.", 0.6)
-    return found
+        if decision is None and paths.ACCOUNTS.search(text):
+            decision = warn(
+                "accounts-read", f"`{name[:40]}` is given a list of accounts or a history of commands.", 0.6
+            )
+    return decision
 
 
 def _matches_secret(pattern: str) -> bool:
@@ -110,26 +112,26 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
         targets += files
     elif name in programs.REPLACES_LAST and len(files) > 1:
         targets += files[-1:]
-    found: Decision | None = None
+    decision: Decision | None = None
     for target in targets:
         if paths.STARTUP.search(target):
-            found = _startup(command, scope) or found
+            decision = _startup(command, scope) or decision
         if _is_persistent(_seen_from(scope.folder, target)):
             return block("persistent-write", "It writes to a place that later sessions, services or logins obey.", 0.95)
         if paths.LOCAL_SOFTWARE.match(target):
-            found = warn("system-write", "It installs a file for all users by hand.", 0.6)
+            decision = warn("system-write", "It installs a file for all users by hand.", 0.6)
         elif paths.SYSTEM.match(target):
             return block("system-write", "It writes into a folder of the operating system.", 0.9)
     if name in programs.LOOKERS:
-        return found
+        return decision
     changed = files if name in programs.CHANGES_FILE or name in programs.EDITORS else []
     for text in changed:
         if _is_persistent(text):
             return block(
                 "persistent-write", f"`{name[:40]}` changes a place that later sessions, services or logins obey.", 0.9
             )
-        if found is None and paths.SYSTEM.match(text):
-            found = warn("system-change", f"`{name[:40]}` changes a folder of the operating system.", 0.6)
+        if decision is None and paths.SYSTEM.match(text):
+            decision = warn("system-change", f"`{name[:40]}` changes a folder of the operating system.", 0.6)
     for text in _without_prose(command):
         # Readers name such files honestly, but not inside a piece of code or a setting.
         reading = name in programs.READERS and re.fullmatch(r"[^\s'\"=@()|>]+", text)
@@ -137,7 +139,7 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
             return block(
                 "persistent-write", f"`{name[:40]}` is given a place that later sessions, services or logins obey.", 0.8
             )
-    return found
+    return decision
 
 
 def written_text(command: Command) -> str | None:

@@ -91,8 +91,8 @@ def transfers(command: Command, scope: Scope) -> Decision | None:
     sources = [argument for part in command.upstream for argument in part.arguments]
     sources += [argument for word in command.words for part in word.inner for argument in part.arguments]
     local = bool(network.LOOPBACK.search(text)) and not network.RAW_ADDRESS.search(text)
-    told = [*sources, *command.arguments]
-    if not local and any(paths.ACCOUNTS.search(source) or paths.KEY_FOLDER.search(source) for source in told):
+    arguments = [*sources, *command.arguments]
+    if not local and any(paths.ACCOUNTS.search(source) or paths.KEY_FOLDER.search(source) for source in arguments):
         return block("exfiltration", f"`{name}` sends a list of accounts, a history or keys away.", 0.9)
     for word in command.words:
         if (

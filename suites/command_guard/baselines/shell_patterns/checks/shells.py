@@ -148,11 +148,11 @@ def wraps_shell(command: Command, scope: Scope) -> Decision | None:
     text = joined(command)
     if name in options.OPENS_SHELL and not re.search(options.OPENS_SHELL[name], text):
         return block("shell", f"`{name}` opens a new shell.", 0.85)
-    if (found := wrapper_of(command)) is None or (
+    if (wrapped := wrapper_of(command)) is None or (
         len(command.arguments) == 1 and command.arguments[0] in programs.VERSION_FLAGS
     ):
         return None
-    wrapper, start = found
+    wrapper, start = wrapped
     arguments = command.arguments[start - 1 :]
     if wrapper.shell and any(argument in programs.names(wrapper.shell) for argument in arguments):
         return block("shell", f"`{name}` is asked for a shell.", 0.92)
