@@ -58,17 +58,15 @@ def main() -> None:
 
 
 def _run() -> int:
-    from core.errors import EvalakeError, UsageError
+    from core.errors import EvalakeError
 
     try:
         _register()
         code = app(standalone_mode=False)
     except typer.TyperException as error:
         return _say(_wrong_usage(error), error.exit_code)
-    except UsageError as error:
-        return _say(str(error), 2)
     except EvalakeError as error:
-        return _say(str(error), 1)
+        return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return 130
     except SystemExit as ended:

@@ -1,15 +1,29 @@
-"""Every error a user may meet: one clear sentence that says what, where, and what to do."""
+"""Every error a user may meet: one clear sentence that says what, where, and what to do.
+
+The command line prints it as one line, and exits with 2 where what was given is to be changed (options, names, files,
+configuration, keys, SQL), with 1 where that was right and the work failed.
+"""
+
+from typing import ClassVar
 
 
 class EvalakeError(Exception):
-    """Base of all domain errors; the command line prints its text as one line and exits with 1."""
+    """Base of all domain errors."""
+
+    exit_code: ClassVar[int] = 1
 
 
-class UsageError(EvalakeError):
-    """The call itself is wrong (an unknown suite, options that exclude each other); the command line exits with 2."""
+class InputError(EvalakeError):
+    """What was given cannot be used as it is."""
+
+    exit_code = 2
 
 
-class ConfigurationError(EvalakeError):
+class UsageError(InputError):
+    """The call itself is wrong: an unknown suite or run, options that exclude each other."""
+
+
+class ConfigurationError(InputError):
     """The configuration file or the environment says something that cannot be."""
 
 
@@ -17,7 +31,7 @@ class SuiteError(EvalakeError):
     """The code of a suite cannot be imported, or fails where a suite may not fail."""
 
 
-class SourceError(EvalakeError):
+class SourceError(InputError):
     """A dataset source is missing, unreadable, malformed or empty."""
 
 
@@ -45,9 +59,9 @@ class MetricError(EvalakeError):
     """A metric cannot be computed from what it was given."""
 
 
-class QueryError(EvalakeError):
+class QueryError(InputError):
     """A SQL query was refused or failed."""
 
 
-class ProviderError(EvalakeError):
+class ProviderError(InputError):
     """A model cannot be called at all: unknown provider, no key, or nothing answers."""

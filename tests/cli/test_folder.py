@@ -120,7 +120,7 @@ def test_the_folders_configuration_is_told_with_its_servers_and_gets_no_key(
         "PYTHONSAFEPATH": "1",
     }
     refused = evalake(*ask, folder=hostile, **home)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert f"openai/m: {model_server.api_base}" in refused.stderr
     assert "OPENAI_API_KEY would go there" in refused.stderr
     trusted = evalake(*ask, "--trust-folder", folder=hostile, **home)

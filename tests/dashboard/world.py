@@ -136,7 +136,7 @@ class World:
         analysis = f"# {HOSTILE}\n- {HOSTILE}\n```\n{HOSTILE}\n```\n{REVERSED}\n{HUGE}"
         row = self.score(HOSTILE_ID, 55, score_analysis=analysis, score_triggered_by=HOSTILE, **tools)
         same = {name: row[name] for name in ("score_id", "run_id", "origin", "session_id", "model", "judge")}
-        tool = {**same, "position": 1, "tool_name": HOSTILE, "rationale": HOSTILE}
+        tool = {**same, "position": 1, "tool_name": HOSTILE, "kind": "absent", "rationale": HOSTILE}
         land(self.lake, MISSING_TOOLS, conform([tool], MISSING_TOOLS))
 
     def _runs(self) -> None:

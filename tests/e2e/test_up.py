@@ -46,7 +46,7 @@ class Project:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     project = Project(tmp_path_factory.mktemp("up"))
     project.evalake("init", ".")
-    assert "--trust-folder" in project.evalake("up", code=1)  # its settings name code to run
+    assert "--trust-folder" in project.evalake("up", code=2)  # its settings name code to run
     project.evalake("up", "--trust-folder")
     processes = project.processes()
     log = Path(project.status()["log"])
