@@ -24,7 +24,7 @@ from pydantic import (
 
 from core.errors import ConfigurationError
 from core.files import MEGABYTE, FileRefusedError, read_file
-from core.prompt_files import PROMPTS, read_prompts
+from core.prompt_files import PROMPTS, TEMPLATES, read_prompts
 from core.urls import has_password
 
 CONFIGURATION_FILE = "evalake.toml"
@@ -130,7 +130,7 @@ class Configuration(_Section):
 
     models: dict[str, ModelOptions] = Field(default_factory=dict)
     providers: dict[str, Limits] = Field(default_factory=dict)  # by LiteLLM provider name, such as "openai"
-    # Each suite checks its own; `prompts` in them, texts of files, only a trusted file may set
+    # Each suite checks its own; `prompts` and `templates` in them, texts of files, only a trusted file may set
     suites: dict[str, dict[str, Any]] = Field(default_factory=dict)
     service: Service = Field(default_factory=Service)
     alarms: Alarms = Field(default_factory=Alarms)
@@ -236,8 +236,13 @@ def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
 
 
 def _prompts(configuration: Configuration) -> Iterator[str]:
-    """The prompts that are named: texts of files, which are sent to models."""
-    return (f"suites.{suite}.{PROMPTS}" for suite, section in configuration.suites.items() if PROMPTS in section)
+    """The prompts and templates that are named: texts of files, which are sent to models."""
+    return (
+        f"suites.{suite}.{key}"
+        for suite, section in configuration.suites.items()
+        for key in (PROMPTS, TEMPLATES)
+        if key in section
+    )
 
 
 def _with_prompts(configuration: Configuration, file: Path) -> Configuration:

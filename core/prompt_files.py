@@ -11,13 +11,17 @@ from core.files import ABSENT, LINK_OUT, MEGABYTE, FileRefusedError, Files
 PROMPTS = "prompts"
 """The key in a suite's section under which its further prompts stand, by name."""
 
+TEMPLATES = "templates"
+"""The key under which it names the set of templates in use: one that ships, or a folder beside the configuration."""
+
 LARGEST_FILE = MEGABYTE
+SUFFIX = ".md"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Put the texts of the files that a suite's prompts name in the place of the names.
+    """Put the texts of the files that a suite's prompts and templates name in the place of the names.
 
     Args:
         suite: The suite, to be named where something is wrong.
@@ -25,18 +29,24 @@ def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mappin
         folder: Where the configuration is; nothing outside of it is read.
 
     Returns:
-        The section, its prompts as name -> part -> text.
+        The section, its prompts as name -> part -> text, and its templates, where they name a folder, as part -> text.
 
     Raises:
-        ConfigurationError: A prompt is not a table of file names, or a file is missing, empty, no text, or elsewhere.
+        ConfigurationError: A prompt is not a table of file names, a folder holds no templates, or a file is missing,
+            empty, no text, or elsewhere.
     """
+    files = Files(folder, LARGEST_FILE)
+    named = section.get(TEMPLATES, "")
+    if not isinstance(named, str):
+        raise ConfigurationError(f"suites.{suite}.{TEMPLATES} names a set of templates, or a folder of them")
+    if named and (folder / named).is_dir():
+        section = {**section, TEMPLATES: _folder(f"suites.{suite}.{TEMPLATES}", named, files)}
     if PROMPTS not in section:
         return section
     place = f"suites.{suite}.{PROMPTS}"
     given = section[PROMPTS]
     if not isinstance(given, Mapping):
         raise ConfigurationError(f'{place} is a table of prompts, such as [{place}.mine] with system = "mine.md"')
-    files = Files(folder, LARGEST_FILE)
     return {**section, PROMPTS: {name: _read(f"{place}.{name}", name, parts, files) for name, parts in given.items()}}
 
 
@@ -46,6 +56,14 @@ def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
     if not isinstance(parts, Mapping) or not parts or not all(isinstance(file, str) for file in parts.values()):
         raise ConfigurationError(f'{place} names a file for each part of the prompt, such as system = "{name}.md"')
     return {part: _text(f"{place}.{part}", file, files) for part, file in parts.items()}
+
+
+def _folder(place: str, name: str, files: Files) -> dict[str, str]:
+    """The texts of a folder by the names of their files, without the ending."""
+    found = sorted((files.root / name).glob(f"*{SUFFIX}"))
+    if not found:
+        raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")
+    return {file.stem: _text(f"{place}.{file.stem}", str(Path(name) / file.name), files) for file in found}
 
 
 def _text(place: str, name: str, files: Files) -> str:

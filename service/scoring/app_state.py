@@ -46,13 +46,16 @@ class AppState:
 
     def score(self, row: dict[str, Any], state: State | None = None) -> dict[str, Any]:
         """A scoring as the API gives it."""
-        tools = (state or self.scorings.state()).tools.get(row["score_id"], {})
-        score_id = row["score_id"]
-        return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row))
+        state, score_id = state or self.scorings.state(), row["score_id"]
+        tools, is_current = state.tools.get(score_id, {}), state.is_current(row)
+        return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row), is_current=is_current)
 
     def entry(self, known: Known, newest: dict[str, Any] | None) -> dict[str, Any]:
         """A session as the list shows it."""
-        return entry(known, newest, None if newest is None else self.monitor.phase(newest["score_id"]))
+        if newest is None:
+            return entry(known, None, None, is_current=False)
+        is_current = newest["criteria_hash"] == self.settings.criteria
+        return entry(known, newest, self.monitor.phase(newest["score_id"]), is_current=is_current)
 
     def detail(self, known: Known) -> Detail:
         """A session whole."""

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.scoring.scorings import State
 from service.scoring.sessions import Known
 from service.scoring.views import Entry, SessionStatus, micros
-from suites.session_review.prompts import criteria_hash
 
 Status = Literal["not_scored", "pending", "in_progress", "completed", "failed"]
 Sort = Literal[
@@ -81,7 +80,9 @@ Found = tuple[Known, dict[str, Any] | None]  # a session and its newest scoring
 def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:
     """The sessions that are wanted, in order; those without a value to sort by come last."""
     chosen = [
-        (known, newest) for known in sessions if _matches(known, newest := state.newest(known.session_id), wanted)
+        (known, newest)
+        for known in sessions
+        if _matches(known, newest := state.newest(known.session_id), wanted, state)
     ]
     keyed = [(_sort_key(each, wanted), each[0].session_id, each) for each in chosen]
     with_value = sorted((entry for entry in keyed if entry[0] is not None), key=lambda entry: entry[1])
@@ -105,7 +106,7 @@ def _names(names: Iterable[str | None]) -> list[str]:
     return sorted({name for name in names if name}, key=lambda name: (name.casefold(), name))[:CHOICES]
 
 
-def _matches(known: Known, newest: Mapping[str, Any] | None, wanted: Wanted) -> bool:
+def _matches(known: Known, newest: Mapping[str, Any] | None, wanted: Wanted, state: State) -> bool:
     row = newest or {"status": "not_scored"}
     chosen = (
         (row["status"], wanted.status),
@@ -124,15 +125,15 @@ def _matches(known: Known, newest: Mapping[str, Any] | None, wanted: Wanted) -> 
     return (
         all(not names or value in names for value, names in chosen)
         and all(_is_within(*each) for each in ranges)
-        and _is_under(newest, wanted.criteria)
+        and _is_under(newest, wanted.criteria, state)
         and wanted.search.casefold() in known.searched
     )
 
 
-def _is_under(newest: Mapping[str, Any] | None, criteria: Literal["current", "obsolete"] | None) -> bool:
+def _is_under(newest: Mapping[str, Any] | None, criteria: Literal["current", "obsolete"] | None, state: State) -> bool:
     if criteria is None:
         return True
-    return newest is not None and (newest["criteria_hash"] == criteria_hash()) == (criteria == "current")
+    return newest is not None and state.is_current(newest) == (criteria == "current")
 
 
 def _is_within(value: int | None, first: int | None, last: int | None) -> bool:

@@ -11,7 +11,6 @@ from service.scoring.listing import SessionPage, WantedQuery, choices, matching
 from service.scoring.routes import SessionId, errors
 from service.scoring.sources import SourceView
 from service.scoring.views import Detail
-from suites.session_review.prompts import criteria_hash
 from tasks.runtime.context import CODE_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["reading"])
@@ -36,7 +35,7 @@ def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
         "version": CODE_VERSION,
         "user": user,
         "judge": app_state.settings.judge,
-        "criteria_hash": criteria_hash(),
+        "criteria_hash": app_state.settings.criteria,
         "prefect_url": app_state.gateway.pages,
         "draining": app_state.scorings.draining,
         "sources": app_state.sessions.sources,

@@ -10,12 +10,11 @@ from core.errors import EvalakeError
 from service.errors import ApiError, NotFoundError
 from service.scoring.addresses import SESSION
 from service.scoring.app_state import AppStateHere, User
-from service.scoring.scorings import Decision
+from service.scoring.scorings import Decision, State
 from service.scoring.sessions import Known
 from service.scoring.statistics import Statistics, statistics
 from service.scoring.views import EXAMPLE_NEW, EXAMPLE_SCORE, Error, Rating, Score
 from service.scoring.views import Body as Strict
-from suites.session_review.prompts import criteria_hash
 
 router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"])
 
@@ -234,7 +233,7 @@ def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], l
     elif body.not_scored:
         ids = [session_id for session_id in app_state.sessions.all() if state.newest(session_id) is None]
     else:
-        ids = [session_id for session_id in state.by_session if _is_obsolete(state.newest(session_id))]
+        ids = [session_id for session_id in state.by_session if _is_obsolete(state.newest(session_id), state)]
     known, refused = [], []
     for session_id in ids:
         try:
@@ -244,8 +243,8 @@ def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], l
     return known, refused
 
 
-def _is_obsolete(row: Mapping[str, Any] | None) -> bool:
-    return row is not None and row["status"] == "completed" and row["criteria_hash"] != criteria_hash()
+def _is_obsolete(row: Mapping[str, Any] | None, state: State) -> bool:
+    return row is not None and row["status"] == "completed" and not state.is_current(row)
 
 
 def _is_forced(body: BatchRequest) -> bool:

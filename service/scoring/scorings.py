@@ -46,19 +46,24 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 class State:
     """Holds the table as it is now.
 
-    Rows by score id, the scorings of each session from old to new, rationales by score and missing tool, and when each
-    run ended (or began).
+    Rows by score id, the scorings of each session from old to new, rationales by score and missing tool, when each run
+    ended (or began), and the criteria that are in use.
     """
 
     by_id: Mapping[str, Row] = field(default_factory=dict)
     by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     runs: Mapping[str, datetime] = field(default_factory=dict)
+    criteria: str = ""
 
     def newest(self, session_id: str) -> Row | None:
         """The scoring that is asked about: one under way, or the last one that ended."""
         rows = self.by_session.get(session_id)
         return rows[-1] if rows else None
+
+    def is_current(self, row: Mapping[str, Any]) -> bool:
+        """Whether a scoring was made under the criteria in use."""
+        return bool(row["criteria_hash"] == self.criteria)
 
     def ended(self, row: Row) -> datetime | None:
         """When a scoring ended: by itself, or with the run that it was part of; None where that is not known."""
@@ -92,7 +97,7 @@ class Scorings:
         with self._lock:
             frames = (self._rows.rows(), self._tools.rows(), self._runs.rows())
             if len(self._read[0]) != 3 or any(a is not b for a, b in zip(frames, self._read[0], strict=True)):
-                self._read = (frames, _state(*frames))
+                self._read = (frames, _state(*frames, self._settings.criteria))
             return self._read[1]
 
     def request(self, session_id: str, user: str, *, force: bool = False) -> Decision:
@@ -237,7 +242,7 @@ def _next(state: State, known: Known) -> int:
     return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
 
 
-def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame) -> State:
+def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, criteria: str) -> State:
     ended = {run_id: end or start for run_id, start, end in of_runs.select("run_id", "started_at", "ended_at").rows()}
     rows = scores.to_dicts()
 
@@ -251,4 +256,4 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame) -> 
     rationales: dict[str, dict[str, Any]] = {}
     for row in tools.iter_rows(named=True):
         rationales.setdefault(row["score_id"], {})[row["tool_name"]] = row["rationale"]
-    return State({row["score_id"]: row for row in rows}, by_session, rationales, ended)
+    return State({row["score_id"]: row for row in rows}, by_session, rationales, ended, criteria)

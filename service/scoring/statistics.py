@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from service.scoring.ratings import rated
 from service.scoring.scorings import State
 from suites.session_review.metrics import BANDS
-from suites.session_review.prompts import criteria_hash
 
 Row = Mapping[str, Any]
 
@@ -108,7 +107,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
             median=median(totals) if totals else None,
             lowest=min(totals, default=None),
             highest=max(totals, default=None),
-            obsolete=sum(row["criteria_hash"] != criteria_hash() for row in completed),
+            obsolete=sum(not state.is_current(row) for row in completed),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
         bands={band: sum(low <= total <= high for total in totals) for band, (low, high) in BANDS.items()},
@@ -137,7 +136,7 @@ def _trend(state: State) -> list[TrendPoint]:
         if row["status"] == "completed" and (ended := state.ended(row)) is not None:
             totals[f"{ended:%Y-%m-%d}", row["criteria_hash"]].append(row["total_score"])
     return [
-        TrendPoint(day=day, criteria_hash=made, current=made == criteria_hash(), n=len(of), mean=fmean(of))
+        TrendPoint(day=day, criteria_hash=made, current=made == state.criteria, n=len(of), mean=fmean(of))
         for (day, made), of in sorted(totals.items())
     ]
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.scoring.sessions import Known
-from suites.session_review.prompts import criteria_hash
 from suites.session_review.session import Session, Stage
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
@@ -158,11 +157,11 @@ def micros(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp() * 1_000_000)
 
 
-def brief(row: Mapping[str, Any], phase: str | None) -> dict[str, Any]:
+def brief(row: Mapping[str, Any], phase: str | None, *, is_current: bool) -> dict[str, Any]:
     """A row of `session_scores` as lists show it. `phase` counts only while it is in progress."""
     return {
         **{name: row[name] for name in ("score_id", "status", "total_score", "error_message", "score_triggered_by")},
-        "current_prompt_used": row["criteria_hash"] == criteria_hash(),
+        "current_prompt_used": is_current,
         "phase": phase if row["status"] == "in_progress" else None,
         "scored_at_us": micros(row["asked_at"]),
         "started_at_us": micros(row["started_at"]),
@@ -171,14 +170,14 @@ def brief(row: Mapping[str, Any], phase: str | None) -> dict[str, Any]:
 
 
 def score(
-    row: Mapping[str, Any], tools: "Mapping[str, Any]", phase: str | None, flow_run_id: str | None
+    row: Mapping[str, Any], tools: "Mapping[str, Any]", phase: str | None, flow_run_id: str | None, *, is_current: bool
 ) -> dict[str, Any]:
     """A row of `session_scores` as the API gives it; `tools` are the rationales of missing tools by name."""
     shared = [name for name in Score.model_fields if name in row and name != "missing_tools"]
     missing = row["missing_tools"]
     return {
         **{name: row[name] for name in shared},
-        **brief(row, phase),
+        **brief(row, phase, is_current=is_current),
         "prompt_hash": row["criteria_hash"],
         **(dict.fromkeys(("score_analysis", "missing_tools_analysis")) if row["status"] == "failed" else {}),
         "flow_run_id": flow_run_id,
@@ -188,12 +187,12 @@ def score(
     }
 
 
-def entry(known: Known, newest: Mapping[str, Any] | None, phase: str | None) -> dict[str, Any]:
+def entry(known: Known, newest: Mapping[str, Any] | None, phase: str | None, *, is_current: bool) -> dict[str, Any]:
     """A session as the list shows it."""
     shared = [name for name in Entry.model_fields if name != "score"]
     return {
         **{name: getattr(known, name) for name in shared},
-        "score": None if newest is None else brief(newest, phase),
+        "score": None if newest is None else brief(newest, phase, is_current=is_current),
     }
 
 

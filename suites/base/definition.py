@@ -73,6 +73,7 @@ class Suite:
     # What of a prompt a configuration may replace by texts of its own, and what raises ConfigurationError where these
     # cannot be used; `converse` finds them in its options as `prompts`, by name of the prompt type and part.
     prompt_parts: tuple[str, ...] = ()
+    prompt_sets: tuple[str, ...] = ()  # of all parts, which `templates` in its options names, or has by part
     check_prompt: Callable[[Mapping[str, str]], object] | None = None
     options: Options = field(default_factory=dict)  # defaults of its section in the configuration
     queries: tuple[str, ...] = ()  # SQL to try after a run

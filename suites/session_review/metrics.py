@@ -120,9 +120,9 @@ def tools_named(scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """Every metric; criteria that the configuration adds are current ones, too."""
-    added = [criteria_hash_of(options, name) for name in options.get(PROMPTS, {})]
-    if not added:
+    """Every metric; the current criteria are those in use, and those that the configuration adds."""
+    current = [criteria_hash_of(options, name) for name in ("direct", *options.get(PROMPTS, {}))]
+    if current == [criteria_hash()]:
         return METRICS
-    obsolete = Rate(~pl.col("criteria_hash").is_in([criteria_hash(), *added]), _completed)
+    obsolete = Rate(~pl.col("criteria_hash").is_in(current), _completed)
     return tuple(replace(m, estimator=obsolete) if m.name == "obsolete_criteria_rate" else m for m in METRICS)

@@ -1,4 +1,4 @@
-"""The judge's prompts: templates of this folder, filled in one pass, and the hash that tells criteria apart."""
+"""The judge's prompts: sets of templates, filled in one pass, and the hash that tells criteria apart."""
 
 import re
 from collections.abc import Mapping
@@ -8,16 +8,26 @@ from typing import Any
 
 from core.errors import ConfigurationError
 from core.hashing import content_hash
+from core.prompt_files import TEMPLATES
 from suites.base.own_prompts import own_prompt
 
 _FOLDER = Path(__file__).resolve().parent / "templates"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
+PROCESS_FIRST, OUTCOME_FIRST = "process_first", "outcome_first"
+SETS = (PROCESS_FIRST, OUTCOME_FIRST)
+"""The sets of templates that ship; the first is used where nothing is configured."""
+
+
 @cache
-def templates() -> Mapping[str, str]:
-    """Every template by its name: system, request, output_schema, reminder, missing_tools."""
-    return {file.stem: file.read_text(encoding="utf-8").strip() for file in sorted(_FOLDER.glob("*.md"))}
+def templates(of: str = PROCESS_FIRST) -> Mapping[str, str]:
+    """Every template of a set by its name: system, request, output_schema, reminder, missing_tools."""
+    return _read(_FOLDER) if of == PROCESS_FIRST else {**templates(), **_read(_FOLDER / of)}
+
+
+def _read(folder: Path) -> dict[str, str]:
+    return {file.stem: file.read_text(encoding="utf-8").strip() for file in sorted(folder.glob("*.md"))}
 
 
 PARTS = ("system", "request", "output_schema", "reminder", "missing_tools")
@@ -27,8 +37,10 @@ _ASKED = {"mark", "alert", "conversation"}  # what a request has to hand over
 
 
 def templates_of(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, str]:
-    """Every template of a prompt type: the suite's under those that the configuration puts in their place."""
-    return {**templates(), **own_prompt(options, prompt_type)}
+    """Every template of a prompt type: those of the set in use, under what the configuration puts in their place."""
+    chosen = options.get(TEMPLATES, PROCESS_FIRST)
+    in_use = templates(chosen) if isinstance(chosen, str) else {**templates(), **chosen}
+    return {**in_use, **own_prompt(options, prompt_type)}
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:
@@ -43,7 +55,7 @@ def check_prompt(parts: Mapping[str, str]) -> None:
 
 @cache
 def criteria_hash() -> str:
-    """SHA-256 over every template: scores under different criteria do not compare."""
+    """SHA-256 over every template that is used where nothing is configured: scores under others do not compare."""
     return content_hash(templates())
 
 

@@ -9,7 +9,7 @@ from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
 from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
-from suites.session_review.prompts import PARTS, check_prompt
+from suites.session_review.prompts import PARTS, SETS, check_prompt
 from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
@@ -45,6 +45,7 @@ SUITE = Suite(
     headline=("score_mean", "score_median", "scoring_failure_rate"),
     prompt_types=PROMPT_TYPES,
     prompt_parts=PARTS,
+    prompt_sets=SETS,
     check_prompt=check_prompt,
     options=OPTIONS,
     repeated=pl.col("total_score"),

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError
-from core.prompt_files import PROMPTS
+from core.prompt_files import PROMPTS, TEMPLATES
 from providers import telemetry
 from storage.lake import Lake
 from storage.reservations import UNLIMITED, Ceiling
@@ -62,9 +62,11 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
             f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
         )
     given = configuration.suites.get(suite.name, {})
-    if unknown := sorted(given.keys() - suite.options.keys() - ({PROMPTS} if suite.prompt_parts else set())):
+    texts = ({PROMPTS} if suite.prompt_parts else set()) | ({TEMPLATES} if suite.prompt_sets else set())
+    if unknown := sorted(given.keys() - suite.options.keys() - texts):
         there_are = ", ".join(suite.options) or "none"
         raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
+    _require_usable_templates(suite, given.get(TEMPLATES))
     _require_usable_prompts(suite, given.get(PROMPTS, {}))
     options = {**suite.options, **given}
     target = options.get("target", 0)
@@ -83,11 +85,26 @@ def _require_usable_prompts(suite: Suite, prompts: Mapping[str, Mapping[str, str
         place = f"suites.{suite.name}.{PROMPTS}.{name}"
         if name in suite.prompt_types:
             raise ConfigurationError(f"{place} has the name of a prompt type of the suite: give it another")
-        if unknown := sorted(parts.keys() - set(suite.prompt_parts)):
-            there_are = ", ".join(suite.prompt_parts)
-            raise ConfigurationError(f"{place} has no part {unknown[0]}: the parts of a prompt are {there_are}")
-        if suite.check_prompt is not None:
-            try:
-                suite.check_prompt(parts)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{place}: {error}") from error
+        _require_usable_parts(suite, place, parts)
+
+
+def _require_usable_templates(suite: Suite, templates: object) -> None:
+    place = f"suites.{suite.name}.{TEMPLATES}"
+    if isinstance(templates, Mapping):
+        _require_usable_parts(suite, place, templates)
+    elif templates is not None and templates not in suite.prompt_sets:
+        there_are = ", ".join(suite.prompt_sets)
+        raise ConfigurationError(
+            f"{place} is {templates!a}, which is no folder beside the configuration, and none of the sets {there_are}"
+        )
+
+
+def _require_usable_parts(suite: Suite, place: str, parts: Mapping[str, str]) -> None:
+    if unknown := sorted(parts.keys() - set(suite.prompt_parts)):
+        there_are = ", ".join(suite.prompt_parts)
+        raise ConfigurationError(f"{place} has no part {unknown[0]}: the parts of a prompt are {there_are}")
+    if suite.check_prompt is not None:
+        try:
+            suite.check_prompt(parts)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{place}: {error}") from error

@@ -14,7 +14,7 @@ from contracts.tables import CORE_CONTRACTS, RUNS
 from core.configuration import Configuration, read_configuration
 from core.errors import ConfigurationError, SuiteError, UsageError
 from core.hashing import canonical_json, content_hash
-from core.prompt_files import PROMPTS
+from core.prompt_files import PROMPTS, TEMPLATES
 from core.redaction import redact
 from providers.price_estimate import is_priced
 from providers.routes import find_route
@@ -109,9 +109,11 @@ class Plan:
 
     @property
     def prompts(self) -> list[str]:
-        """Name the prompt types, those of the configuration with a hash of their texts."""
-        own = self.configuration.suites.get(self.suite.name, {}).get(PROMPTS, {})
-        return [f"{kind}@{content_hash(own[kind])[:12]}" if kind in own else kind for kind in self.prompt_types]
+        """Name the prompt types, those with texts of the configuration with a hash of them."""
+        section = self.configuration.suites.get(self.suite.name, {})
+        own, templates = section.get(PROMPTS, {}), section.get(TEMPLATES)
+        texts = {kind: [each for each in (templates, own.get(kind)) if each] for kind in self.prompt_types}
+        return [f"{kind}@{content_hash(of)[:12]}" if of else kind for kind, of in texts.items()]
 
     @property
     def items(self) -> int:

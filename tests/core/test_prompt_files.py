@@ -63,6 +63,39 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
         read_configuration(configuration(tmp_path, '[suites.guard]\nprompts = "x.md"'))
 
 
+def test_a_folder_of_templates_is_read_part_by_part(tmp_path: Path) -> None:
+    (folder := tmp_path / "criteria").mkdir()
+    (folder / "request.md").write_text("Score it.\n")
+    (folder / "notes.txt").write_text("for ourselves")
+    file = configuration(tmp_path, '[suites.guard]\ntemplates = "criteria"')
+    assert read_configuration(file).suites["guard"] == {"templates": {"request": "Score it."}}
+    (folder / "request.md").rename(tmp_path / "request.md")
+    with pytest.raises(
+        ConfigurationError, match=r"suites\.guard\.templates names the folder criteria, in which no file"
+    ):
+        read_configuration(file)
+
+
+def test_templates_that_are_no_folder_are_left_to_the_suite_and_others_refused(tmp_path: Path) -> None:
+    named = configuration(tmp_path, '[suites.guard]\ntemplates = "shipped"')
+    assert read_configuration(named).suites["guard"] == {"templates": "shipped"}
+    (tmp_path.parent / "beside").mkdir(exist_ok=True)
+    (tmp_path.parent / "beside" / "request.md").write_text("a secret")
+    for given, said in (("3", "names a set of templates"), ('"../beside"', "outside the configuration's folder")):
+        with pytest.raises(ConfigurationError, match=said):
+            read_configuration(configuration(tmp_path, f"[suites.guard]\ntemplates = {given}"))
+
+
+def test_templates_of_a_configuration_that_only_lies_there_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    configuration(tmp_path, '[suites.guard]\ntemplates = "criteria"')
+    with pytest.raises(ConfigurationError, match=r"suites\.guard\.templates may not be set by .*--trust-folder"):
+        read_configuration()
+
+
 def test_a_configuration_that_only_lies_there_names_no_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (work := tmp_path / "work").mkdir()

@@ -28,6 +28,8 @@ def test_it_holds_what_a_user_needs(wheel: Path) -> None:
     assert {
         "suites/command_guard/starter/malicious.jsonl",
         "suites/session_review/templates/system.md",
+        "suites/session_review/templates/outcome_first/system.md",
+        "suites/session_review/wishes.jsonl",
         "suites/solidity_audit/canary.jsonl",
         "reports/templates/page.html.j2",
         "service/front/index.html",

@@ -19,7 +19,7 @@ def test_only_a_failed_scoring_has_no_analysis(status: str) -> None:
         **{"cut_chars": 0, "cut_interactions": 0, "status": status},
         **{"score_analysis": "a first turn", "missing_tools_analysis": "a second"},
     }
-    shown = Score.model_validate(score(row, {}, None, None))
+    shown = Score.model_validate(score(row, {}, None, None, is_current=True))
     kept = (None, None) if status == "failed" else ("a first turn", "a second")
     assert (shown.score_analysis, shown.missing_tools_analysis) == kept
 

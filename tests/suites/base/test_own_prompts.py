@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
 import pytest
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError
+from metrics.estimators import Rate
 from providers.request import Request
 from suites.base import Item, Suite
 from suites.base.own_prompts import read_examples
@@ -96,6 +98,56 @@ def test_what_a_suite_cannot_use_is_refused(name: str, parts: Mapping[str, str],
 def test_a_prompt_that_is_not_configured_any_more_is_told() -> None:
     with pytest.raises(ConfigurationError, match="the prompt mine is not in the configuration"):
         first_request(find_suite("command_guard"), {}, "mine")
+
+
+def chosen(templates: Any, **parts: Mapping[str, str]) -> Mapping[str, Any]:
+    section = {"templates": templates, **({"prompts": parts} if parts else {})}
+    return options_of(find_suite("session_review"), Configuration(suites={"session_review": section}))
+
+
+def test_the_set_of_templates_in_use_is_asked_with_and_in_the_criteria() -> None:
+    suite = find_suite("session_review")
+    usual = first_request(suite, {}, "direct")
+    assert first_request(suite, chosen("process_first"), "direct") == usual
+    assert criteria_hash_of(chosen("process_first"), "direct") == criteria_hash()
+    outcome = first_request(suite, chosen("outcome_first"), "direct")
+    assert "The outcome comes first." in outcome.messages[0]["content"]
+    own = first_request(suite, chosen({"system": "Be strict."}), "direct")
+    assert own.messages[0]["content"] == "Be strict."
+    assert own.messages[1] == usual.messages[1], "what a folder leaves out is the suite's"
+    sets = ("process_first", "outcome_first", {"system": "Be strict."}, {"system": "Be stricter."})
+    assert len({criteria_hash_of(chosen(each), "direct") for each in sets}) == len(sets)
+
+
+def test_a_prompt_of_ones_own_stands_upon_the_set_in_use() -> None:
+    given = chosen("outcome_first", mine={"system": "Be strict."})
+    request = first_request(find_suite("session_review"), given, "mine")
+    assert request.messages[0]["content"] == "Be strict."
+    assert "# How to score\n\nJudge five dimensions" in request.messages[1]["content"]
+
+
+@pytest.mark.parametrize("templates", ["outcome_first", {"reminder": "Again."}])
+def test_scores_under_the_set_in_use_are_the_current_ones(templates: Any) -> None:
+    metrics = find_suite("session_review").metrics(chosen(templates))
+    (estimator,) = (m.estimator for m in metrics if m.name == "obsolete_criteria_rate")
+    assert isinstance(estimator, Rate)
+    made = pl.DataFrame({"criteria_hash": [criteria_hash_of(chosen(templates), "direct"), criteria_hash()]})
+    assert made.select(estimator.successes).to_series().to_list() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "templates", "message"),
+    [
+        ("session_review", "outcomefirst", "none of the sets process_first, outcome_first"),
+        ("session_review", {"sytem": "x"}, "templates has no part sytem"),
+        ("session_review", {"request": "{{mark}} {{alert}}"}, "templates: request has no {{conversation}}"),
+        ("command_guard", "outcome_first", "command_guard has no option templates"),
+    ],
+)
+def test_templates_that_cannot_be_used_are_refused(name: str, templates: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        options_of(find_suite(name), Configuration(suites={name: {"templates": templates}}))
+    assert message in str(refused.value)
 
 
 def test_other_templates_are_other_criteria_and_current_ones() -> None:

@@ -1,12 +1,18 @@
 """The judge's prompts: what they must demand, how they are filled, and that no change goes unnoticed."""
 
+import re
+
 import pytest
 
 from core.hashing import content_hash
-from suites.session_review.prompts import criteria_hash, fill, request_text, templates
+from suites.base import Item
+from suites.session_review.baselines.rubric_judge import judge
+from suites.session_review.conversation import converse
+from suites.session_review.prompts import PARTS, SETS, check_prompt, criteria_hash, fill, request_text, templates
 from suites.session_review.replies.failure_tags import FAILURE_TAGS
 from suites.session_review.replies.missing_tools import KINDS, read_missing_tools
 from suites.session_review.replies.scores import read_categories, read_total
+from suites.session_review.sources.read import read_dataset
 
 GOLDEN = "bef8f7e178ac5352e72d534cfc0907d43b381452676916a83b0554dbe73270e4"
 
@@ -101,3 +107,32 @@ def test_what_the_templates_ask_for_is_what_is_read() -> None:
     headings = [line for line in templates()["missing_tools"].splitlines() if line.startswith("## ")]
     answer = "\n".join(f"{heading}\n{example}" for heading in headings)
     assert [tool.kind for tool in read_missing_tools(answer) or ()] == list(KINDS)
+
+
+OUTCOME_FIRST = (
+    "# How to score;Judge five dimensions;## 1. Outcome;## 2. Evidence;## 3. Tools;## 4. Reasoning;## 5. Report;"
+    "Nothing moves the total out of its range;List every tool that was available and not used;"
+    "# Questions before you score;# Calibration;{{mark}};{{alert}};{{conversation}};{{output_schema}}"
+)
+
+
+def test_the_outcome_first_set_has_five_dimensions_of_which_the_first_sets_the_range() -> None:
+    outcome, process = templates("outcome_first"), templates()
+    assert outcome.keys() == process.keys()
+    assert [demand for demand in OUTCOME_FIRST.split(";") if demand not in outcome["request"]] == []
+    assert [part for part in PARTS if outcome[part] == process[part]] == ["missing_tools"]
+    assert "/25" not in "".join(outcome.values())
+    for demand in ("200 words", "five dimensions", "last line", *FAILURE_TAGS):
+        assert demand in outcome["output_schema"]
+    ranges = [tuple(map(int, each)) for each in re.findall(r"\| (\d+) to (\d+) \|$", outcome["request"], re.MULTILINE)]
+    assert len(ranges) == 5
+    assert (min(low for low, _ in ranges), max(high for _, high in ranges)) == (0, 100)
+    check_prompt(outcome)
+
+
+def test_every_set_is_answered_by_the_rule_based_judge() -> None:
+    sample = read_dataset("starter").samples[0]
+    for of in SETS:
+        request = converse(Item(sample, "agents", "baseline/rubric-judge"), (), {"templates": of})
+        assert request is not None
+        assert read_total(judge(request.messages)) is not None
