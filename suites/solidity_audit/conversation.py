@@ -7,6 +7,7 @@ from providers.request import Reply, Request
 from suites.base import Exchange, Item
 from suites.base.own_prompts import own_prompt, require_known
 from suites.solidity_audit.prompts.judge import judge_request, repair_request
+from suites.solidity_audit.prompts.own import RUBRIC
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES, render
 from suites.solidity_audit.replies.contradictions import contradictions
 from suites.solidity_audit.replies.judgement import read_judgement
@@ -16,14 +17,16 @@ from suites.solidity_audit.truth import truth_of
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
     """The next request, or None when there is no more to ask. Of the options only prompts of one's own change it."""
+    own = own_prompt(options, item.prompt_type)
     if not answered:
         require_known(item.prompt_type, options, PROMPT_TYPES)
-        return render(item.sample.input, item.model, item.prompt_type, own_prompt(options, item.prompt_type))
+        return render(item.sample.input, item.model, item.prompt_type, own)
     audit = answered[0].outcome
     if item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
         return None
     wanted = asked(item.sample, item.prompt_type)
-    first = judge_request(item.judge, item.sample.input, truth_of(item.sample), audit.text, wanted, item.model)
+    truth, rubric = truth_of(item.sample), own.get(RUBRIC)
+    first = judge_request(item.judge, item.sample.input, truth, audit.text, wanted, item.model, rubric)
     if len(answered) == 1:
         return first
     judged = answered[1].outcome

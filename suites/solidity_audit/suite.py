@@ -16,7 +16,8 @@ from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panels.rows import derive
 from suites.solidity_audit.people.join import INPUTS, join_inputs
 from suites.solidity_audit.people.sheets import LABELLING
-from suites.solidity_audit.prompts.subject import PARTS, PROMPT_TYPES
+from suites.solidity_audit.prompts.own import PARTS
+from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.score import SCORER_VERSION, score

@@ -87,13 +87,21 @@ _NUMBERING_OF_JSON = ", which for an audit in JSON is the place in its list of f
 
 
 def judge_request(
-    judge: str, contract: str, truth: GroundTruth, audit: str | None, asked: Asked, model: str
+    judge: str,
+    contract: str,
+    truth: GroundTruth,
+    audit: str | None,
+    asked: Asked,
+    model: str,
+    rubric: str | None = None,
 ) -> Request:
-    """The request that asks `judge` about an audit by `model`, whose name is kept from it."""
+    """The request that asks `judge` about an audit by `model`, whose name is kept from it.
+
+    A `rubric` of one's own stands in place of the suite's; the task, the form and the fences stay.
+    """
     task = (_VULNERABLE if asked.target else _SAFE).format(numbering="" if asked.verdict else _NUMBERING_OF_JSON)
-    classes = CLASSES.format(target=TARGET_CLASSES if asked.target else "")
-    rubric = classes + (SCORES if asked.target else "")
-    system = _ROLE + task + rubric + (_VERDICT if asked.verdict else "") + _ANSWER
+    by = _rubric(asked) if rubric is None else f"\n{rubric}\n"
+    system = _ROLE + task + by + (_VERDICT if asked.verdict else "") + _ANSWER
     blocks = (
         delimit_untrusted("form", json.dumps(form(asked), indent=1)),
         delimit_untrusted("ground_truth", json.dumps(_known(truth), indent=1)),
@@ -102,6 +110,11 @@ def judge_request(
     )
     user = "Judge the audit in the last block.\n\n" + "\n\n".join(blocks)
     return Request(judge, ({"role": "system", "content": system}, {"role": "user", "content": user}), {})
+
+
+def _rubric(asked: Asked) -> str:
+    classes = CLASSES.format(target=TARGET_CLASSES if asked.target else "")
+    return classes + (SCORES if asked.target else "")
 
 
 def repair_request(first: Request, reply: str | None, complaints: Sequence[str]) -> Request:

@@ -6,7 +6,7 @@ Each hands over the contract as data, its lines numbered, in a fence of its own 
 from collections.abc import Mapping
 
 from providers.request import Request
-from suites.base.own_prompts import EXAMPLES, example_messages
+from suites.base.own_prompts import example_messages
 from suites.base.untrusted import delimit_untrusted
 
 PROMPT_TYPES = ("direct", "naturalistic", "adversarial")
@@ -67,10 +67,6 @@ what would remove it.
 
 _SYSTEM: Mapping[str, str] = {"direct": _DIRECT, "naturalistic": _COLLEAGUE, "adversarial": _COLLEAGUE}
 _USER: Mapping[str, str] = {"direct": "Audit this contract.\n", "naturalistic": _QUESTION, "adversarial": _ASSURANCE}
-
-
-PARTS = ("system", "user", EXAMPLES)
-"""What a prompt of one's own may say: the system text, the question before the contract, and worked examples."""
 
 
 def render(contract: str, model: str, prompt_type: str, parts: Mapping[str, str] | None = None) -> Request:
