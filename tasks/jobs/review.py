@@ -51,8 +51,7 @@ class Batch:
         if "annotator" in answers:
             named["default"] = answers["annotator"]
         form = create_model("Review", __base__=RunInput, annotator=(Annotator, Field(**named)), **fields)
-        form._description = "\n\n".join(self._told(problems))
-        return form
+        return form.with_initial_data(description="\n\n".join(self._introduction(problems)))
 
     def labels(self, answers: Answers, when: datetime) -> Labels:
         """What a filled-in form says. Line numbers of refusals are those of the form."""
@@ -62,7 +61,7 @@ class Batch:
     def _named(self) -> Iterator[tuple[str, Line]]:
         return ((f"line_{number}", line) for number, line in enumerate(self.lines, start=1))
 
-    def _told(self, problems: Sequence[str]) -> Iterator[str]:
+    def _introduction(self, problems: Sequence[str]) -> Iterator[str]:
         if problems:
             yield "**Please correct what you said:**\n\n" + "\n".join(f"* {problem}" for problem in problems)
         yield "Leave empty what you do not want to say. What was asked and answered is in the artifact of this run."
