@@ -10,6 +10,7 @@ from core.errors import EvalakeError
 from service.errors import ApiError, NotFoundError
 from service.scoring.addresses import SESSION
 from service.scoring.app_state import AppStateHere, User
+from service.scoring.roadmap import RoadmapView, read_newest
 from service.scoring.scorings import Decision, State
 from service.scoring.sessions import Known
 from service.scoring.statistics import Statistics, statistics
@@ -200,6 +201,12 @@ def estimate_scores(
 def read_statistics(app_state: AppStateHere, user: User) -> Statistics:
     """Distribution, trend, missing tools, failure tags, and agreement with people."""
     return statistics(app_state.sessions.all(), app_state.scorings.state(), app_state.ratings.all())
+
+
+@router.get("/roadmap", response_model=RoadmapView, responses=errors(401, 500))
+def read_roadmap(app_state: AppStateHere, user: User) -> RoadmapView:
+    """Read what sessions lack, grouped by meaning and ranked by what it costs, as `evalake roadmap` found it last."""
+    return read_newest(app_state.settings.lake)
 
 
 @router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))

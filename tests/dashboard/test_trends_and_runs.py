@@ -7,14 +7,15 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.conftest import Open
-from tests.dashboard.world import HOSTILE, World
+from tests.dashboard.world import HOSTILE, HOSTILE_ID, World
 
 pytestmark = pytest.mark.e2e
 
 
 def test_trends_show_what_the_statistics_say(visit: Open, address: str) -> None:
     page = visit("/trends").page
-    expect(page.locator(".plot svg")).to_have_count(4)  # distribution, days, missing tools, patterns of failure
+    # Distribution, days, missing tools, patterns of failure, and the roadmap's tools and patterns
+    expect(page.locator(".plot svg")).to_have_count(6)
     said = httpx.get(f"{address}/api/v1/scoring/statistics").json()
     tiles = page.get_by_role("list", name="In figures")
     expect(tiles.get_by_role("listitem").filter(has_text="Sessions")).to_contain_text(str(said["sessions"]["total"]))
@@ -25,6 +26,18 @@ def test_trends_show_what_the_statistics_say(visit: Open, address: str) -> None:
     tools.get_by_text("The numbers").click()
     expect(tools.get_by_role("rowheader")).to_have_text([each["tool_name"] for each in said["missing_tools"]])
     assert page.locator("main img, main script").count() == 0
+
+
+def test_the_roadmap_leads_from_what_is_wanting_to_the_sessions_behind_it(visit: Open) -> None:
+    page = visit("/trends").page
+    figure = page.locator("section", has=page.get_by_role("heading", name="Roadmap: tools that do not exist"))
+    figure.get_by_text("The numbers").click()
+    expect(figure.get_by_role("cell")).to_have_text(["1", "45", "55"])
+    figure.get_by_text("The sessions behind each").click()
+    figure.locator("details.inner summary").click()
+    expect(figure.get_by_role("listitem")).to_contain_text(HOSTILE)
+    figure.get_by_role("listitem").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(HOSTILE_ID)
 
 
 def test_what_somebody_opened_stays_open_when_a_new_score_comes_in(visit: Open, world: World) -> None:

@@ -16,6 +16,7 @@ from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.replies.scores import CATEGORIES
+from tasks.jobs.roadmap.make import make_roadmap
 from tasks.runtime.context import RunContext
 
 JUDGE = "hosted_vllm/judge"
@@ -129,6 +130,7 @@ class World:
         row = self.pending("broken")
         self.land(row, status="failed", completed_at=row["asked_at"], attempts=3, **why)
         self._hostile()
+        make_roadmap(self._context, None)
         self._runs()
 
     def _hostile(self) -> None:

@@ -3,15 +3,24 @@
 import asyncio
 import json
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from websockets.asyncio.client import connect
 
+from contracts.compile.arrow import conform
+from contracts.tables import ROADMAP_MENTIONS
+from core.configuration import Configuration
 from core.hashing import content_hash
+from storage.lake import Lake
+from storage.landing import land
 from suites.session_review.metrics import BANDS
+from tasks.jobs.roadmap.make import make_roadmap
+from tasks.runtime.context import RunContext
 from tests.service.services import Place, Service
+from tests.tasks.jobs.roadmap.scored import absent, land_scores
 
 SESSIONS = ("lists-red", "lists-yellow", "lists-green", "lists-failed", "lists-none")
 NAMES = ("team/alerts/42", "a//b/", "/score", "x/score", "50% of a+b?c#d", "two\nlines")
@@ -129,6 +138,22 @@ def test_statistics_add_up(listed: Service, place: Place) -> None:
     assert [bucket["low"] for bucket in found["distribution"]] == list(range(0, 100, 10))
     assert sum(point["n"] for point in found["trend"]) >= found["scores"]["n"]
     assert any(point["current"] for point in found["trend"])
+
+
+def test_the_roadmap_is_the_last_one_that_was_made_with_the_sessions_behind_it(
+    listed: Service, place: Place, tmp_path: Path
+) -> None:
+    none = listed.http.get("/api/v1/scoring/roadmap").json()
+    assert (none["roadmap_id"], none["sessions"], none["kinds"]) == (None, 0, [])
+    elsewhere = Lake(str(tmp_path / "lake"))
+    land_scores(elsewhere, ("wanting", 40, absent("x-ray", because="it would have shown it")))
+    made = make_roadmap(RunContext("roadmap", "session_review", elsewhere, Configuration()), None)
+    land(place.lake, ROADMAP_MENTIONS, conform(made.to_dicts(), ROADMAP_MENTIONS))
+    found = listed.http.get("/api/v1/scoring/roadmap").json()
+    assert (found["roadmap_id"], found["judge"], found["sessions"]) == (made["roadmap_id"][0], None, 1)
+    (theme,) = (each for kind in found["kinds"] for each in kind["themes"])
+    assert (theme["theme"], theme["sessions"], theme["mean_score"], theme["points_lost"]) == ("x-ray", 1, 40.0, 60.0)
+    assert theme["mentions"] == [{"session_id": "wanting", "name": "x-ray", "text": "it would have shown it"}]
 
 
 def counts_of(bands: dict[str, int]) -> int:

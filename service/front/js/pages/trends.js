@@ -1,4 +1,4 @@
-/** Scores as a whole: how they are spread, how they move under which criteria, which tools are missed. */
+/** Scores as a whole: how they are spread, how they move under which criteria, which tools are missed, and what that costs. */
 
 import {get} from "/js/api.js";
 import {band} from "/js/badge.js";
@@ -8,6 +8,7 @@ import {count, day, name, number, shortHash, words} from "/js/format.js";
 import {listen} from "/js/live.js";
 import {heading, problem, showPage} from "/js/page.js";
 import {scoreAll} from "/js/pages/many_scorings.js";
+import {roadmapFigures} from "/js/pages/roadmap.js";
 
 const RANKED = 12; // bars of a ranking
 const REFRESH_WAIT = 1000; // milliseconds in which several events lead to one reading
@@ -20,8 +21,8 @@ export function trendsPage({signal}) {
 
   async function load() {
     try {
-      const statistics = await get("/scoring/statistics", {}, signal);
-      showAgain(body, tiles(statistics, ({currentTarget}) => scoreAll("obsolete", currentTarget, said)), figures(statistics));
+      const [statistics, roadmap] = await Promise.all([get("/scoring/statistics", {}, signal), get("/scoring/roadmap", {}, signal)]);
+      showAgain(body, tiles(statistics, ({currentTarget}) => scoreAll("obsolete", currentTarget, said)), figures(statistics, roadmap));
     } catch (error) {
       if (error.name !== "AbortError") show(body, problem(error, "The statistics cannot be shown", load));
     }
@@ -51,12 +52,12 @@ function tiles({sessions, scores}, rescore) {
     h("li", {}, h("span", {class: "value"}, value), h("span", {class: "what"}, what), more && h("div", {}, more))));
 }
 
-function figures(statistics) {
+function figures(statistics, roadmap) {
   return h("div", {class: "figures"},
     distribution(statistics), trend(statistics.trend),
     ranking("Missing tools", "Sessions in which the judge missed the tool.", statistics.missing_tools.map((each) => [each.tool_name, each.sessions]), "Tool"),
     ranking("Patterns of failure", "Sessions in whose analysis the judge named the pattern.", statistics.failure_tags.map((each) => [words(each.tag), each.sessions]), "Pattern"),
-    agreement(statistics.agreement));
+    agreement(statistics.agreement), roadmapFigures(roadmap));
 }
 
 function distribution({distribution: bins, bands, scores}) {
