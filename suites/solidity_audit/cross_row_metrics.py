@@ -21,9 +21,10 @@ from metrics.definition import Metric
 from metrics.estimators import Rate
 from suites.solidity_audit.metrics import SCORES, sui
 from suites.solidity_audit.options import calibration_unstated, sui_weight_sets
+from suites.solidity_audit.panels.findings import NUMBERED, merge
 from suites.solidity_audit.panels.rows import PREFIX, panel_name
 from suites.solidity_audit.people.agreement import COLUMNS, judge_against_people
-from suites.solidity_audit.taxonomy import TypeMatch
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, TypeMatch
 
 ANSWERS = (True, False)
 NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
@@ -69,13 +70,26 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
         found = {judge: pl.col(f"target_found {judge}") for judge in judges}
         metrics = {("all", "", m.name): m for m in _of_all(list(found.values()), judges)}
         pairs = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_pair(a, b, found)}
+        classes = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_findings(a, b)}
         metrics |= {("judge_pair", *key): metric for key, metric in pairs.items()}
-        parts.append(_measured(_wide(rows, "judge", judges, DECIDED), metrics).with_columns(judge=pl.lit(panel)))
+        of_model = [
+            _measured(_wide(rows, "judge", judges, DECIDED), metrics),
+            _measured(_classes(rows, judges), {("judge_pair", *key): metric for key, metric in classes.items()}),
+        ]
         if panel not in pooled:
             together = panels.filter(judge=panel)["model"].implode()
-            whole = _wide(given.filter(pl.col("model").is_in(together)), "judge", judges, DECIDED)
-            in_pool = {("judge_pair_pooled", *key): metric for key, metric in pairs.items()}
-            pooled[panel] = _measured(whole.with_columns(model=pl.lit("")), in_pool).with_columns(judge=pl.lit(panel))
+            whole = given.filter(pl.col("model").is_in(together))
+            of_all = ((_wide(whole, "judge", judges, DECIDED), pairs), (_classes(whole, judges), classes))
+            pooled[panel] = _stacked(
+                [
+                    _measured(
+                        wide.with_columns(model=pl.lit("")),
+                        {("judge_pair_pooled", *key): metric for key, metric in declared.items()},
+                    ).with_columns(judge=pl.lit(panel))
+                    for wide, declared in of_all
+                ]
+            )
+        parts += [each.with_columns(judge=pl.lit(panel)) for each in of_model]
         parts.append(pooled[panel].with_columns(model=pl.lit(model)))
     return _stacked(parts)
 
@@ -148,6 +162,32 @@ def _of_pair(a: str, b: str, found: Mapping[str, pl.Expr]) -> list[Metric]:
         *((f"pearson_{score}", pearson(*pair)) for score, pair in given.items()),
     ]
     return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in declared]
+
+
+def _of_findings(a: str, b: str) -> list[Metric]:
+    """Of two judges, on the class of the findings that both saw."""
+    declared = _nominal(pl.col(f"class {a}"), pl.col(f"class {b}"), CLASSIFICATIONS)
+    return [Metric(f"{name}_finding_class {a}~{b}", estimator) for name, estimator in declared]
+
+
+def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
+    """One row a finding of an audit, merged as a panel merges them, with each judge's class; null where it saw none."""
+    index = ("model", *AUDIT)
+    given = rows.drop_nulls("findings") if "findings" in rows.columns else rows.clear()
+    merged = []
+    for (_, _, prompt_type, *_), of_audit in given.group_by(index, maintain_order=True):
+        audit = of_audit.select(index).row(0, named=True)
+        said = of_audit.select("judge", "findings").iter_rows()
+        findings = [{**finding, "judge": judge} for judge, told in said for finding in told]
+        merged += [
+            audit | _class_by_judge(finding.by_judge) for finding in merge(findings, numbered=prompt_type == NUMBERED)
+        ]
+    known = {name: rows.schema[name] for name in index}
+    return pl.DataFrame(merged, schema=known | {f"class {judge}": pl.String() for judge in judges})
+
+
+def _class_by_judge(by_judge: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    return {f"class {judge}": finding["classification"] for judge, finding in by_judge.items()}
 
 
 def _nominal(first: pl.Expr, second: pl.Expr, words: Sequence[object] = ANSWERS) -> list[tuple[str, Any]]:

@@ -110,6 +110,7 @@ DECISIONS = (
     ("", "target found"),
     ("_verdict", "verdict"),
     ("_confidence", "confidence"),
+    ("_finding_class", "finding class"),
     ("_type_match", "type match"),
     ("_rcir", "root cause"),
     ("_ava", "attack vector"),

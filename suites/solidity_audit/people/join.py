@@ -27,11 +27,13 @@ def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl
     human_probability       with which chance the audit was drawn to be labelled; null where it was picked
     bonus_confirmed, bonus_rejected  how many bonus findings people judged so; a finding they disagree on is neither
     confidence_bin          which tenth the stated confidence is in, as in the calibration error
+    findings                what each finding is, as the judge has it; null without any
     """
     labels = inputs[HUMAN_LABELS.table].filter(pl.col("suite") == SUITE)
     joined = results.join(_on_audits(labels), on=ANSWER, how="left", maintain_order="left")
     on_findings = _on_findings(labels, results, inputs[FINDINGS.table])
-    joined = joined.join(on_findings, on=[*RESULT, "scorer_version"], how="left", maintain_order="left")
+    for more in (on_findings, _findings(inputs[FINDINGS.table])):
+        joined = joined.join(more, on=[*RESULT, "scorer_version"], how="left", maintain_order="left")
     every = pl.col("labelled_findings") == pl.col("total_findings")
     return joined.with_columns(
         pl.col("bonus_confirmed", "bonus_rejected").fill_null(0),
@@ -45,6 +47,11 @@ def _on_audits(labels: pl.LazyFrame) -> pl.LazyFrame:
     return labels.group_by(ANSWER).agg(
         human_target_found=pl.when(yes != 0.5).then(yes > 0.5), human_probability=pl.col("inclusion_probability").max()
     )
+
+
+def _findings(findings: pl.LazyFrame) -> pl.LazyFrame:
+    told = pl.struct("finding_id", "classification", "vulnerability_type_claimed", "location_claimed")
+    return findings.group_by(*RESULT, "scorer_version").agg(findings=told)
 
 
 def _on_findings(labels: pl.LazyFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:

@@ -201,6 +201,29 @@ def with_panel(lines: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.concat([frame, derived], how="diagonal")
 
 
+def test_judges_agree_on_the_classes_of_the_findings_that_both_saw() -> None:
+    """Two of three alike, and a fourth that one judge alone saw; the other model's finding counts in the pool."""
+    classes = {
+        "a": ["TARGET_MATCH", "BONUS_VALID", "INFORMATIONAL"],
+        "b": ["TARGET_MATCH", "HALLUCINATED", "INFORMATIONAL"],
+    }
+    lines = []
+    for judge, named in classes.items():
+        findings = [finding(number, name) for number, name in enumerate(named, start=1)]
+        seen = [*findings, finding(9, "DESIGN_CHOICE")] if judge == "a" else findings
+        lines.append(line(0, judged=judgement(seen, target()), judge=judge))
+        lines.append(line(0, judged=judgement([finding()], target()), judge=judge, model="other"))
+    rows = cross_row_metrics(with_panel(lines), DEFAULTS).filter(pl.col("metric") == "percent_agreement_finding_class")
+    agreed = {(row["model"], row["slice"]): (row["value"], row["n"]) for row in rows.iter_rows(named=True)}
+    pooled = (pytest.approx(3 / 4), 4)
+    assert agreed == {
+        ("subject", "judge_pair"): (pytest.approx(2 / 3), 3),
+        ("other", "judge_pair"): (1.0, 1),
+        ("subject", "judge_pair_pooled"): pooled,
+        ("other", "judge_pair_pooled"): pooled,
+    }
+
+
 def test_agreement_is_measured_for_all_judges_and_each_pair() -> None:
     answers = {"a": "1101011010", "b": "1101011000", "c": "1001010010"}
     lines = [
