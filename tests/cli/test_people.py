@@ -120,8 +120,8 @@ def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(folder: Path) -
     ("content", "code", "named"),
     [
         ("model,rank\nunknown,1\ngood,2\nfair,3\n", 2, "unknown"),
-        ("name,place\ngood,1\n", 1, "columns"),
-        ("", 1, "empty"),
+        ("name,place\ngood,1\n", 2, "columns"),
+        ("", 2, "empty"),
     ],
 )
 def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: str) -> None:
@@ -138,7 +138,7 @@ def test_a_sheet_that_is_no_regular_file_is_not_waited_for(folder: Path, command
     if not (folder / "pipe.csv").exists():
         os.mkfifo(folder / "pipe.csv")
     done = evalake(*command, folder=folder)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "pipe.csv is not read: no regular file" in done.stderr
 
 
