@@ -162,7 +162,7 @@ def test_fields_that_begin_with_expected_are_ignored(tmp_path: Path) -> None:
 def test_a_file_without_a_good_line_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bad.jsonl").write_bytes(content)
     done = evalake("import", "bad.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("evalake: bad.jsonl holds no recorded result")
     assert not (tmp_path / "lake").exists()
 
