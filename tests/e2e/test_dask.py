@@ -110,15 +110,15 @@ def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
     ("environment", "code", "named"),
     [
         ({"EVALAKE_TASK_RUNNER": "ray"}, 2, "ray"),
-        ({"EVALAKE_TASK_RUNNER": "dask"}, 1, "EVALAKE_DASK_SCHEDULER"),
-        ({"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1"}, 1, "PREFECT_API_URL"),
+        ({"EVALAKE_TASK_RUNNER": "dask"}, 2, "EVALAKE_DASK_SCHEDULER"),
+        ({"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1"}, 2, "PREFECT_API_URL"),
         (
             {
                 "EVALAKE_TASK_RUNNER": "dask",
                 "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1",
                 "PREFECT_API_URL": "http://127.0.0.1:1/api",
             },
-            1,
+            2,
             "tcp://127.0.0.1:1",
         ),
     ],

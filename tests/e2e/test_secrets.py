@@ -187,11 +187,11 @@ def test_a_block_that_cannot_be_read_is_one_clear_line(
     dataset = work.dataset(1)
     work.configure(limits=f'{LIMITS}api_key_secret = "nowhere"\n')
     assert _run(work, dataset, **stack.environment) == (
-        1,
+        2,
         "evalake: the Prefect server has no Secret block nowhere: create it under Blocks\n",
     )
     assert _run(work, dataset, PREFECT_HOME=str(tmp_path / "home")) == (
-        1,
+        2,
         "evalake: the Secret block nowhere is on a Prefect server: name it with PREFECT_API_URL\n",
     )
     assert not model_server.seen
