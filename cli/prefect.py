@@ -1,6 +1,7 @@
 """`evalake prefect`: Prefect's own command, which then takes no settings from the folder that it is started in."""
 
 import os
+import signal
 import sys
 
 import typer
@@ -27,4 +28,6 @@ def prefect(context: typer.Context) -> None:
     if context.args[:2] == ["worker", "start"]:
         environment = {**PATIENCE, **environment}
     sys.stdout.flush()
+    # What a script puts into the background ignores SIGINT, which a worker that is told to end sends to itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execve(sys.executable, [sys.executable, "-P", "-m", "prefect", *context.args], environment)

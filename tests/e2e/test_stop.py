@@ -1,5 +1,8 @@
 """One SIGTERM ends a worker, within the time that units and containers give it."""
 
+import os
+import subprocess
+import sys
 from contextlib import suppress
 
 import psutil
@@ -8,7 +11,7 @@ import pytest
 from contracts.tables import CALLS
 from storage.ledger import KEY
 from suites.command_guard.contract import RESULTS
-from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.e2e.processes import ROOT, PrefectStack, Process, wait_until
 from tests.flows.workplace import Workplace
 
 pytestmark = pytest.mark.e2e
@@ -43,3 +46,18 @@ def test_a_worker_ends_with_its_run_which_a_retry_completes(stack: PrefectStack,
     results, calls = work.rows(RESULTS), work.rows(CALLS)
     assert results.height == results.select(*RESULTS.key).unique().height == 400
     assert calls.height == calls.select(KEY).unique().height == 400
+
+
+def test_a_worker_that_a_script_put_into_the_background_ends_too(stack: PrefectStack) -> None:
+    deaf_to_sigint = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    environment = {**os.environ, **stack.environment, "PYTHONUNBUFFERED": "1"}
+    with stack.pool(DEPLOYMENT) as pool:
+        words = [*deaf_to_sigint, sys.executable, "-m", "cli", "prefect", "worker", "start", "--pool", pool]
+        with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as worker:
+            assert worker.stdout is not None
+            try:
+                assert any("started!" in line for line in worker.stdout)
+                worker.terminate()
+                worker.wait(GRACE_SECONDS)
+            finally:
+                worker.kill()
