@@ -9,7 +9,7 @@ from contracts.changes import Added
 from contracts.contract import Contract, Row
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from suites.base.result_row import JudgedRow, result_key
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, count_column
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
 """Kinds of failed judge calls that stand as a judge error until a reply comes; any other is a missing answer."""
@@ -43,9 +43,7 @@ class SolidityAuditResult(JudgedRow):
     calibration_error: float | None = Field(description="Distance of confidence from detection_correct as 0 or 1.")
     target_found: bool | None = Field(description="The audit names the known vulnerability; null where not judged.")
     lucky_guess: bool | None = Field(description="Rightly called vulnerable without finding the target.")
-    type_match: Literal["exact", "semantic", "partial", "wrong", "not_mentioned"] | None = Field(
-        description="How the claimed type compares with the true one."
-    )
+    type_match: TypeMatch | None = Field(description="How the claimed type compares with the true one.")
     rcir: float | None = Field(description="Root cause identification, 0 to 1; null unless the target was found.")
     ava: float | None = Field(description="Attack vector validity, 0 to 1; null unless the target was found.")
     fsv: float | None = Field(description="Fix suggestion validity, 0 to 1; null unless the target was found.")
@@ -151,17 +149,7 @@ class SolidityAuditFinding(Row):
     judge_hash: str = Field(description="The prompt hash of the judge call.")
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     finding_id: int = Field(description="The finding's number within its judgement.")
-    classification: Literal[
-        "TARGET_MATCH",
-        "PARTIAL_MATCH",
-        "BONUS_VALID",
-        "HALLUCINATED",
-        "MISCHARACTERIZED",
-        "DESIGN_CHOICE",
-        "OUT_OF_SCOPE",
-        "SECURITY_THEATER",
-        "INFORMATIONAL",
-    ] = Field(description="What the judge took it for.")
+    classification: Classification = Field(description="What the judge took it for.")
     matches_target: bool | None = Field(description="The judge's word on whether it is the known vulnerability.")
     is_valid_concern: bool | None = Field(description="The judge's word on whether it is a real concern.")
     vulnerability_type_claimed: str | None = Field(description="The type that the audit gave it.")

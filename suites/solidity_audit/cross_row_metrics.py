@@ -177,8 +177,8 @@ def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
     merged = []
     for (_, _, prompt_type, *_), of_audit in given.group_by(index, maintain_order=True):
         audit = of_audit.select(index).row(0, named=True)
-        said = of_audit.select("judge", "findings").iter_rows()
-        findings = [{**finding, "judge": judge} for judge, told in said for finding in told]
+        by_judge = of_audit.select("judge", "findings").iter_rows()
+        findings = [{**finding, "judge": judge} for judge, stated in by_judge for finding in stated]
         merged += [
             audit | _class_by_judge(finding.by_judge) for finding in merge(findings, numbered=prompt_type == NUMBERED)
         ]

@@ -129,7 +129,7 @@ def test_a_run_whose_process_dies_is_told_with_its_reason(watched: WatchedStack)
     waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": {"scheduled_time": due}}
     run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
     watched.stack.set_state(run["id"], "CRASHED", "Crashed", "because of a test")
-    watched.wait_for("crashed run", run["name"], "because of a test")
+    assert run["name"] in watched.wait_for("crashed run", run["name"], "because of a test")
 
 
 def test_a_late_run_a_silent_worker_and_no_runs_at_all_are_told(watched: WatchedStack) -> None:
