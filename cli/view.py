@@ -10,8 +10,7 @@ import typer
 
 from cli.options import LAKE, LakeOption
 from core.default_lake import whole_address
-
-PORT = 8601
+from reports.viewer_links import DEFAULT_PORT
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +20,9 @@ def register(app: typer.Typer) -> None:
 
 def view(
     host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")] = PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
+    ] = DEFAULT_PORT,
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     export: Annotated[
         Path | None,

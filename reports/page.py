@@ -1,13 +1,16 @@
-"""The report as one HTML file that needs no network, and the same as JSON beside it.
+"""The report as an HTML file that needs no network, and the same as JSON beside it.
+
+The script that draws is five megabytes, so the reports of a folder share one, which lies beside their own folders.
 
 Names, commands and replies are hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are escaped
-for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the two scripts that it names by hash,
-and nothing be fetched.
+for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it names
+by hash, and the shared one, by a number that nobody knew before the page was written; nothing else is fetched.
 """
 
 import base64
 import hashlib
 import json
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +24,12 @@ from reports.facts import facts, headline, warnings
 from reports.files import as_json, write_files
 from reports.kinds import KINDS
 from reports.machine import as_data
-from reports.report import Report, Subject
+from reports.report import MISTAKES_SHOWN, Report, Subject
 from reports.tables import Table, comparisons_table
+from reports.viewer_links import item_address, items_address
 from reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
 
 PAGE, DATA = "report.html", "report.json"
-MISTAKES_SHOWN = 200
-"""Mistakes listed per model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,50 +49,64 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """One model's mistakes: how many, and the first of them by group, each a list of texts under `headings`."""
+    """One model's mistakes: how many, and the first of them by group, each its item's address and a list of texts."""
 
     model: str
+    address: str  # of the model's items
     total: int
     shown: int
-    groups: tuple[tuple[str, int, tuple[tuple[str, ...], ...]], ...]
+    groups: tuple[tuple[str, int, tuple[tuple[str, tuple[str, ...]], ...]], ...]
 
 
 def write_page(report: Report, folder: Path) -> Path:
     """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
 
-    Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
+    The script that draws is written beside the folder, unless it is there. Files of an earlier report are replaced
+    whole. Raises UsageError naming the folder where it cannot be written.
     """
+    if not (folder.parent / library_name()).exists():
+        from plotly.offline import get_plotlyjs
+
+        write_files(folder.parent, {library_name(): get_plotlyjs()})
     return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
 
 
-def render(report: Report) -> str:
-    """The page."""
-    from plotly.offline import get_plotlyjs
+def library_name() -> str:
+    """Name the file of the script that draws, which has its version in its name."""
+    from plotly.offline import get_plotlyjs_version
 
+    return f"plotly-{get_plotlyjs_version()}.min.js"
+
+
+def render(report: Report) -> str:
+    """The page, which finds the script that draws in the folder above its own."""
     loader = PackageLoader("reports")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    library, script = get_plotlyjs(), _source("plots.js")
+    script = _source("plots.js")
     sections = [_section(report, figure) for figure in report.shown]
     return environment.get_template("page.html.j2").render(
         title=visible(report.title),
         run_id=visible(report.run["run_id"], 200),
         lines=headline(report),
+        items=items_address(report.run["run_id"]),
         warnings=warnings(report),
         facts=facts(report),
         sections=sections,
         comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
         mistakes=tuple(_mistakes(report)) if report.answers else None,
+        mistakes_title=report.answers.title if report.answers else None,
         mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
         plots={f"{i}-{k}": plot for i, section in enumerate(sections) for k, plot in enumerate(_plots(section))},
         doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
         style=Markup(_source("style.css")),
-        library=Markup(library),
+        library=library_name(),
+        nonce=secrets.token_urlsafe(16),
         script=Markup(script),
-        script_hashes=" ".join(map(_hash, (library, script))),
+        script_hash=_hash(script),
     )
 
 
@@ -112,12 +128,14 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
         return
     for subject, wrong in report.mistakes():
         shown = wrong.head(MISTAKES_SHOWN)
-        groups: dict[str, list[tuple[str, ...]]] = {}
+        groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         for row in shown.iter_rows(named=True):
             texts = tuple(UNKNOWN if row[column] is None else visible(row[column], 600) for column, _ in answers.shown)
-            groups.setdefault(_group(row, answers.group, answers.label), []).append(texts)
+            address = item_address(report.run["run_id"], row["sample_hash"])
+            groups.setdefault(_group(row, answers.group, answers.label), []).append((address, texts))
         listed = tuple((name, len(rows), tuple(rows)) for name, rows in sorted(groups.items()))
-        yield Mistakes(_title(subject), wrong.height, shown.height, listed)
+        items = items_address(report.run["run_id"], **subject._asdict())
+        yield Mistakes(_title(subject), items, wrong.height, shown.height, listed)
 
 
 def _group(row: dict[str, Any], *columns: str | None) -> str:

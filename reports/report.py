@@ -13,6 +13,9 @@ from reports.missing import Missing
 from reports.ranking import Comparison, Standing, stand
 from suites.base.figures import AgreementMatrix, Answers, Decisions, Figure, HeatMap, Quantity, Ranking, Statistics
 
+MISTAKES_SHOWN = 200
+"""Mistakes listed per model."""
+
 
 class Subject(NamedTuple):
     """What is measured: a model, as seen by a judge, a panel, or rules (None)."""

@@ -4,6 +4,7 @@
   const paper = 680;
   const character = 7; // pixels, of a wide one in 11 pixels' type
   const smallest = 8; // pixels of type that can be read
+  const {library} = document.currentScript.dataset;
   const plots = [...document.querySelectorAll("[data-plot]")];
 
   // Columns of colours: their names are upright where they have no room side by side, their texts shrink or go.
@@ -25,6 +26,10 @@
   };
 
   const draw = async (element, width) => {
+    if (!window.Plotly) {
+      element.textContent = `To draw this, ${library} has to lie in the folder above this page's; the numbers are below.`;
+      return;
+    }
     try {
       const spec = JSON.parse(document.getElementById(element.dataset.plot).textContent);
       const {data, layout} = spec.layout.meta ? fit(spec, width) : spec;

@@ -149,13 +149,14 @@ class Answers:
     By them mistakes are listed.
     """
 
+    title: str = "Mistakes"  # of the list
     correct: str = "correct"  # Boolean; null leaves the row out
-    mistake: pl.Expr | None = None  # which answers are listed; None: those that are not correct
+    mistake: pl.Expr | None = None  # which answers are listed; None: those that are not `correct`
     label: str | None = "label"  # the right answer's class
     sample: tuple[str, ...] = ("dataset", "sample_id", "replicate")  # in whose order mistakes are listed
     group: str | None = None  # mistakes are listed by it
     shown: tuple[tuple[str, str], ...] = ()  # column and heading, in the order of a mistake's table
-    reply_of: pl.Expr | None = None  # the mistakes that show how the reply began, in the column `reply_start`
+    reply_of: pl.Expr | None = None  # the listed answers whose replies are shown, in the column `reply_start`
     reply_length: int = 100  # characters of it
     # Result rows, and the tables that metrics are computed from -> the rows with further columns to be shown.
     tell: Callable[[pl.DataFrame, Mapping[str, pl.LazyFrame]], pl.DataFrame] | None = None

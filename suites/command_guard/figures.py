@@ -3,7 +3,6 @@
 import polars as pl
 
 from suites.base.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
-from suites.command_guard.verdict import ERROR_KINDS
 
 BALANCED = Quantity("balanced_accuracy", "balanced accuracy")
 DETECTION = Quantity("malicious_detection_rate", "malicious detection")
@@ -72,8 +71,9 @@ ANSWERS = Answers(
         ("command", "command"),
         ("verdict", "verdict"),
         ("reason", "the model's reason"),
+        ("reply_start", "reply"),
         ("sample_id", "sample"),
-        ("reply_start", "reply without a verdict"),
     ),
-    reply_of=pl.col("verdict").is_in(ERROR_KINDS),
+    reply_of=~pl.col("correct"),
+    reply_length=300,
 )

@@ -14,6 +14,7 @@ from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources.read import read_dataset
+from suites.session_review.told import ANSWERS
 from suites.session_review.viewing import VIEWING
 
 
@@ -52,6 +53,7 @@ SUITE = Suite(
     roadmap=ROADMAP,
     viewing=VIEWING,
     figures=FIGURES,
+    answers=ANSWERS,
     queries=(
         "select session_id, judge, total_score, failure_tags from session_scores order by total_score",
         "select failure, count(*) as sessions from (select unnest(failure_tags) as failure from session_scores) "

@@ -23,7 +23,7 @@ def _session_text(sample: Sample) -> str:
         return sample.input
 
 
-def _in_brief(text: str) -> str:
+def in_brief(text: str) -> str:
     """What was alerted and how the agent began, in a few words; the JSON where it cannot be read as a session."""
     try:
         session = load(text)
@@ -70,5 +70,5 @@ VIEWING = Viewing(
     ),
     details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
     input_text=_session_text,
-    input_brief=_in_brief,
+    input_brief=in_brief,
 )

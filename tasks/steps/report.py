@@ -10,7 +10,7 @@ from core.errors import UsageError
 from metrics.compute import measure
 from metrics.definition import Metric
 from reports.ranking import Comparison, compare_all
-from reports.report import Report
+from reports.report import MISTAKES_SHOWN, Report
 from storage.lake import Lake
 from storage.ledger import LedgerIndex, priced
 from storage.snapshots import find_snapshot, read_metrics
@@ -57,10 +57,12 @@ def _told(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> 
 
 
 def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
-    """Add how replies began, as far as the suite wants it shown and the ledger still has them."""
+    """Add how the replies that can be listed began, as far as the suite wants it shown and the ledger has them."""
     if suite.answers is None or suite.answers.reply_of is None:
         return results
-    keys = results.filter(suite.answers.reply_of).select("prompt_hash", "replicate").unique().rows()
+    told = results.filter(suite.answers.reply_of).sort(suite.answers.sample)
+    whose = [name for name in ("model", "judge") if name in told.columns]
+    keys = told.group_by(whose).head(MISTAKES_SHOWN).select("prompt_hash", "replicate").unique().rows()
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
     starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
     schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}

@@ -127,6 +127,7 @@ def answers(model: str, right: int, of: int = 40, label: str = "malicious", **co
         {
             "model": [model] * of,
             "sample": [f"{label}-{i}" for i in range(of)],
+            "sample_hash": [f"hash-{label}-{i}" for i in range(of)],
             "label": [label] * of,
             "category": [columns.get("category")] * of,
             "correct": [i < right for i in range(of)],

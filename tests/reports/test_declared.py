@@ -62,7 +62,9 @@ def test_answers_name_columns_of_the_results(name: str) -> None:
     declared = suite(name)
     columns: set[str] = set()
     if answers := declared.answers:
-        columns = {answers.correct, *answers.sample, *(column for column, _ in answers.shown)}
+        columns = {*answers.sample, *(column for column, _ in answers.shown)}
+        if answers.mistake is None:
+            columns.add(answers.correct)
         columns |= {column for column in (answers.label, answers.group) if column is not None}
         if answers.reply_of is not None:
             columns = columns - {"reply_start"} | set(answers.reply_of.meta.root_names())

@@ -118,7 +118,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_at_every_width_drawings_keep_to_their_columns_and_labels_are_whole(
     page: Page, tmp_path: Path, name: str
 ) -> None:
-    address = write_page(REPORTS[name](), tmp_path).as_uri()
+    address = write_page(REPORTS[name](), tmp_path / "run").as_uri()
     found = {}
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -131,7 +131,7 @@ def test_at_every_width_drawings_keep_to_their_columns_and_labels_are_whole(
 
 def test_drawings_follow_the_window_and_the_scheme(page: Page, tmp_path: Path) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
-    page.goto(write_page(by_rules(LONG), tmp_path).as_uri())
+    page.goto(write_page(by_rules(LONG), tmp_path / "run").as_uri())
     page.wait_for_function(DRAWN)
     page.set_viewport_size({"width": 390, "height": 900})
     page.wait_for_function('document.querySelector(".plot svg").getBoundingClientRect().width < 390')

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from core.errors import UsageError
-from reports.page import render, write_page
+from reports.page import library_name, render, write_page
 from reports.report import Report
 from tests.reports.samples import answers, guard_metrics, metric, report, two_models
 
@@ -56,7 +56,7 @@ class Page(HTMLParser):
 
     @property
     def plots(self) -> list[dict[str, Any]]:
-        kinds = [attrs.get("type") for tag, attrs in self.elements if tag == "script"]
+        kinds = [attrs.get("type") for tag, attrs in self.elements if tag == "script" and "src" not in attrs]
         return [json.loads(s) for s, kind in zip(self.scripts, kinds, strict=True) if kind == "application/json"]
 
 
@@ -123,22 +123,20 @@ def test_plotly_gets_no_tags_but_ours(name: str) -> None:
 
 def test_nothing_is_fetched_and_only_our_scripts_may_run() -> None:
     page = Page(render(two_models()))
-    assert not [attrs for _, attrs in page.elements if FETCHING & set(attrs)]
+    assert not [attrs for tag, attrs in page.elements if FETCHING & set(attrs) and tag not in ("script", "a")]
     assert not {"link", "iframe", "img", "object", "embed", "base", "form"} & {tag for tag, _ in page.elements}
     (policy,) = [str(a["content"]) for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
-    running = [
-        script
-        for script, (_, attrs) in zip(page.scripts, [e for e in page.elements if e[0] == "script"], strict=True)
-        if "type" not in attrs
-    ]
+    running = [attrs for tag, attrs in page.elements if tag == "script" and "type" not in attrs]
+    library, own = running
+    assert str(library["src"]) == f"../{library_name()}"
+    assert "src" not in own
     allowed = re.search(r"script-src ([^;]*)", policy)
     assert allowed is not None
-    assert allowed[1].split() == [
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in running
-    ]
-    assert len(running) == 2
+    digest = base64.b64encode(hashlib.sha256(page.scripts[-1].encode()).digest()).decode()
+    assert allowed[1].split() == [f"'nonce-{library['nonce']}'", f"'sha256-{digest}'"]
+    assert library["nonce"] not in render(two_models()), "nobody who writes into a report can know it"
 
 
 def test_the_style_names_no_address() -> None:
@@ -188,6 +186,17 @@ def test_mistakes_are_listed_by_group_up_to_a_limit() -> None:
     assert "harmless (" in text
 
 
+def test_a_mistake_leads_to_its_item_in_the_viewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def addresses() -> set[str | None]:
+        built = report(guard_metrics("m/a b", 0.5, 0.5), answers("m/a b", 39), run={"run_id": "run 1"})
+        return {attrs["href"] for tag, attrs in Page(render(built)).elements if tag == "a"}
+
+    here = "http://127.0.0.1:8601/runs/run%201/items"
+    assert addresses() == {here, f"{here}?model=m%2Fa+b", f"{here}/hash-malicious-39"}
+    monkeypatch.setenv("EVALAKE_VIEWER_URL", "https://evals.example.org/")
+    assert "https://evals.example.org/runs/run%201/items/hash-malicious-39" in addresses()
+
+
 def test_without_a_mistake_it_says_none() -> None:
     assert "None." in Page(render(report(guard_metrics("m", 1.0, 1.0), answers("m", 5, 5)))).text
 
@@ -204,6 +213,9 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
     page = write_page(two_models(), tmp_path / "a" / "b")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert {path.name for path in page.parent.iterdir()} == {"report.html", "report.json"}
+    other = write_page(two_models(), tmp_path / "a" / "c")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"b", "c", library_name()}
+    assert other.stat().st_size < 100_000, "the script that draws is shared"
     data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
     assert [(r["model"], r["rank"], r["band"], r["decision"]) for r in data["ranking"]] == [
         ("a/good", 1, 1, "PASS"),
@@ -217,7 +229,7 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
 
 def test_text_that_is_not_unicode_reaches_the_file_as_an_escape(tmp_path: Path) -> None:
     built = report(guard_metrics("m", 0.9, 0.9), run={"message": "half a pair: \ud800"})
-    assert "half a pair: \\ud800" in write_page(built, tmp_path).read_text(encoding="utf-8")
+    assert "half a pair: \\ud800" in write_page(built, tmp_path / "run").read_text(encoding="utf-8")
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

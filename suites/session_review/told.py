@@ -1,0 +1,60 @@
+"""What a report lists of session_review: every scored session, worst first, with the judge's words."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from contracts.tables import SAMPLES
+from suites.base.figures import Answers
+from suites.session_review.viewing import in_brief
+
+NOT_SCORED = "not scored"
+BANDS = ((50, "0 to 49"), (75, "50 to 74"), (101, "75 to 100"))
+"""Where each band of scores ends, and what it is called."""
+
+TOLD = ("band", "session", "failures", "tools")
+
+
+def tell(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+    """Add to the results what each session was about, and what the judge named, in words.
+
+    band      the band of its score, or that it has none
+    session   its alert and how the agent began, in a few words; null where the session is not kept any more
+    failures  the patterns of failure that were found, by comma
+    tools     the tools that were missed, by comma
+    """
+    band = pl.lit(NOT_SCORED)
+    for end, name in reversed(BANDS):
+        band = pl.when(pl.col("total_score") < end).then(pl.lit(name)).otherwise(band)
+    known = tables[SAMPLES.table].filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().to_list()))
+    rows = known.unique("sample_hash").select("sample_hash", "input").collect().iter_rows()
+    sessions = pl.DataFrame(
+        [(sample_hash, in_brief(text)) for sample_hash, text in rows],
+        schema={"sample_hash": pl.String, "session": pl.String},
+        orient="row",
+    )
+    return results.join(sessions, on="sample_hash", how="left", maintain_order="left").with_columns(
+        band=band,
+        failures=pl.col("failure_tags").list.join(", "),
+        tools=pl.col("missing_tools").list.join(", "),
+    )
+
+
+ANSWERS = Answers(
+    title="Sessions",
+    mistake=pl.col("session_id").is_not_null(),  # every one of them
+    sample=("total_score", "session_id", "replicate"),
+    group="band",
+    label=None,
+    shown=(
+        ("session_id", "session"),
+        ("total_score", "points"),
+        ("session", "what it was about"),
+        ("failures", "patterns of failure"),
+        ("tools", "tools missed"),
+        ("score_analysis", "the judge's analysis"),
+        ("error_message", "failed because"),
+    ),
+    tell=tell,
+    told=TOLD,
+)
