@@ -142,13 +142,13 @@ def form(asked: Asked) -> dict[str, Any]:
     }
     finding = {
         "finding_id": "<number>",
+        "reason": "<one sentence: which step of the order decides its class, and why>",
         "classification": "<one of the classes>",
         "matches_target": "<true or false>",
         "is_valid_concern": "<true or false>",
         "vulnerability_type_claimed": "<in the audit's words, or null>",
         "severity_claimed": "<in the audit's words, or null>",
         "location_claimed": "<functions and line numbers as the audit gives them, or null>",
-        "reason": "<one sentence>",
     }
     verdict = {"said_vulnerable": "<true, false or null>", "confidence_expressed": "<0 to 1, or null>"}
     fields: dict[str, Any] = {"overall_verdict": verdict} if asked.verdict else {}

@@ -29,21 +29,24 @@ Length, tone, a correct type and a high severity count for nothing. Judge only w
                   0.50  the right mechanism in general, not tied to the statement, variable or order that is at fault
                   0.75  the statement or missing check at fault, with a gap in why it matters
                   1.00  the statement at fault and why it leads to the harm, without error
-                  Example: withdraw pays before it writes the balance. "Reentrancy risk" 0.25; "external call before
-                  the state changes" 0.50; "the call in withdraw precedes balances[msg.sender] -= amount" 0.75; the
-                  same with "so a nested withdraw passes the balance check again" 1.00.
+                  Example: withdraw pays before it writes the balance. "The compiler is old" 0.00; "reentrancy risk"
+                  0.25; "external call before the state changes" 0.50; "the call in withdraw precedes
+                  balances[msg.sender] -= amount" 0.75; the same with "so a nested withdraw passes the balance check
+                  again" 1.00.
    attack vector  0.00  none, or one that cannot work
                   0.25  who attacks or what is gained, without a way
                   0.50  the decisive call, without the state or the steps that it needs
                   0.75  steps that work but for one omission that a reader can fill in
                   1.00  steps from a stated beginning to the loss, each of which the code permits
-                  Example: "an attacker can drain funds" 0.25; "calls withdraw from its fallback" 0.50; "deposits,
-                  withdraws, and withdraws again from its receive function" 0.75; with the loop's end and the loss 1.00.
+                  Example: "the owner calls withdraw with another's address" 0.00, for it takes none; "an attacker can
+                  drain funds" 0.25; "calls withdraw from its fallback" 0.50; "deposits, withdraws, and withdraws
+                  again from its receive function" 0.75; with the loop's end and the loss 1.00.
    fix            0.00  none, or one that leaves the flaw or breaks the contract
                   0.25  a direction ("add checks", "use best practices")
                   0.50  stops the described way but leaves another to the same flaw
                   0.75  would work, with a detail missing or wrong that a developer would notice
                   1.00  removes the flaw as it stands, at the right place
-                  Example: "be careful with external calls" 0.25; "limit gas with transfer" 0.50; "use a lock" 0.75
-                  where another function shares the state; "write the balance before the call" 1.00.
+                  Example: "check the result of the call" 0.00; "be careful with external calls" 0.25; "limit gas with
+                  transfer" 0.50; "use a lock" 0.75 where another function shares the state; "write the balance
+                  before the call" 1.00.
 """
