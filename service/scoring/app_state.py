@@ -47,7 +47,7 @@ class AppState:
     def score(self, row: dict[str, Any], state: State | None = None) -> dict[str, Any]:
         """A scoring as the API gives it."""
         state, score_id = state or self.scorings.state(), row["score_id"]
-        tools, is_current = state.tools.get(score_id, {}), state.is_current(row)
+        tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
         return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row), is_current=is_current)
 
     def entry(self, known: Known, newest: dict[str, Any] | None) -> dict[str, Any]:

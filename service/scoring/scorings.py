@@ -40,19 +40,20 @@ _ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.sco
 logger = logging.getLogger("evalake.service")
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
 
 
 @dataclass(frozen=True)
 class State:
     """Holds the table as it is now.
 
-    Rows by score id, the scorings of each session from old to new, rationales by score and missing tool, when each run
-    ended (or began), and the criteria that are in use.
+    Rows by score id, the scorings of each session from old to new, the tools that each score names in their order, when
+    each run ended (or began), and the criteria that are in use.
     """
 
     by_id: Mapping[str, Row] = field(default_factory=dict)
     by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tools: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     runs: Mapping[str, datetime] = field(default_factory=dict)
     criteria: str = ""
 
@@ -85,7 +86,7 @@ class Scorings:
     def __init__(self, settings: ScoringSettings, sessions: Sessions, gateway: PrefectGateway) -> None:
         self._settings, self._sessions, self._gateway = settings, sessions, gateway
         self._rows = CachedTable(settings.lake, RESULTS)
-        self._tools = CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "tool_name", "rationale"))
+        self._tools = CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "position", *TOLD_OF_A_TOOL))
         self._runs = CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name)
         self._read: tuple[tuple[pl.DataFrame, ...], State] = ((), State())
         self._lock = threading.Lock()
@@ -253,7 +254,7 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, cri
     by_session: dict[str, list[Row]] = {}
     for row in sorted(rows, key=age):
         by_session.setdefault(row["session_id"], []).append(row)
-    rationales: dict[str, dict[str, Any]] = {}
-    for row in tools.iter_rows(named=True):
-        rationales.setdefault(row["score_id"], {})[row["tool_name"]] = row["rationale"]
-    return State({row["score_id"]: row for row in rows}, by_session, rationales, ended, criteria)
+    named: dict[str, list[Row]] = {}
+    for row in tools.sort("position").iter_rows(named=True):
+        named.setdefault(row["score_id"], []).append({name: row[name] for name in TOLD_OF_A_TOOL})
+    return State({row["score_id"]: row for row in rows}, by_session, named, ended, criteria)

@@ -1,17 +1,19 @@
 """What the API says of a scoring, a session, a rating: the shapes, with examples, and how rows become them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.scoring.sessions import Known
+from suites.session_review.replies.missing_tools import IMPROVABLE
 from suites.session_review.session import Session, Stage
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
 SessionStatus = Literal["completed", "failed", "cancelled", "timed_out"]
 Phase = Literal["analyzing_methodology", "identifying_missing_tools"]
+ToolKind = Literal["unused", "absent", "improvable"]
 Points = Annotated[int, Field(ge=0, le=25)]
 Micros = Annotated[int, Field(description="Microseconds since 1970 (UTC)")]
 
@@ -40,7 +42,14 @@ EXAMPLE_SCORE: dict[str, Any] = {
     "synthesis_quality": 16,
     "breakdown_consistent": True,
     "failure_tags": ["premature_conclusion"],
-    "missing_tools": [{"tool_name": "pg-stat-activity", "rationale": "it would have shown who holds the connections"}],
+    "missing_tools": [
+        {
+            "tool_name": "pg-stat-activity",
+            "rationale": "it would have shown who holds the connections",
+            "kind": "absent",
+        }
+    ],
+    "tools_to_improve": [],
     "cut_chars": 0,
     "cut_interactions": 0,
     "cost_usd": 0.0,
@@ -67,11 +76,12 @@ class Error(BaseModel):
     detail: str
 
 
-class MissingTool(BaseModel):
-    """A tool that the judge missed."""
+class NamedTool(BaseModel):
+    """A tool that the judge missed, or wished to be better."""
 
     tool_name: str
     rationale: str | None
+    kind: Annotated[ToolKind | None, Field(description="Null where the judge's answer does not tell kinds apart.")]
 
 
 class Brief(BaseModel):
@@ -107,7 +117,8 @@ class Score(Brief):
     synthesis_quality: Points | None
     breakdown_consistent: bool | None
     failure_tags: list[str] | None
-    missing_tools: list[MissingTool] | None
+    missing_tools: list[NamedTool] | None
+    tools_to_improve: list[NamedTool] | None
     cut_chars: int
     cut_interactions: int
     cost_usd: float | None
@@ -170,20 +181,27 @@ def brief(row: Mapping[str, Any], phase: str | None, *, is_current: bool) -> dic
 
 
 def score(
-    row: Mapping[str, Any], tools: "Mapping[str, Any]", phase: str | None, flow_run_id: str | None, *, is_current: bool
+    row: Mapping[str, Any],
+    tools: Sequence[Mapping[str, Any]],
+    phase: str | None,
+    flow_run_id: str | None,
+    *,
+    is_current: bool,
 ) -> dict[str, Any]:
-    """A row of `session_scores` as the API gives it; `tools` are the rationales of missing tools by name."""
+    """A row of `session_scores` as the API gives it; `tools` are those that it names, in their order."""
     shared = [name for name in Score.model_fields if name in row and name != "missing_tools"]
     missing = row["missing_tools"]
+    told = {tool["tool_name"] for tool in tools}
+    untold = [{"tool_name": each, "rationale": None, "kind": None} for each in missing or () if each not in told]
+    named = [*tools, *untold]
     return {
         **{name: row[name] for name in shared},
         **brief(row, phase, is_current=is_current),
         "prompt_hash": row["criteria_hash"],
         **(dict.fromkeys(("score_analysis", "missing_tools_analysis")) if row["status"] == "failed" else {}),
         "flow_run_id": flow_run_id,
-        "missing_tools": None
-        if missing is None
-        else [{"tool_name": name, "rationale": tools.get(name)} for name in missing],
+        "missing_tools": None if missing is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
+        "tools_to_improve": None if missing is None else [tool for tool in named if tool["kind"] == IMPROVABLE],
     }
 
 

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard.browsing import session_path
 from tests.dashboard.conftest import Open
-from tests.dashboard.world import HOSTILE, HOSTILE_ID, HUGE
+from tests.dashboard.world import HOSTILE, HOSTILE_ID, HUGE, TOOLED
 
 pytestmark = pytest.mark.e2e
 
@@ -34,6 +34,16 @@ def test_score_view_tells_everything_about_a_score(visit: Open) -> None:
     expect(facts).to_contain_text("alice@example.org")
     expect(facts).to_contain_text("42.0 s")
     expect(main.get_by_text("Outdated criteria")).to_have_count(0)
+
+
+def test_tools_stand_under_what_is_said_of_them(visit: Open) -> None:
+    section = visit(session_path(TOOLED)).page.locator("section", has_text="Missing tools")
+    headings = ["Should have been used", "Do not exist", "Could be improved"]
+    expect(section.get_by_role("heading", level=3)).to_have_text(headings)
+    for heading, tool in zip(headings, ("get-logs", "memory-dump", "get-pods"), strict=True):
+        under = section.locator("h3", has_text=heading).locator("xpath=following-sibling::ul[1]")
+        expect(under.get_by_role("listitem")).to_have_count(1)
+        expect(under).to_contain_text(f"{tool}Of {tool}")
 
 
 def test_outdated_criteria_are_told(visit: Open) -> None:

@@ -48,9 +48,10 @@ pool exhausted <b>not bold</b>
 """
 
 SCORED = {"scored-000": 0, "scored-049": 49, "scored-050": 50, "scored-074": 74, "scored-075": 75, "scored-100": 100}
+TOOLED = "tools-named"
 FILLERS = 24
 LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-cancel", "live-list", "live-trends")
-ORDER = [*SCORED, "outdated", "never-scored", "waiting", "at-work", "broken", "rated", HOSTILE_ID, *LIVE]
+ORDER = [*SCORED, TOOLED, "outdated", "never-scored", "waiting", "at-work", "broken", "rated", HOSTILE_ID, *LIVE]
 """Sessions, the newest last; fillers are older than all of them."""
 
 TOTAL = len(ORDER) + FILLERS
@@ -113,6 +114,8 @@ class World:
     def _fill(self) -> None:
         for session_id, total in SCORED.items():
             self.score(session_id, total)
+        missed = self.score(TOOLED, 60, missing_tools=["get-logs", "memory-dump"])
+        self._name_tools(missed, unused="get-logs", absent="memory-dump", improvable="get-pods")
         self.score("outdated", 61, criteria_hash=OLD_CRITERIA)
         self.score(
             "rated",
@@ -134,12 +137,19 @@ class World:
         self._runs()
 
     def _hostile(self) -> None:
-        tools = {"missing_tools": [HOSTILE], "missing_tools_analysis": HOSTILE, "failure_tags": [HOSTILE]}
+        told = {"missing_tools": [HOSTILE], "missing_tools_analysis": HOSTILE, "failure_tags": [HOSTILE]}
         analysis = f"# {HOSTILE}\n- {HOSTILE}\n```\n{HOSTILE}\n```\n{REVERSED}\n{HUGE}"
-        row = self.score(HOSTILE_ID, 55, score_analysis=analysis, score_triggered_by=HOSTILE, **tools)
+        row = self.score(HOSTILE_ID, 55, score_analysis=analysis, score_triggered_by=HOSTILE, **told)
+        self._name_tools(row, absent=HOSTILE)
+
+    def _name_tools(self, row: Mapping[str, Any], **named: str) -> None:
+        """Land the tools that a scoring names, by kind."""
         same = {name: row[name] for name in ("score_id", "run_id", "origin", "session_id", "model", "judge")}
-        tool = {**same, "position": 1, "tool_name": HOSTILE, "kind": "absent", "rationale": HOSTILE}
-        land(self.lake, MISSING_TOOLS, conform([tool], MISSING_TOOLS))
+        tools = [
+            {**same, "position": position, "tool_name": tool, "kind": kind, "rationale": f"Of {tool}: {HOSTILE}"}
+            for position, (kind, tool) in enumerate(named.items(), start=1)
+        ]
+        land(self.lake, MISSING_TOOLS, conform(tools, MISSING_TOOLS))
 
     def _runs(self) -> None:
         """Runs of a suite with two models each, and their snapshots: three over one dataset, then two over others."""

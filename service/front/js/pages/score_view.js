@@ -11,6 +11,7 @@ import {jsonOrText, prose} from "/js/text.js";
 
 const CATEGORIES = [["logical_flow", "Logical flow"], ["consistency", "Consistency"], ["tool_relevance", "Tool relevance"], ["synthesis_quality", "Synthesis quality"]];
 const CATEGORY_POINTS = 25;
+const TOOL_KINDS = [["unused", "Should have been used"], ["absent", "Do not exist"], ["improvable", "Could be improved"], [null, null]];
 
 export function scoreView({session, score, scores, service, choose, refresh}) {
   return h("div", {class: "columns"},
@@ -61,13 +62,20 @@ function tags(found) {
 }
 
 function missingTools(score) {
-  const tools = score.missing_tools;
-  const list = tools?.length > 0 && h("ul", {}, tools.map((tool) => h("li", {}, h("strong", {}, name(tool.tool_name)), tool.rationale && h("div", {class: "prose"}, prose(tool.rationale)))));
+  const tools = score.missing_tools && [...score.missing_tools, ...score.tools_to_improve];
+  const list = tools?.length > 0 && TOOL_KINDS.map(([kind, title]) => {
+    const ofKind = tools.filter((tool) => tool.kind === kind);
+    return ofKind.length > 0 && [title && h("h3", {}, title), h("ul", {}, ofKind.map(namedTool))];
+  });
   let rest = h("p", {class: "empty"}, "Not known: the judge did not answer that question.");
   if (list) rest = score.missing_tools_analysis && h("details", {}, h("summary", {}, "In the judge's own words"), prose(score.missing_tools_analysis));
   else if (score.missing_tools_analysis) rest = prose(score.missing_tools_analysis);
   else if (tools) rest = h("p", {class: "empty"}, "None.");
   return h("section", {class: "panel"}, h("h2", {}, "Missing tools"), list, rest);
+}
+
+function namedTool(tool) {
+  return h("li", {}, h("strong", {}, name(tool.tool_name)), tool.rationale && h("div", {class: "prose"}, prose(tool.rationale)));
 }
 
 function investigated(session) {
