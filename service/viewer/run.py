@@ -17,10 +17,12 @@ _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
 
 class ValueView(BaseModel):
-    """One value of the run's snapshot, over all samples."""
+    """One value of the run's snapshot: over all samples, or over those of one part of a slice."""
 
     model: str
     judge: str | None
+    slice: str  # `all` for the whole
+    slice_value: str
     metric: str
     headline: bool
     value: float | None
@@ -90,7 +92,7 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         dataset_versions=json.loads(run["dataset_versions"]),
         warnings=snapshot.get("warnings", []),
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
-        values=[value for value in _values(lake, index) if value.headline],
+        values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
@@ -121,23 +123,24 @@ def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
-    """All values of a run's snapshot over all samples, headline metrics first. Raises NotFoundError as `run_detail`."""
+    """All values of a run's snapshot, those over all samples and headline metrics first; raises as `run_detail`."""
     return _values(indexes.lake, indexes.of(run_id))
 
 
 def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
     if index.run["snapshot_id"] is None:
         return []
-    rows = read_metrics(lake, index.run["snapshot_id"]).filter(slice="all")
+    rows = read_metrics(lake, index.run["snapshot_id"])
     place = {name: number for number, name in enumerate(index.suite.headline)}
+    is_part = pl.col("slice") != "all"
     order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
     return [
         ValueView(
             headline=row["metric"] in place,
-            **{name: row[name] for name in ("model", "judge", "metric", "n", "reliable")},
+            **{name: row[name] for name in ("model", "judge", "slice", "slice_value", "metric", "n", "reliable")},
             **{name: _finite(row[name]) for name in ("value", "ci_low", "ci_high")},
         )
-        for row in rows.sort(order, "metric", "model", "judge").iter_rows(named=True)
+        for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]
 
 

@@ -44,6 +44,9 @@ def test_the_run_is_shown_with_its_figures(look: Open, exported: Exported, world
     expect(visit.page.get_by_role("table", name="Headline metrics")).to_contain_text(GOOD)
     visit.page.get_by_text("All figures").click()
     expect(visit.page.get_by_role("table", name="All figures")).to_contain_text("balanced accuracy")
+    visit.page.get_by_label("Figures of").select_option("by category")
+    parts = visit.page.get_by_role("table", name="All figures by category")
+    expect(parts.get_by_role("row", name="malicious detection rate").first).to_be_visible()
     assert visit.obstacles() == []
     assert visit.hosts == {""}
 

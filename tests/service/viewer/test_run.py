@@ -28,8 +28,11 @@ def test_a_run_tells_what_it_gave_up_on_and_how_often_it_tried(http: httpx.Clien
 def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -> None:
     values = http.get(f"/runs/{world.verdicts}/values").json()
 
-    assert values[0]["metric"] == "balanced_accuracy"
+    assert (values[0]["metric"], values[0]["slice"]) == ("balanced_accuracy", "all")
     assert {value["metric"] for value in values} > {"malicious_detection_rate", "harmless_acceptance_rate"}
+    by_prompt = [each for each in values if (each["slice"], each["metric"]) == ("prompt_type", "balanced_accuracy")]
+    assert {(each["slice_value"], each["model"]) for each in by_prompt} == {("direct", GOOD), ("direct", BAD)}
+    assert all(each["slice"] == "all" for each in http.get(f"/runs/{world.verdicts}").json()["values"])
 
 
 def test_whether_answers_are_right_is_a_choice_where_the_suite_says_so(http: httpx.Client, world: World) -> None:

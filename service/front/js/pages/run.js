@@ -3,7 +3,7 @@
 import {shortJudge, shortModel} from "/js/answers.js";
 import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
-import {h, show} from "/js/dom.js";
+import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
 import {comparePath, itemsPath, runPath} from "/js/runs_address.js";
@@ -112,13 +112,29 @@ function allValues(runId, signal) {
     if (!details.open || place.childElementCount) return;
     try {
       const values = await get(`${runPath(runId)}/values`, {}, signal);
-      show(place, values.length ? table({caption: "All figures over all samples", headings: ["Metric", "Model", "Judge", "Value"], texts: true, kinds: [null, "line", "line", "figure"],
-        rows: values.map((each) => [words(each.metric), name(each.model), each.judge ? shortJudge(each.judge) : "–", valueCell(each)])}) : h("p", {class: "empty"}, "None."));
+      show(place, values.length ? bySlice(values) : h("p", {class: "empty"}, "None."));
     } catch (error) {
       if (error.name !== "AbortError") show(place, problem(error, "The figures cannot be shown", null));
     }
   }}, h("summary", {}, "All figures"), place);
   return details;
+}
+
+/** The figures over all samples, or by the parts of a slice that the reader chooses. */
+function bySlice(values) {
+  const of = Map.groupBy(values, (each) => each.slice);
+  const choice = h("select", {id: freshId("slice"), onchange: () => show(place, figures(choice.value, of.get(choice.value)))},
+    [...of.keys()].map((slice) => h("option", {value: slice}, slice === "all" ? "all samples together" : `by ${words(slice)}`)));
+  const place = h("div", {}, figures(choice.value, of.get(choice.value)));
+  return [h("p", {class: "actions"}, h("label", {for: choice.id}, "Figures of"), choice), place];
+}
+
+function figures(slice, values) {
+  const parts = slice !== "all";
+  const judged = values.some((each) => each.judge);
+  const columns = [["Metric", null], parts && [words(slice), "line"], ["Model", "line"], judged && ["Judge", "line"], ["Value", "figure"]].filter(Boolean);
+  return table({caption: parts ? `All figures by ${words(slice)}` : "All figures over all samples", headings: columns.map(([title]) => title), texts: true, kinds: columns.map(([, kind]) => kind),
+    rows: values.map((each) => [words(each.metric), parts && name(each.slice_value, 80), name(each.model), judged && (each.judge ? shortJudge(each.judge) : "–"), valueCell(each)].filter((cell) => cell !== false))});
 }
 
 /** Links to the items of each kind: what was marked, what each category holds. */
