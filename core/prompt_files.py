@@ -60,10 +60,10 @@ def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
 
 def _folder(place: str, name: str, files: Files) -> dict[str, str]:
     """The texts of a folder by the names of their files, without the ending."""
-    found = sorted((files.root / name).glob(f"*{SUFFIX}"))
-    if not found:
+    paths = sorted((files.root / name).glob(f"*{SUFFIX}"))
+    if not paths:
         raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")
-    return {file.stem: _text(f"{place}.{file.stem}", str(Path(name) / file.name), files) for file in found}
+    return {path.stem: _text(f"{place}.{path.stem}", str(Path(name) / path.name), files) for path in paths}
 
 
 def _text(place: str, name: str, files: Files) -> str:

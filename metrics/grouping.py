@@ -15,13 +15,13 @@ class GroupingAgreement:
     adjusted_rand: float | None  # 1: the same grouping, 0: as good as chance; None: chance could do no other
 
 
-def grouping_agreement(found: Sequence[Hashable], known: Sequence[Hashable]) -> GroupingAgreement:
+def grouping_agreement(assigned: Sequence[Hashable], known: Sequence[Hashable]) -> GroupingAgreement:
     """Compare the group that each of some things was put into with the one that it belongs to.
 
     The adjusted Rand index is that of Hubert and Arabie (1985).
     """
-    both = _pairs(list(zip(found, known, strict=True)))
-    put, belonging, pairs = _pairs(found), _pairs(known), comb(len(known), 2)
+    both = _pairs(list(zip(assigned, known, strict=True)))
+    put, belonging, pairs = _pairs(assigned), _pairs(known), comb(len(known), 2)
     expected = put * belonging / pairs if pairs else 0.0
     most = (put + belonging) / 2
     return GroupingAgreement(

@@ -145,7 +145,7 @@ def hover(subject: Subject, shown: Sequence[tuple[Quantity, Value]], part: str |
     return "<br>".join(lines)
 
 
-def said(value: Value, quantity: Quantity) -> str:
+def value_text(value: Value, quantity: Quantity) -> str:
     """A value as it stands in a drawing."""
     return "unknown" if value.value is None else number(value.value, quantity.unit) + UNRELIABLE * value.doubtful
 

@@ -20,7 +20,7 @@ from reports.axes import (
     row_tops,
     rows_height,
     safe,
-    said,
+    value_text,
 )
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
@@ -126,7 +126,7 @@ def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], with_int
 def _ends(series: Series) -> list[tuple[float, str]]:
     """Where each bar and its interval end, and what it comes to."""
     values = [(value, drawn(value, series.quantity)) for _, value in series.values]
-    return [(max(at.value or 0.0, at.ci_high or 0.0), said(value, series.quantity)) for value, at in values]
+    return [(max(at.value or 0.0, at.ci_high or 0.0), value_text(value, series.quantity)) for value, at in values]
 
 
 def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from reports.axes import GAP, NAME, hover, layout, left_out, named_rows, names, row_tops, rows_height, safe, said
+from reports.axes import GAP, NAME, hover, layout, left_out, named_rows, names, row_tops, rows_height, safe, value_text
 from reports.drawing import BAD_TO_GOOD, Drawing, Key
 from reports.report import Report, Subject, Value
 from reports.wording import UNRELIABLE, number, one_line, short_names
@@ -165,7 +165,7 @@ def _short(value: Value, quantity: Quantity) -> str:
 
 
 def _agreed(value: Value, quantity: Quantity) -> str:
-    return "no variation" if value.value is None and value.n else said(value, quantity)
+    return "no variation" if value.value is None and value.n else value_text(value, quantity)
 
 
 def _colours(quantity: Quantity) -> list[tuple[float, str]]:

@@ -11,7 +11,7 @@ import polars as pl
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from contracts.compile.arrow import arrow_schema
+from contracts.compile.arrow import arrow_schema, polars_schema
 from contracts.compile.delta import check_constraints
 from contracts.contract import Contract
 from contracts.forward import bring_forward
@@ -258,7 +258,7 @@ def schema_commit(version: int) -> CommitProperties:
 
 
 def _no_rows(contract: Contract) -> pl.LazyFrame:
-    return pl.from_arrow(arrow_schema(contract).empty_table()).lazy()  # type: ignore[union-attr]
+    return polars_schema(contract).to_frame(eager=False)
 
 
 def _scan(table: DeltaTable, contract: Contract) -> pl.LazyFrame:

@@ -33,7 +33,7 @@ class _Place:
     """Where a suite is: the module that holds it, and under which name."""
 
     name: str
-    told: str  # the place in words
+    description: str  # the place in words
     module: str
     attribute: str = "SUITE"
     folder: Path | None = None  # to import it from, where that is not on Python's path
@@ -81,7 +81,9 @@ def _places() -> dict[str, _Place]:
     places: dict[str, _Place] = {}
     for place in (*_in_folder(_FOLDER), *_installed(), *(each for path in suite_paths() for each in _in_folder(path))):
         if other := places.get(place.name):
-            raise ConfigurationError(f"two suites are called {place.name}: rename {other.told} or {place.told}")
+            raise ConfigurationError(
+                f"two suites are called {place.name}: rename {other.description} or {place.description}"
+            )
 
         places[place.name] = place
     return places
@@ -114,11 +116,11 @@ def _load(place: _Place) -> Suite:
     try:
         loaded = getattr(import_module(place.module), place.attribute, None)
     except EvalakeError as error:
-        raise SuiteError(f"the suite {place.name} in {place.told} cannot be used: {error}") from error
+        raise SuiteError(f"the suite {place.name} in {place.description} cannot be used: {error}") from error
     except Exception as error:
         raise SuiteError(
-            f"the suite {place.name} in {place.told} cannot be imported: {type(error).__name__}: {error}"
+            f"the suite {place.name} in {place.description} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(loaded, Suite) or loaded.name != place.name:
-        raise SuiteError(f"{place.told} must hold a {place.attribute}, a suites.base.Suite named {place.name!r}")
+        raise SuiteError(f"{place.description} must hold a {place.attribute}, a suites.base.Suite named {place.name!r}")
     return loaded

@@ -1,7 +1,8 @@
 """A contract's schema, for Arrow and for Polars, and frames that have exactly that schema."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any, get_args
 
 import polars as pl
@@ -24,6 +25,8 @@ _POLARS: Mapping[type, pl.DataType] = {
     bool: pl.Boolean(),
     datetime: pl.Datetime("us", "UTC"),
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _WORDS: Mapping[type, str] = {
     str: "text",
     int: "a whole number",
@@ -122,12 +125,32 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
             raise _mismatch(contract, column, "a list with a null in it")
     if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
         raise _mismatch(contract, column, "a time without a zone")
-    try:  # by way of Arrow, which builds lists several times faster than Polars does
-        return pl.Series(column.name, pa.array(values, _arrow_type(column)), _polars_type(column))
+    try:
+        if column.base is list:
+            return _lists(column.name, values, elements, _POLARS[_element(column)])
+        return _plain(column.name, values, _POLARS[column.base])
     except UnicodeEncodeError as error:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise _mismatch(contract, column, "a value that does not fit") from error
+
+
+def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
+    if isinstance(kind, pl.Datetime):  # as whole numbers, from which Polars builds them several times faster
+        values = [None if value is None else (value - _EPOCH) // _MICROSECOND for value in values]
+        return pl.Series(name, values, pl.Int64).cast(kind)
+    if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
+        raise ValueError("a whole number that a float cannot hold")
+    return pl.Series(name, values, kind, strict=True)
+
+
+def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence[Any], kind: pl.DataType) -> pl.Series:
+    """Lists by their offsets, built several times faster than from Python's lists, and without importing pandas."""
+    ends = list(accumulate(0 if value is None else len(value) for value in values))
+    starts = [None if value is None else end - len(value) for value, end in zip(values, ends, strict=True)]
+    offsets = pl.Series([*starts, len(elements)], dtype=pl.Int64).to_arrow()
+    inner = _plain(name, elements, kind).to_arrow()
+    return pl.Series(name, pa.LargeListArray.from_arrays(offsets, inner), pl.List(kind))
 
 
 def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:

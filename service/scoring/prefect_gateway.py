@@ -56,7 +56,7 @@ class PrefectGateway:
         """Have scorings run, each once however often it is submitted. Where it fails, `has` tells which will."""
         from prefect.client.orchestration import get_client
 
-        with _told("submit a scoring"), get_client(sync_client=True) as client:
+        with _translated_errors("submit a scoring"), get_client(sync_client=True) as client:
             deployment = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id
             for row in rows:
                 run = client.create_flow_run_from_deployment(
@@ -96,7 +96,7 @@ class PrefectGateway:
         from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 
         seen: dict[str, Seen] = {}
-        with _told("look at its flow runs"), get_client(sync_client=True) as client:
+        with _translated_errors("look at its flow runs"), get_client(sync_client=True) as client:
             for start in range(0, len(rows), PAGE):
                 names = {run_name(row): row["score_id"] for row in rows[start : start + PAGE]}
                 runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(name={"any_": list(names)}))
@@ -126,7 +126,7 @@ class PrefectGateway:
         from prefect.client.orchestration import get_client
         from prefect.states import Crashed
 
-        with _told("end a lost flow run"), get_client(sync_client=True) as client:
+        with _translated_errors("end a lost flow run"), get_client(sync_client=True) as client:
             client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
 
     def cancel(self, row: Row) -> None:
@@ -137,7 +137,7 @@ class PrefectGateway:
         if (seen := self.look([row]).get(row["score_id"])) is None:
             return
         state = Cancelling if seen.state == "RUNNING" else Cancelled
-        with _told("cancel a scoring"), get_client(sync_client=True) as client:
+        with _translated_errors("cancel a scoring"), get_client(sync_client=True) as client:
             client.set_flow_run_state(UUID(seen.flow_run_id), state(message="the scoring was cancelled"), force=True)
 
     def has_pool(self) -> bool | None:
@@ -145,7 +145,7 @@ class PrefectGateway:
         from prefect.client.orchestration import get_client
         from prefect.exceptions import ObjectNotFound
 
-        with _told("look for its deployment"), get_client(sync_client=True) as client:
+        with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
             try:
                 return client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name is not None
             except ObjectNotFound:
@@ -155,7 +155,7 @@ class PrefectGateway:
         """The name of the deployment's work pool where none of its workers is online; None where one is."""
         from prefect.client.orchestration import get_client
 
-        with _told("look for its workers"), get_client(sync_client=True) as client:
+        with _translated_errors("look for its workers"), get_client(sync_client=True) as client:
             name = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name
             status = client.read_work_pool(name).status if name else None
         return name if status is not None and status.value != "READY" else None
@@ -166,7 +166,7 @@ def _updated(artifact: "Artifact") -> datetime:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _translated_errors(what: str) -> Iterator[None]:
     """Turn what Prefect's client raises into one PrefectGatewayError."""
     import httpx
     from prefect.exceptions import PrefectException

@@ -159,5 +159,5 @@ class Answers:
     reply_of: pl.Expr | None = None  # the listed answers whose replies are shown, in the column `reply_start`
     reply_length: int = 100  # characters of it
     # Result rows, and the tables that metrics are computed from -> the rows with further columns to be shown.
-    tell: Callable[[pl.DataFrame, Mapping[str, pl.LazyFrame]], pl.DataFrame] | None = None
-    told: tuple[str, ...] = ()  # the columns that `tell` adds
+    add_columns: Callable[[pl.DataFrame, Mapping[str, pl.LazyFrame]], pl.DataFrame] | None = None
+    added_columns: tuple[str, ...] = ()  # the columns that `add_columns` adds

@@ -15,7 +15,7 @@ from suites.base.figures import (
     Statistics,
     Unit,
 )
-from suites.solidity_audit.mistakes import MISTAKE, TOLD, tell
+from suites.solidity_audit.mistakes import ADDED_COLUMNS, MISTAKE, add_columns
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 
 SUI = Quantity("sui", "security understanding")
@@ -225,6 +225,6 @@ ANSWERS = Answers(
     ),
     reply_of=MISTAKE,
     reply_length=600,
-    tell=tell,
-    told=TOLD,
+    add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
 )

@@ -9,7 +9,7 @@ import polars as pl
 from contracts.tables import SAMPLES
 from suites.solidity_audit.contract import FINDINGS, KEY, REASONS
 
-TOLD = ("mistake", "contract_excerpt", "judge_words")
+ADDED_COLUMNS = ("mistake", "contract_excerpt", "judge_words")
 
 LINES = 6
 """Lines of a contract that are shown, from the first that is known to be vulnerable."""
@@ -22,7 +22,7 @@ _KINDS = {
 MISTAKE = pl.any_horizontal(*(kind.fill_null(value=False) for kind in _KINDS.values()))
 
 
-def tell(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     """Add to the results what a mistake is, where in the contract the flaw is, and what the judge said.
 
     mistake           its kinds; null for what is none

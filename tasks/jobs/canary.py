@@ -97,7 +97,7 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
     if under.is_empty():
         _ask(canary, REPLICATES)
         _begin(canary, number, datetime.now(UTC) if current.is_empty() else current["since"][0], None)
-        return _found(canary, number, REPLICATES)
+        return _land_day(canary, number, REPLICATES)
     earlier = _recall(canary, under.row(0, named=True))
     answers, measured = 1, drift(earlier, _ask(canary, 1))
     if measured.p_value <= SUSPICION:
@@ -107,7 +107,7 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
         number += 1
         # Nobody vouches for what was answered after the last canary.
         _begin(canary, number, known["judged_at"].max() or current["since"][0], measured)  # type: ignore[arg-type]
-    return _found(canary, number, answers, measured, moved)
+    return _land_day(canary, number, answers, measured, moved)
 
 
 def _canary_hash(canary: Canary) -> str:
@@ -183,7 +183,7 @@ def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None
     land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
 
 
-def _found(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
+def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
     """Land what the day has found; returns the row."""
     row = {
         "suite": canary.context.suite_name,

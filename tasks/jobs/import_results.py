@@ -292,13 +292,13 @@ def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversatio
         (line.replies[-1], conversation.answered[-1].outcome)
         for line, conversation in zip(recorded, conversations, strict=True)
     ]
-    others = sum(isinstance(kept, Reply) and _said(kept) != _said(given) for given, kept in pairs)
+    others = sum(isinstance(kept, Reply) and _content(kept) != _content(given) for given, kept in pairs)
     return (
         [f"{others} imported results differ from those the lake held of the same items, which stand"] if others else []
     )
 
 
-def _said(reply: Reply) -> tuple[str | None, ...]:
+def _content(reply: Reply) -> tuple[str | None, ...]:
     return reply.text, reply.finish_reason, reply.error_kind
 
 

@@ -44,16 +44,16 @@ def build_report(lake: Lake, run_id: str) -> Report:
         trivial=_trivial(suite, frame, options),
         answers=suite.answers,
         missing=missing_items(lake, suite, run_id, versions, frame, options),
-        results=_told(lake, suite, frame, versions),
+        results=_with_added_columns(lake, suite, frame, versions),
     )
 
 
-def _told(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
+def _with_added_columns(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
     """Add what the suite wants shown of answers beside the columns of its rows."""
     results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
-    if suite.answers is None or suite.answers.tell is None:
+    if suite.answers is None or suite.answers.add_columns is None:
         return results
-    return suite.answers.tell(results, {each.table: lake.pinned(each, versions) for each in inputs(suite)})
+    return suite.answers.add_columns(results, {each.table: lake.pinned(each, versions) for each in inputs(suite)})
 
 
 def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:

@@ -18,8 +18,8 @@ def several_versions(lake: Lake, run_id: str, versions: Mapping[str, int | None]
     )
     counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
     several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
-    told_of = {
+    versions_of = {
         model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
         for (model,), part in several
     }
-    return [f"{model} was answered by several versions: {', '.join(listed)}" for model, listed in told_of.items()]
+    return [f"{model} was answered by several versions: {', '.join(listed)}" for model, listed in versions_of.items()]

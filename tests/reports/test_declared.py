@@ -70,5 +70,5 @@ def test_answers_name_columns_of_the_results(name: str) -> None:
             columns = columns - {"reply_start"} | set(answers.reply_of.meta.root_names())
         if answers.mistake is not None:
             columns |= set(answers.mistake.meta.root_names())
-        columns -= set(answers.told)
+        columns -= set(answers.added_columns)
     assert columns <= declared.results.column.keys()

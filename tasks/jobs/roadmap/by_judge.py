@@ -117,7 +117,7 @@ class _Portion:
             "in two themes is": [number for number, times in members.items() if times > 1],
             "in no theme is": [number for number in there_are if number not in members],
         }
-        return next((f"{problem} {_first(found)}" for problem, found in problems.items() if found), None)
+        return next((f"{problem} {_first(numbers)}" for problem, numbers in problems.items() if numbers), None)
 
 
 def _first(numbers: Sequence[int]) -> str:
@@ -134,10 +134,10 @@ def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str
 
 def _themes(answer: str | None) -> list[tuple[str, list[int]]]:
     """The themes of an answer with the numbers in each, in order."""
-    found = (
+    objects = (
         [json.loads(answer[each.start : each.end]) for each in find_objects(answer or "", "theme")] if answer else []
     )
-    return [theme for each in found if (theme := _theme(each)) is not None]
+    return [theme for each in objects if (theme := _theme(each)) is not None]
 
 
 def _theme(value: Any) -> tuple[str, list[int]] | None:

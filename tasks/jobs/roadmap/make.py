@@ -156,15 +156,15 @@ def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, f
 
 
 def _agreement(labelled: Sequence[Labelled], of: Mapping[str, str]) -> dict[str, float | int | None]:
-    found: GroupingAgreement = grouping_agreement(
+    agreement: GroupingAgreement = grouping_agreement(
         [of[each.name] for each in labelled], [each.theme for each in labelled]
     )
     return {
         "themes": len({each.theme for each in labelled}),
         "found": len({of[each.name] for each in labelled}),
-        "precision": found.precision,
-        "recall": found.recall,
-        "adjusted_rand": found.adjusted_rand,
+        "precision": agreement.precision,
+        "recall": agreement.recall,
+        "adjusted_rand": agreement.adjusted_rand,
     }
 
 

@@ -7,7 +7,7 @@ import polars as pl
 from contracts.tables import SAMPLES
 from suites.base import Dataset
 from suites.solidity_audit.contract import FINDINGS
-from suites.solidity_audit.mistakes import MISTAKE, TOLD, tell
+from suites.solidity_audit.mistakes import ADDED_COLUMNS, MISTAKE, add_columns
 from suites.solidity_audit.recorded import read_recorded
 from tasks.steps.extract import sample_rows
 from tests.suites.solidity_audit.support import finding, judgement, line, rows_of, target
@@ -27,8 +27,8 @@ def told(*judged: dict[str, Any]) -> list[dict[str, Any]]:
     samples = [read_recorded(each).item.sample for each in lines]
     known = sample_rows(Dataset("recorded", tuple(samples)))
     tables = {FINDINGS.table: findings.lazy(), SAMPLES.table: pl.DataFrame(known).lazy()}
-    answers = tell(results, tables)
-    assert {*answers.columns} - {*results.columns} == {*TOLD}
+    answers = add_columns(results, tables)
+    assert {*answers.columns} - {*results.columns} == {*ADDED_COLUMNS}
     return answers.sort("sample_id").to_dicts()
 
 
