@@ -4,6 +4,7 @@ import polars as pl
 
 from metrics.compute import measure
 from suites.base import Options, Suite
+from suites.session_review.answers import ANSWERS
 from suites.session_review.baselines import BASELINES
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
@@ -14,7 +15,6 @@ from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources.read import read_dataset
-from suites.session_review.told import ANSWERS
 from suites.session_review.viewing import VIEWING
 
 

@@ -12,10 +12,10 @@ NOT_SCORED = "not scored"
 BANDS = ((50, "0 to 49"), (75, "50 to 74"), (101, "75 to 100"))
 """Where each band of scores ends, and what it is called."""
 
-TOLD = ("band", "session", "failures", "tools")
+ADDED_COLUMNS = ("band", "session", "failures", "tools")
 
 
-def tell(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     """Add to the results what each session was about, and what the judge named, in words.
 
     band      the band of its score, or that it has none
@@ -55,6 +55,6 @@ ANSWERS = Answers(
         ("score_analysis", "the judge's analysis"),
         ("error_message", "failed because"),
     ),
-    tell=tell,
-    told=TOLD,
+    add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
 )

@@ -5,9 +5,9 @@ import polars as pl
 from contracts.tables import SAMPLES
 from reports.report import Report
 from suites.base import Dataset
+from suites.session_review.answers import add_columns
 from suites.session_review.session import Said
 from suites.session_review.suite import SUITE
-from suites.session_review.told import tell
 from tasks.steps.extract import sample_rows
 from tests.reports.samples import RUN, SNAPSHOT
 from tests.suites.session_review.support import sample, session
@@ -18,17 +18,17 @@ SCHEMA = {
 }  # fmt: skip
 
 
-def told(*scores: int | None) -> pl.DataFrame:
+def listed(*scores: int | None) -> pl.DataFrame:
     of = sample(session(Said(text="I look at the pods.")))
     rows = [
         ("agents", "j", f"s-{k}", of.sample_hash, 0, score, ["loops", "guesses"], []) for k, score in enumerate(scores)
     ]
     known = pl.DataFrame(sample_rows(Dataset("recorded", (of,))))
-    return tell(pl.DataFrame(rows, schema=SCHEMA, orient="row"), {SAMPLES.table: known.lazy()})
+    return add_columns(pl.DataFrame(rows, schema=SCHEMA, orient="row"), {SAMPLES.table: known.lazy()})
 
 
 def test_a_session_is_told_in_words() -> None:
-    (row,) = told(40).to_dicts()
+    (row,) = listed(40).to_dicts()
     assert row["session"] == "Disk · disk full · I look at the pods."
     assert (row["band"], row["failures"], row["tools"]) == ("0 to 49", "loops, guesses", "")
 
@@ -40,7 +40,7 @@ def test_every_session_is_listed_the_worst_first() -> None:
         orient="row",
     )
     built = Report(
-        "Sessions", RUN, SNAPSHOT, metrics, SUITE.figures, answers=SUITE.answers, results=told(90, None, 50, 49)
+        "Sessions", RUN, SNAPSHOT, metrics, SUITE.figures, answers=SUITE.answers, results=listed(90, None, 50, 49)
     )
     ((_, listed),) = built.mistakes()
     assert listed.select("band", "session_id").rows() == [
