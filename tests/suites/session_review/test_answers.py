@@ -42,8 +42,8 @@ def test_every_session_is_listed_the_worst_first() -> None:
     built = Report(
         "Sessions", RUN, SNAPSHOT, metrics, SUITE.figures, answers=SUITE.answers, results=listed(90, None, 50, 49)
     )
-    ((_, listed),) = built.mistakes()
-    assert listed.select("band", "session_id").rows() == [
+    ((_, rows),) = built.mistakes()
+    assert rows.select("band", "session_id").rows() == [
         ("not scored", "s-1"),
         ("0 to 49", "s-3"),
         ("50 to 74", "s-2"),
