@@ -119,7 +119,8 @@ def _confine(limits: Limits) -> None:
     if (used := _bytes_in_use()) is not None:
         most = used + limits.memory + limits.spare
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+    left, _ = signal.getitimer(signal.ITIMER_REAL)  # of the time for all
+    signal.setitimer(signal.ITIMER_REAL, min(limits.seconds, left))
 
 
 def _bytes_in_use() -> int | None:

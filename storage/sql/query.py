@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
+from threading import Timer
+from time import monotonic
 from typing import IO, BinaryIO
 from urllib.parse import unquote
 
@@ -48,12 +50,12 @@ class Limits:
     """What one query may use.
 
     `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of what it has when the query
-    begins and of that, for reading tables and for what the engine does not count. The query has `seconds`; before it
-    begins, the process has `opening` to start and to open the tables.
+    begins and of that, for reading tables and for what the engine does not count. The query has `seconds`. All in all,
+    from the start of its process, through the opening of tables, to the last row that is read, it has `whole`.
     """
 
     seconds: float = 60.0
-    opening: float = 60.0
+    whole: float = 120.0
     memory: int = 2 * GIGABYTE
     spare: int = GIGABYTE
     rows: int = 10_000_000
@@ -75,11 +77,32 @@ class Request:
     limits: Limits
 
 
+class Deadline:
+    """When a query must have ended, all in all."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._seconds = limits.whole
+        self._end = monotonic() + limits.whole
+
+    @property
+    def left(self) -> float:
+        """The seconds until then; none where it is over."""
+        return max(0.0, self._end - monotonic())
+
+    def hold(self) -> None:
+        """Raise QueryError where it is over."""
+        if not self.left:
+            raise QueryError(
+                f"the query was stopped at its time limit of {self._seconds:g} s in all, from its start to its last row"
+            )
+
+
 class Result:
     """The answer to a query, on a file that nobody else can open: read in parts, however large it is."""
 
-    def __init__(self, encoded: BinaryIO) -> None:
+    def __init__(self, encoded: BinaryIO, deadline: "Deadline") -> None:
         """Read the columns; raises QueryError where one is of a type that no frame has."""
+        self._deadline = deadline
         self._batches = pa.ipc.open_stream(encoded)
         if any(map(_is_foreign, self._batches.schema.types)):
             raise QueryError(
@@ -89,17 +112,25 @@ class Result:
         self._none = self._frame([])
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """The rows in parts, once; a single part without rows where there is none."""
-        batch = next(self._batches, None)
-        if batch is None:
-            yield self._none
-        while batch is not None:
+        """The rows in parts, once; a single part without rows where there is none.
+
+        Raises QueryError where whoever reads them has not come to the last one in time.
+        """
+        is_empty = True
+        for batch in self._in_time():
+            is_empty = False
             yield self._frame([batch])
-            batch = next(self._batches, None)
+        if is_empty:
+            yield self._none
 
     def frame(self) -> pl.DataFrame:
-        """All rows at once."""
-        return self._frame(list(self._batches))
+        """All rows at once. Raises as `frames` does."""
+        return self._frame(list(self._in_time()))
+
+    def _in_time(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self._deadline.hold()
+            yield batch
 
     def _frame(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
         table = pa.Table.from_batches(batches, self._batches.schema).rename_columns(self._names)
@@ -148,16 +179,17 @@ def open_query(
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
     request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
+    deadline = Deadline(limits)
     with TemporaryFile() as result:
-        _run(request, result)
+        _run(request, result, deadline)
         result.seek(0)
-        yield Result(result)
+        yield Result(result, deadline)
 
 
-def _run(request: Request, result: BinaryIO) -> None:
+def _run(request: Request, result: BinaryIO, deadline: Deadline) -> None:
     """Have a process answer, and keep its answer in a file, so that memory holds a part of it at most."""
     limits = request.limits
-    asked = {"lake": _folder(request.lake.uri), "seconds": limits.opening + limits.seconds}
+    asked = {"lake": _folder(request.lake.uri), "seconds": limits.whole}
     process = subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "storage.sql"],
         stdin=subprocess.PIPE,
@@ -168,7 +200,7 @@ def _run(request: Request, result: BinaryIO) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    with process, ThreadPoolExecutor(1) as reader:
+    with process, _killed_at(deadline, process), ThreadPoolExecutor(1) as reader:
         complaint = reader.submit(_end_of, process.stderr)
         try:
             with suppress(BrokenPipeError), process.stdin as standard_input:  # if it has ended, its exit code says why
@@ -177,8 +209,22 @@ def _run(request: Request, result: BinaryIO) -> None:
         except BaseException:
             process.kill()
             raise
+    if process.returncode < 0:
+        deadline.hold()
     if process.returncode != 0:
         raise _failure(process.returncode, complaint.result(), limits)
+
+
+@contextmanager
+def _killed_at(deadline: Deadline, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """End a process that is not done in time, also where it has not come to set its own alarm."""
+    timer = Timer(deadline.left, process.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _folder(uri: str) -> str | None:

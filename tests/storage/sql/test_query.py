@@ -5,6 +5,7 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import polars as pl
@@ -334,6 +335,29 @@ ENDLESS = [
 def test_a_query_that_would_not_end_is_stopped(toys: Lake, endless: str) -> None:
     with pytest.raises(QueryError, match="stopped at its time limit of 1 s"):
         query(toys, TABLES, endless, limits=Limits(seconds=1.0))
+
+
+def test_one_time_limit_holds_from_the_start_of_the_process(toys: Lake) -> None:
+    with pytest.raises(QueryError, match=r"stopped at its time limit of 0\.01 s in all"):
+        query(toys, TABLES, "select 1", limits=Limits(whole=0.01))  # Python has not started by then
+
+
+def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) -> None:
+    began = time.monotonic()
+    with pytest.raises(QueryError, match="stopped at its time limit of 4 s in all"):
+        query(toys, TABLES, ENDLESS[0], limits=Limits(seconds=600, whole=4))
+    assert time.monotonic() - began < 60
+
+
+def test_rows_that_are_not_read_in_time_are_not_given(toys: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_query(toys, TABLES, "from range(100000)") as result:
+        parts = result.frames()
+        assert next(parts).height == 2048
+        monkeypatch.setattr("storage.sql.query.monotonic", lambda: time.monotonic() + Limits().whole)
+        with pytest.raises(QueryError, match="stopped at its time limit of 120 s in all, from its start to its last"):
+            next(parts)
+        with pytest.raises(QueryError, match="stopped at its time limit"):
+            result.frame()
 
 
 GREEDY = [
