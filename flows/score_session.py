@@ -17,8 +17,9 @@ from prefect.exceptions import TerminationSignal
 from contracts.compile.arrow import conform
 from contracts.tables import SAMPLES
 from core.configuration import Configuration, read_configuration
-from core.default_lake import lake_uri
+from core.default_lake import lake_uri, whole_address
 from core.errors import ConfigurationError, EvalakeError, UsageError
+from core.hashing import content_hash
 from core.redaction import redact
 from flows.form import ConfigurationFile, LakeUri
 from providers.request import Failure, Reply
@@ -39,7 +40,7 @@ from tasks.steps.converse import Conversation, call, next_request
 from tasks.steps.failures import land_failures
 from tasks.steps.publish import publish_results
 
-DEPLOYMENT = "on-demand"
+DEPLOYMENT = "on-demand"  # of workers, who score for every lake
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
 
@@ -50,6 +51,11 @@ Row = dict[str, Any]
 
 class LostScoringError(EvalakeError):
     """A scoring was given up on by others while it was still running; what it found does not count."""
+
+
+def queue_of(lake: str) -> str:
+    """Return the deployment by which a service scores beside itself: of one lake, so that no other service takes it."""
+    return f"{DEPLOYMENT}-{content_hash(whole_address(lake))[:12]}"
 
 
 @flow(name="score-session", persist_result=False)

@@ -12,6 +12,7 @@ from types import FrameType
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
+from core.default_lake import whole_address
 from core.errors import EvalakeError
 from service.beside import Beside, free_port
 from service.listening import address_of, listening, require_reachable_by_whom
@@ -131,7 +132,8 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
             logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         yield False
         return
-    runner = Beside("service.scoring.runner", str(settings.configuration.service.scorings_at_once))
+    limit, lake = settings.configuration.service.scorings_at_once, whole_address(settings.lake.uri)
+    runner = Beside("service.scoring.runner", str(limit), lake)
     try:
         _wait_until(lambda: gateway.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
         yield True

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from core.errors import EvalakeError
-from flows.score_session import DEPLOYMENT
+from flows.score_session import DEPLOYMENT, queue_of
 
 if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import Artifact
+    from prefect.client.schemas.responses import DeploymentResponse
 
 FLOW = "score-session"
 PAGE = 100  # flow runs asked for at once
@@ -50,6 +52,7 @@ class PrefectGateway:
 
     def __init__(self, lake: str, configuration_file: str | None) -> None:
         self._parameters = {"lake": lake, "configuration_file": configuration_file}
+        self._queue = queue_of(lake)
         self._runs: dict[str, str] = {}
 
     def submit(self, rows: Sequence[Row]) -> None:
@@ -57,10 +60,11 @@ class PrefectGateway:
         from prefect.client.orchestration import get_client
 
         with _translated_errors("submit a scoring"), get_client(sync_client=True) as client:
-            deployment = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").id
+            if (deployment := self._deployment(client)) is None:
+                raise PrefectGatewayError("Prefect has nothing that serves the scorings of this lake")
             for row in rows:
                 run = client.create_flow_run_from_deployment(
-                    deployment,
+                    deployment.id,
                     parameters={**self._parameters, "score_id": row["score_id"]},
                     idempotency_key=f"{row['run_id']} {row['score_id']}",
                     name=run_name(row),
@@ -143,22 +147,33 @@ class PrefectGateway:
     def has_pool(self) -> bool | None:
         """Whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""
         from prefect.client.orchestration import get_client
-        from prefect.exceptions import ObjectNotFound
 
         with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
-            try:
-                return client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name is not None
-            except ObjectNotFound:
-                return None
+            deployment = self._deployment(client)
+            return None if deployment is None else deployment.work_pool_name is not None
 
     def idle_pool(self) -> str | None:
         """The name of the deployment's work pool where none of its workers is online; None where one is."""
         from prefect.client.orchestration import get_client
 
         with _translated_errors("look for its workers"), get_client(sync_client=True) as client:
-            name = client.read_deployment_by_name(f"{FLOW}/{DEPLOYMENT}").work_pool_name
+            deployment = self._deployment(client)
+            name = deployment.work_pool_name if deployment else None
             status = client.read_work_pool(name).status if name else None
         return name if status is not None and status.value != "READY" else None
+
+    def _deployment(self, client: "SyncPrefectClient") -> "DeploymentResponse | None":
+        """What serves this lake's scorings: the deployment that has workers, else the lake's own queue."""
+        from prefect.exceptions import ObjectNotFound
+
+        for name in (DEPLOYMENT, self._queue):
+            try:
+                deployment = client.read_deployment_by_name(f"{FLOW}/{name}")
+            except ObjectNotFound:
+                continue
+            if name == self._queue or deployment.work_pool_name is not None:
+                return deployment
+        return None
 
 
 def _updated(artifact: "Artifact") -> datetime:

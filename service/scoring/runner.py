@@ -1,4 +1,4 @@
-"""The runner: serves the scoring flow where it has no workers of its own. `python -m service.scoring.runner LIMIT`."""
+"""The runner: serves the scoring flow where it has no workers of its own. `… -m service.scoring.runner LIMIT LAKE`."""
 
 import asyncio
 import signal
@@ -7,19 +7,19 @@ import sys
 POLL_SECONDS = 1.0
 
 
-async def serve(limit: int) -> None:
-    """Run scorings as they are submitted, `limit` at a time, each in a process of its own, until ended."""
+async def serve(limit: int, lake: str) -> None:
+    """Run a lake's scorings as they are submitted, `limit` at a time, each in a process of its own, until ended."""
     from prefect.runner import Runner
     from prefect.types.entrypoint import EntrypointType
 
-    from flows.score_session import DEPLOYMENT, score_session
+    from flows.score_session import queue_of, score_session
 
     stopping: list[asyncio.Task[None]] = []
     runner = Runner(name="evalake-serve", query_seconds=POLL_SECONDS, limit=limit, pause_on_shutdown=False)
     await runner.aadd_flow(
         score_session,
-        name=DEPLOYMENT,
-        description="Scores sessions as `evalake serve` asks for them.",
+        name=queue_of(lake),
+        description=f"Scores sessions as `evalake serve` asks for them, for the lake {lake}.",
         tags=["evalake", "session_review"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
@@ -34,4 +34,4 @@ async def serve(limit: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    asyncio.run(serve(int(sys.argv[1]), sys.argv[2]))
