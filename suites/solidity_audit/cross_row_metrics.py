@@ -1,4 +1,4 @@
-"""Metrics across rows: agreement of judges, replicates and people, and how firm the ranking by SUI is."""
+"""Metrics across rows: agreement of judges, replicates and people, biases of judges, and how firm the ranking is."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -21,6 +21,7 @@ from metrics.definition import Metric
 from metrics.estimators import Rate
 from suites.solidity_audit.metrics import SCORES, sui
 from suites.solidity_audit.options import calibration_unstated, sui_weight_sets
+from suites.solidity_audit.panels.bias import judge_bias
 from suites.solidity_audit.panels.findings import NUMBERED, merge
 from suites.solidity_audit.panels.rows import PREFIX, panel_name
 from suites.solidity_audit.people.agreement import COLUMNS, judge_against_people
@@ -45,6 +46,7 @@ def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.Dat
     return pl.concat(
         [
             judge_agreement(frame),
+            judge_bias(frame),
             replicate_agreement(frame),
             rank_stability(frame, options),
             judge_against_people(frame),

@@ -81,6 +81,11 @@ BRIER = tuple(
     )
 )
 FIRMNESS = Quantity("sui_rank_stability", "lowest rank correlation", Unit.SCORE)
+BIASES = (
+    Quantity("judge_bias_verbosity", "with the audit's length", Unit.SCORE),
+    Quantity("judge_bias_own_family", "for its own family", Unit.SCORE),
+    Quantity("judge_bias_position", "for the first finding", Unit.SCORE),
+)
 OF_ALL_JUDGES = (
     Quantity("unanimous_rate", "unanimous"),
     *(
@@ -189,6 +194,13 @@ FIGURES: tuple[Figure, ...] = (
         "judge_pair",
     ),
     Statistics("Agreement of all judges of a panel", OF_ALL_JUDGES),
+    Statistics(
+        "Judge bias: what a judge departs from the others with",
+        BIASES,
+        by_judge=True,
+        note="0 is no bias. Correlation with the length of audits; difference in rates for its own family of models, "
+        "and for an audit's first finding.",
+    ),
     Decisions(
         "Agreement of judges, decision by decision",
         OF_PAIRS,

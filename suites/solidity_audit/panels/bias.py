@@ -1,0 +1,131 @@
+"""Judge bias: where a judge departs from the others that saw the same audits, and what it departs with.
+
+A judge alone shows no bias: what it is measured against is the mean word of the other judges on the same audit, or on
+the same finding. The measures are over all models of a run, and stand with each of them:
+
+    judge_bias_verbosity   correlation of the departure on "target found" with the logarithm of the audit's tokens;
+                           above 0, long audits are believed more than others believe them
+    judge_bias_own_family  mean departure on "target found" for models of the judge's own family less that for others
+    judge_bias_position    mean departure on "the finding is valid" for an audit's first finding less that for others
+
+What such biases are: Zheng et al. (2023), "Judging LLM-as-a-judge with MT-Bench and Chatbot Arena".
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from metrics.agreement import pearson
+from metrics.composite import Composite, Parts
+from metrics.compute import measure
+from metrics.definition import Metric
+from metrics.estimators import Mean
+from metrics.intervals import Array
+from suites.solidity_audit.panels.findings import NUMBERED
+from suites.solidity_audit.people.agreement import COLUMNS
+from suites.solidity_audit.taxonomy import VALID
+
+# The first word of a model's name, and the family of models that have it; a name of none of these has no family.
+FAMILIES: Mapping[str, str] = {
+    **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4"), "OpenAI"),
+    **dict.fromkeys(("gemini", "gemma"), "Google"),
+    **dict.fromkeys(("mistral", "mixtral", "magistral", "ministral", "codestral"), "Mistral"),
+    **dict.fromkeys(("qwen", "qwq"), "Qwen"),
+    "claude": "Anthropic",
+    "llama": "Meta",
+    "deepseek": "DeepSeek",
+    "grok": "xAI",
+    "command": "Cohere",
+    "phi": "Microsoft",
+    "nova": "Amazon",
+}
+AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
+
+_WORD = re.compile(r"o[134]|[a-z]+")
+
+
+def family(model: str) -> str | None:
+    """The family of a model by the last part of its name, `openrouter/anthropic/claude-4` as `claude-4`."""
+    word = _WORD.match(model.rsplit("/", 1)[-1].lower())
+    return FAMILIES.get(word.group()) if word else None
+
+
+def judge_bias(frame: pl.DataFrame) -> pl.DataFrame:
+    """Measure the biases of each judge of the result rows `frame`, as far as others judged the same audits.
+
+    Returns:
+        Rows in the columns of `metrics.compute.measure`, of the slice "all".
+    """
+    answered = frame.filter(pl.col("panel_judges").is_null(), pl.col("judge_error").is_null())
+    given = answered.filter(pl.col("subject_error").is_null())
+    measured = [_measured(_on_targets(given), ON_TARGETS), _measured(_on_findings(given), ON_FINDINGS)]
+    seen = given.select("model", "judge").unique().sort("model", "judge")
+    rows = pl.concat(measured).join(seen, on="judge", maintain_order="left")
+    return rows.select(COLUMNS.keys())
+
+
+def _difference(parts: Parts) -> Array:
+    return parts["one"] - parts["other"]
+
+
+def _contrast(where: pl.Expr) -> Composite:
+    """The mean departure where it holds, less that where it does not; nowhere where it is not known."""
+    departure = pl.col("departure")
+    parts = {"one": Mean(departure, where, -1.0, 1.0), "other": Mean(departure, ~where, -1.0, 1.0)}
+    return Composite(_difference, parts, n=departure.is_not_null() & where.is_not_null(), low=-2.0, high=2.0)
+
+
+ON_TARGETS = (
+    Metric("judge_bias_verbosity", pearson(pl.col("departure"), pl.col("length"))),
+    Metric("judge_bias_own_family", _contrast(pl.col("own_family"))),
+)
+ON_FINDINGS = (Metric("judge_bias_position", _contrast(pl.col("is_first"))),)
+
+
+def _on_targets(given: pl.DataFrame) -> pl.DataFrame:
+    """One row a vulnerable audit and judge: how far its word departs from the others', and what that may go with."""
+    names = {*given["model"], *given["judge"].drop_nulls()}
+    families = pl.DataFrame(
+        [(name, family(name)) for name in sorted(names)], schema={"name": pl.String, "family": pl.String}, orient="row"
+    )
+    judged = given.filter("is_vulnerable").drop_nulls("target_found")
+    words = judged.with_columns(word=pl.col("target_found").cast(pl.Float64))
+    of_model, of_judge = (families.rename({"name": by, "family": f"family of {by}"}) for by in ("model", "judge"))
+    return (
+        _departures(words, AUDIT)
+        .join(of_model, on="model", how="left", maintain_order="left")
+        .join(of_judge, on="judge", how="left", maintain_order="left")
+        .with_columns(
+            length=pl.when(pl.col("output_tokens") > 0).then(pl.col("output_tokens").log()),
+            own_family=pl.col("family of judge") == pl.col("family of model"),
+        )
+    )
+
+
+def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
+    """One row a finding and judge, of audits with several findings whose numbers are the audit's own."""
+    schema: dict[str, Any] = {name: given.schema[name] for name in (*AUDIT, "judge", "cluster")}
+    schema |= {"finding_id": pl.Int64, "word": pl.Float64, "is_first": pl.Boolean}
+    if "findings" not in given.columns:
+        return _departures(pl.DataFrame(schema=schema), (*AUDIT, "finding_id"))
+    listed = given.filter(pl.col("prompt_type") == NUMBERED, pl.col("findings").list.len() > 0)
+    each = listed.select(*AUDIT, "judge", "cluster", "findings").explode("findings").unnest("findings")
+    first, last = (pl.col("finding_id").min().over(AUDIT), pl.col("finding_id").max().over(AUDIT))
+    words = each.filter(first < last).with_columns(
+        word=pl.col("classification").is_in(VALID).cast(pl.Float64), is_first=pl.col("finding_id") == first
+    )
+    return _departures(words.select(schema.keys()), (*AUDIT, "finding_id"))
+
+
+def _departures(words: pl.DataFrame, of: tuple[str, ...]) -> pl.DataFrame:
+    """Add how far each judge's word is from the mean of the others'; what one judge alone saw is left out."""
+    word, judges = pl.col("word"), pl.len().over(of)
+    others = (word.sum().over(of) - word) / (judges - 1)
+    return words.filter(judges > 1).with_columns(departure=word - others)
+
+
+def _measured(departures: pl.DataFrame, metrics: tuple[Metric, ...]) -> pl.DataFrame:
+    measured = measure(departures, metrics, groups=("judge",), cluster="cluster")
+    return measured.filter(pl.col("n") > 0)
