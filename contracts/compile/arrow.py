@@ -137,7 +137,8 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
 
 def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
     if isinstance(kind, pl.Datetime):  # as whole numbers, from which Polars builds them several times faster
-        values = [None if value is None else (value - _EPOCH) // _MICROSECOND for value in values]
+        # The difference of the standard library: Prefect's times are of Pendulum, whose differences divide by no other.
+        values = [None if value is None else datetime.__sub__(value, _EPOCH) // _MICROSECOND for value in values]
         return pl.Series(name, values, pl.Int64).cast(kind)
     if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
         raise ValueError("a whole number that a float cannot hold")

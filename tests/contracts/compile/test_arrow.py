@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from enum import IntEnum, StrEnum
 from typing import Any
 
+import pendulum
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -86,6 +87,7 @@ class Number(IntEnum):
         ("state", Word.DONE, "done"),
         ("count", Number.THREE, 3),
         ("begun", datetime(2024, 2, 29, 17, 45, tzinfo=timezone(timedelta(hours=5, minutes=45))), NOON),
+        ("begun", pendulum.datetime(2024, 2, 29, 17, 45, tz="Asia/Kathmandu"), NOON),  # as Prefect gives times
         ("text", "", ""),
         ("text", "a\x00b", "a\x00b"),
         ("items", [], []),
