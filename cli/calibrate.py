@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption, names
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 
 
 def register(app: typer.Typer) -> None:
@@ -21,6 +21,7 @@ def calibrate(
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """Measure judges on items of known judgement; only what the ledger does not know yet is asked."""
     import polars as pl
@@ -28,6 +29,8 @@ def calibrate(
     from cli import output as show
     from core.errors import UsageError
     from tasks.jobs.calibrate import calibrated_suites
+
+    style = style_of(style, as_json=json)
 
     known = calibrated_suites()
     if suite is not None and suite not in known:

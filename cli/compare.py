@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from tasks.conclusions.compare import Comparison
@@ -30,13 +30,16 @@ def compare(
         str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
     ] = None,
     lake: LakeOption = LAKE,
-    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
     force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
 ) -> None:
     """Tell how A differs from B: A - B in every metric, its interval, p values, and answers that flipped."""
     from cli import output as show
     from storage.lake import Lake
     from tasks.conclusions.compare import compare_sides
+
+    style = style_of(style, as_json=json)
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, metric=metric, force=force)
     for warning in compared.warnings:

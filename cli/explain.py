@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +34,8 @@ def explain(
         str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
     ] = None,
     lake: LakeOption = LAKE,
-    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """Split A - B into samples, replies, judge, code and noise of repeats; the parts sum up to it."""
     import polars as pl
@@ -44,6 +45,8 @@ def explain(
     from storage.lake import Lake
     from tasks.conclusions.explain import Part
     from tasks.conclusions.explain import explain as split
+
+    style = style_of(style, as_json=json)
 
     if rows is not None and rows not in list(Part):
         raise UsageError(f"a difference has no part {rows}, but {', '.join(Part)}")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cli.options import JsonOption
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -14,6 +16,7 @@ def register(app: typer.Typer) -> None:
 def export(
     format_: Annotated[str, typer.Argument(help="contracts: one ODCS YAML a table.", metavar="FORMAT")],
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),
+    json: JsonOption = False,
 ) -> None:
     """Write the data contracts of all tables as Open Data Contract Standard documents."""
     from contracts.compile.odcs import odcs_yaml
@@ -28,4 +31,9 @@ def export(
             (out / f"{contract.table}.yaml").write_text(odcs_yaml(contract), encoding="utf-8")
     except OSError as error:
         raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
+    if json:
+        from cli import output as show
+
+        show.as_json({"out": str(out), "contracts": [contract.table for contract in all_contracts()]})
+        return
     typer.echo(f"{len(all_contracts())} contracts in {out}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +40,8 @@ def gate(
     junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
-    style: Annotated[Format, typer.Option("--format", help="How verdicts are printed.")] = Format.table,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
     force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
 ) -> None:
     """Hold a run against rules; each model, as each judge saw it, must pass each rule.
@@ -51,6 +52,8 @@ def gate(
     from reports.gate import as_junit, as_markdown
     from storage.lake import Lake
     from tasks.conclusions.gate import hold_gate
+
+    style = style_of(style, as_json=json)
 
     held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force)
     for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):

@@ -2,15 +2,17 @@
 
 import getpass
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption
+from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from suites.base import SheetFormat
+    from tasks.jobs.label import Labelled
 
 label = typer.Typer(help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
 
@@ -48,11 +50,14 @@ def agreement(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """Show how far each judge of a run decided as people did, decision by decision."""
     from cli import output as show
     from storage.lake import Lake
     from tasks.jobs.label import judges_and_people
+
+    style = style_of(style, as_json=json)
 
     table = judges_and_people(Lake(lake), run)
     show.rows(table, style, list(table.columns))
@@ -66,8 +71,10 @@ def import_(
         str | None, typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.")
     ] = None,
     lake: LakeOption = LAKE,
+    json: JsonOption = False,
 ) -> None:
     """Take labels in; lines that nobody filled in are passed over, bad ones are named."""
+    from cli import output as show
     from core.errors import SourceError
     from core.files import LARGEST_SHEET, read_file
     from storage.lake import Lake
@@ -78,6 +85,21 @@ def import_(
     except UnicodeDecodeError as error:
         raise SourceError(f"cannot read {file}: it is not UTF-8") from error
     done = import_labels(Lake(lake), suite, text, _format(file), annotator or getpass.getuser())
+    if json:
+        show.as_json(
+            {
+                **asdict(done.landed),
+                "empty": done.empty,
+                "refused": [{"where": e.where, "reason": e.reason} for e in done.refused],
+            }
+        )
+    else:
+        _print_import(file, done)
+    if done.refused:
+        raise typer.Exit(1)
+
+
+def _print_import(file: Path, done: "Labelled") -> None:
     landed = done.landed
     typer.echo(
         f"{landed.inserted} answers landed, {landed.replaced} replaced, {landed.already_present} were there already; "
@@ -85,8 +107,6 @@ def import_(
     )
     for refusal in done.refused:
         typer.echo(f"  {file}, {refusal.where}: {refusal.reason}", err=True)
-    if done.refused:
-        raise typer.Exit(1)
 
 
 def _format(file: Path | None) -> "SheetFormat":

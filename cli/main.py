@@ -14,6 +14,7 @@ from core.visible_text import visible
 app = typer.Typer(
     name="evalake",
     help="LLM evaluation as a lakehouse pipeline.",
+    epilog="`evalake run --help` lists the suites, with prompt types, baselines and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

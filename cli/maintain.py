@@ -1,11 +1,12 @@
 """`evalake maintain`: look after a lake, or migrate an older one."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, LakeOption
+from cli.options import LAKE, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -20,6 +21,7 @@ def maintain(
     ] = False,
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
+    json: JsonOption = False,
 ) -> None:
     """Compact small files, write checkpoints, remove what no snapshot needs and what has expired; or migrate a lake."""
     import polars as pl
@@ -30,9 +32,18 @@ def maintain(
     from tasks.jobs.maintain import maintain as maintain_lake
 
     if migrate:
-        _migrate(lake, dry_run)
+        _migrate(lake, dry_run, as_json=json)
         return
     done = maintain_lake(Lake(lake), read(config).retention, dry_run)
+    if json:
+        show.as_json(
+            {
+                "dry_run": dry_run,
+                "tables": [asdict(each) for each in done.tables],
+                "expired": [asdict(kind) for kind in done.expired],
+            }
+        )
+        return
     if done.tables:
         show.table(pl.DataFrame(done.tables))
     else:
@@ -42,7 +53,7 @@ def maintain(
         typer.echo(f"{removed} {'would be ' if dry_run else ''}removed: {kind.where}")
 
 
-def _migrate(lake: str, dry_run: bool) -> None:
+def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:
     import polars as pl
 
     from cli import output as show
@@ -50,6 +61,9 @@ def _migrate(lake: str, dry_run: bool) -> None:
     from tasks.jobs.migrate import migrate
 
     done = migrate(Lake(lake), dry_run)
+    if as_json:
+        show.as_json({"dry_run": dry_run, "migrated": [asdict(each) for each in done]})
+        return
     if not done:
         typer.echo(f"the lake {lake} is of this evalake's schema already")
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption, names
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -39,6 +39,7 @@ def metrics(
     whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """Print the metrics of a snapshot; without options, the headline metrics of the newest.
 
@@ -50,6 +51,8 @@ def metrics(
     from storage.lake import Lake
     from storage.snapshots import find_snapshot, read_metrics
     from suites.registry import suite as find_suite
+
+    style = style_of(style, as_json=json)
 
     if run and snapshot:
         raise UsageError("give --run or --snapshot, not both")

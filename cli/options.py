@@ -40,7 +40,17 @@ class Format(StrEnum):
     csv = "csv"
 
 
-StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.")]
+StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv")]
+RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+
+
+def style_of(style: Format, *, as_json: bool) -> Format:
+    """Return how rows are printed, of what both options say. Raises UsageError where they say two things."""
+    from core.errors import UsageError
+
+    if as_json and style is Format.csv:
+        raise UsageError("--json and --format csv are two forms: leave one out")
+    return Format.json if as_json else style
 
 
 def names(option: str, text: str | None) -> list[str] | None:

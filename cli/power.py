@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from tasks.conclusions.power import Plan
@@ -31,12 +31,15 @@ def power(
         typer.Option("--sd", help="Assume this standard deviation of a sample's difference.", metavar="NUMBER"),
     ] = None,
     lake: LakeOption = LAKE,
-    style: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.table,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """Plan samples and repeats from the variance that the lake's newest run of two models shows."""
     from cli import output as show
     from storage.lake import Lake
     from tasks.conclusions.power import plan
+
+    style = style_of(style, as_json=json)
 
     planned = plan(Lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
     if style is Format.table:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, LakeOption
+from cli.options import LAKE, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -17,14 +17,19 @@ def report(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
+    json: JsonOption = False,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
     from cli import output as show
     from reports.console import Summary
-    from reports.page import write_page
+    from reports.page import DATA, write_page
     from storage.lake import Lake
     from tasks.steps.report import build_report
 
     built = build_report(Lake(lake), run)
+    page = write_page(built, out / run)
+    if json:
+        show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
+        return
     show.console().print(Summary(built))
-    typer.echo(f"report: {write_page(built, out / run)}")
+    typer.echo(f"report: {page}")

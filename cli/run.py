@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import LAKE, JsonOption, LakeOption, names
+from cli.suites_told import TellsSuites, complete_suite
 
 if TYPE_CHECKING:
     from tasks.steps.preflight import Plan
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run)
+    app.command("run", cls=TellsSuites)(run)
 
 
 def run(
-    suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
+    suite: Annotated[
+        str, typer.Argument(help="The suite; they are listed below.", metavar="SUITE", autocompletion=complete_suite)
+    ],
     models: Annotated[
         str | None, typer.Option(help="Subject models, by comma; default: the suite's baselines.", metavar="NAMES")
     ] = None,
@@ -59,18 +62,20 @@ def run(
     """Evaluate models on a suite: only what the ledger does not know yet is asked."""
     from cli.configuration import read
     from cli.environment import names_a_server
+    from providers.routes import require_usual_keys
     from service.local.temporary import TemporaryServer
 
+    subjects, judging = names("--models", models), names("--judges", judges)
+    require_usual_keys([*(subjects or ()), *(judging or ())], read(config))
     server = None if dry_run or names_a_server() else TemporaryServer()  # it starts while all else is looked at
 
     from tasks.steps.preflight import Order, carried, check
 
-    read(config)
     order = Order(
         suite=suite,
         lake=lake,
-        models=names("--models", models),
-        judges=names("--judges", judges),
+        models=subjects,
+        judges=judging,
         datasets=dataset,
         limit=limit,
         replicates=replicates,

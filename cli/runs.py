@@ -2,7 +2,7 @@
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = (
     "run_id", "suite", "state", "started", "samples", "cost_usd", "models", "calls_made", "calls_from_ledger",
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(runs)
 
 
-def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
+def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table, json: RowsAsJsonOption = False) -> None:
     """List the runs, newest first."""
     import polars as pl
 
@@ -24,6 +24,8 @@ def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
     from storage.lake import Lake
     from tasks.runtime.attempts import with_attempts
     from tasks.runtime.runs import with_lost
+
+    style = style_of(style, as_json=json)
 
     where = Lake(lake)
     rows = with_attempts(where, with_lost(where.frame(RUNS))).sort("started_at", descending=True).collect()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption, names
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -39,6 +39,7 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Every line of long texts, and of requests.")] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """List the samples of a run with each model's verdict; or read one: input, truth, conversations, judges' words.
 
@@ -48,6 +49,8 @@ def show(
     from service.viewer.items import WantedPage
     from service.viewer.run_index import RunIndexes
     from storage.lake import Lake
+
+    style = style_of(style, as_json=json)
 
     indexes = RunIndexes(Lake(lake))
     index = _index(indexes, run)

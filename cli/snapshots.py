@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, Format, JsonOption, LakeOption, StyleOption
+from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")
 
@@ -17,13 +17,17 @@ def register(app: typer.Typer) -> None:
 
 
 @group.callback()
-def snapshots(context: typer.Context, lake: LakeOption = LAKE, style: StyleOption = Format.table) -> None:
+def snapshots(
+    context: typer.Context, lake: LakeOption = LAKE, style: StyleOption = Format.table, json: RowsAsJsonOption = False
+) -> None:
     """List the snapshots, newest first; or verify one."""
     import polars as pl
 
     from cli import output as show
     from contracts.tables import SNAPSHOTS
     from storage.lake import Lake
+
+    style = style_of(style, as_json=json)
 
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -61,7 +65,7 @@ def _refuse_options(context: typer.Context) -> None:
     """Refuse options of the listing before a subcommand: they would be ignored."""
     from core.errors import UsageError
 
-    options = {"lake": "--lake", "style": "--format"}
+    options = {"lake": "--lake", "style": "--format", "json": "--json"}
     given = [option for name, option in options.items() if _on_command_line(context, name)]
     if given:
         raise UsageError(f"{given[0]} goes behind it: `evalake snapshots {context.invoked_subcommand} -h` tells more")

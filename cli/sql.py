@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,7 @@ def sql(
     style: Annotated[
         str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
     ] = "table",
+    json: RowsAsJsonOption = False,
     spreadsheet_safe: Annotated[
         bool, typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet would run.")
     ] = False,
@@ -47,6 +48,9 @@ def sql(
     from storage.sql.query import open_query
     from suites.registry import all_contracts
 
+    if json and style not in ("table", "json"):
+        raise UsageError(f"--json and --format {style} are two forms: leave one out")
+    style = "json" if json else style
     if style not in ("table", "json", "csv", "parquet"):
         raise UsageError(f"--format is table, json, csv or parquet, not {style}")
     if style == "parquet" and out is None:

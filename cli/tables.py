@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, StyleOption
+from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
 
@@ -19,12 +19,15 @@ def tables(
     describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """List the tables, most recently changed first; or describe their columns."""
     from cli import output as show
     from storage.inventory import inventory
     from storage.lake import Lake
     from suites.registry import all_contracts
+
+    style = style_of(style, as_json=json)
 
     if describe or table is not None:
         _describe(table, lake, style)

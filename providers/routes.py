@@ -101,6 +101,18 @@ def find_route(
     return Route(model, provider, given, options.price)
 
 
+def require_usual_keys(models: Sequence[str], configuration: Configuration) -> None:
+    """Raise ProviderError where a model's key is missing, as far as that is known at once: without LiteLLM or secrets.
+
+    So that it is said before anything is begun that takes seconds; `find_route` has the last word.
+    """
+    for model in models:
+        real = configuration.real_model(model)
+        provider = known_provider(real) or likely_provider(real)
+        if provider and missing_variables(provider) and not configuration.limits(provider).api_key_secret:
+            find_route(model, configuration)
+
+
 def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
     baseline = baselines.get(model.removeprefix(f"{PROVIDER}/"))
     if baseline is None:

@@ -3,6 +3,7 @@
 What is unknown is said in its bar's place; what is not reliable is hatched.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,8 @@ from reports.axes import (
 )
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
-from reports.wording import number, one_line
-from suites.base.figures import Bars, ByJudge, Quantity
+from reports.wording import UNKNOWN, number, one_line
+from suites.base.figures import Bars, ByJudge, Quantity, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -90,16 +91,19 @@ def _drawing(
 def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.Figure":
     import plotly.graph_objects as go
 
-    lines = 1 if stacked else len(series)
+    lines = 2 if stacked else len(series)  # a bar and its parts in figures, or a bar for each
     quantity = series[0].quantity
     has_direction = not stacked and len({each.quantity.higher_is_better for each in series}) == 1
     plot = go.Figure(layout=layout(rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
     tops = row_tops(len(named), BAR * lines)
     rows = [[top + BAR * (k + 0.5) for top in tops] for k in range(lines)]
     for k, each in enumerate(series):
-        _add_bars(plot, each, rows[0 if stacked else k], with_intervals=not stacked)
+        _add_bars(plot, each, rows[0 if stacked else k], stacked=stacked)
     ends = [_totals(series)] if stacked else [_ends(each) for each in series]
-    texts = [_text(at, row) for some, line in zip(ends, rows, strict=True) for at, row in zip(some, line, strict=True)]
+    told = zip(ends, rows[: len(ends)], strict=True)
+    texts = [_text(at, row) for some, line in told for at, row in zip(some, line, strict=True)]
+    if stacked:
+        texts += [_line(text, row) for text, row in zip(_parts(series), rows[1], strict=True)]
     named_rows(plot, named, BAR * lines, texts)
     longest = max(end for some in ends for end, _ in some)
     axis = quantity_axis(quantity, (0.0, longest * ROOM_FOR_TEXT))
@@ -108,7 +112,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
     return plot
 
 
-def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], with_intervals: bool) -> None:
+def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], *, stacked: bool) -> None:
+    """Add the bars of a series: with their intervals, or as parts of a whole."""
     values = [drawn(value, series.quantity) for _, value in series.values]
     plot.add_bar(
         orientation="h",
@@ -117,7 +122,7 @@ def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], with_int
         width=BAR - 2,
         name=safe(series.label),
         marker={"color": series.colour, "pattern": {"shape": ["/" * v.doubtful for v in values]}},
-        error_x=error_bars(values) if with_intervals else None,
+        error_x=None if stacked else error_bars(values),
         hoverinfo="text",
         hovertext=[hover(subject, [(series.quantity, v)]) for subject, v in series.values],
     )
@@ -130,14 +135,41 @@ def _ends(series: Series) -> list[tuple[float, str]]:
 
 
 def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:
-    """Where the stacked bars of each row end, and what they come to; unknown where one is."""
+    """Where the stacked bars of each row end, and what they come to, unless that is a whole; unknown where one is."""
     quantity = series[0].quantity
     ends = []
     for parts in zip(*(each.values for each in series), strict=True):
         known = [v.value for _, v in parts if v.value is not None]
         text = number(sum(known), quantity.unit) if len(known) == len(series) else "unknown"
+        if math.isclose(sum(known), 1.0):  # a whole, which says nothing
+            text = ""
         ends.append((drawn(Value(sum(known)), quantity).value or 0.0, text))
     return ends
+
+
+def _parts(series: Sequence[Series]) -> list[str]:
+    """What each part of each row comes to, in the order of the legend; shares in whole percents."""
+    percents = series[0].quantity.unit is Unit.SHARE
+    rows = []
+    for parts in zip(*(each.values for each in series), strict=True):
+        if percents:
+            shown = [UNKNOWN if v.value is None else f"{100 * v.value:.0f}" for _, v in parts]
+        else:
+            shown = [number(v.value, series[0].quantity.unit) for _, v in parts]
+        rows.append(" · ".join(shown) + " %" * percents)
+    return rows
+
+
+def _line(text: str, row: float) -> dict[str, Any]:
+    return {
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": row,
+        "text": text,
+        "showarrow": False,
+        "font": {"size": 11},
+    }
 
 
 def _text(end: tuple[float, str], row: float) -> dict[str, Any]:

@@ -117,7 +117,14 @@ def test_stacked_bars_come_to_a_total_unless_a_part_is_unknown() -> None:
     rows = [metric("a", "e1", 0.1), metric("a", "e2", 0.2), metric("b", "e1", 0.1), metric("b", "e2", None, 0)]
     figure = draw_bars(report(rows), Bars("", parts, stacked=True)).figure
     assert figure is not None
-    assert texts(figure) == ["a", "b", "30.0%", "unknown"]
+    assert texts(figure) == ["a", "b", "30.0%", "unknown", "10 · 20 %", "10 · – %"]
+
+
+def test_a_whole_says_its_parts_and_not_that_it_is_one() -> None:
+    parts = (Quantity("e1", "low"), Quantity("e2", "high"))
+    figure = draw_bars(report([metric("a", "e1", 0.3), metric("a", "e2", 0.7)]), Bars("", parts, stacked=True)).figure
+    assert figure is not None
+    assert texts(figure) == ["a", "", "30 · 70 %"]
 
 
 def test_a_heat_map_leaves_out_models_without_any_value() -> None:
