@@ -321,7 +321,9 @@ def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> d
 
 
 def _cost(model: str, reply: Reply) -> float | None:
-    """What the reply cost by the price table; null where no reply came, or the price is unknown."""
+    """What the reply cost: as recorded, or by the price table; null where no reply came, or the price is unknown."""
+    if reply.cost_usd is not None:
+        return reply.cost_usd
     if reply.text is None and reply.output_tokens is None:
         return None
     tokens = Tokens(reply.input_tokens, reply.output_tokens, reply.cached_input_tokens, reply.reasoning_tokens)

@@ -272,6 +272,7 @@ def _audit_reply(file: _File | None) -> Reply:
         input_tokens=_whole(value.get("input_tokens")),
         output_tokens=_whole(value.get("output_tokens")),
         latency_ms=_number(value.get("latency_ms")),
+        cost_usd=_number(value.get("cost_usd")),
     )
 
 
@@ -281,6 +282,7 @@ def _judge_reply(value: Mapping[str, Any], text: str) -> Reply:
         input_tokens=_whole(value.get("judge_input_tokens")),
         output_tokens=_whole(value.get("judge_output_tokens")),
         latency_ms=_number(value.get("judge_latency_ms")),
+        cost_usd=_number(value.get("judge_cost_usd")),
     )
 
 

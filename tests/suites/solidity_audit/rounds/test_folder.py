@@ -70,6 +70,7 @@ def judgement(**more: Any) -> dict[str, Any]:
         "summary": {"total_findings": 2},
         "notes": "Careful work.",
         "judge_latency_ms": 12.5,
+        "judge_cost_usd": 0.002,
         **more,
     }
 
@@ -129,7 +130,7 @@ def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tm
     assert lake.frame(FINDINGS).collect().sort("finding_id")["reason"].to_list() == ["As the code says."] * 2
     replies = lake.frame(CALLS).filter(pl.col("model") == "Judge 3").collect()
     assert json.loads(replies["response"][0]) == judgement()
-    assert replies["latency_ms"][0] == 12.5
+    assert (replies["latency_ms"][0], replies["cost_usd"][0], row["judge_cost_usd"]) == (12.5, 0.002, 0.002)
 
 
 @pytest.mark.parametrize(
