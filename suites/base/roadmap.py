@@ -26,6 +26,7 @@ class Kind:
 
     title: str
     by_meaning: bool  # False: names of it are a vocabulary, and equal where they mean the same
+    rule: Callable[[str], str] | None = None  # a name's theme where no judge groups; None: by the words in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +49,4 @@ class Roadmap:
     tables: tuple[Contract, ...]  # what is read of the lake
     mentions: Callable[[Mapping[str, pl.LazyFrame]], pl.DataFrame]  # rows by table -> the columns of MENTIONS
     scored: Callable[[Mapping[str, pl.LazyFrame]], int]  # of how many samples that is
-    labelled: Callable[[], Sequence[Labelled]]  # by which a way of grouping is measured
+    labelled: Callable[[], Mapping[str, Sequence[Labelled]]]  # by kind: by which a way of grouping is measured

@@ -3,16 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from suites.base.roadmap import MENTIONS, Kind, Labelled, Roadmap
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.metrics import HIGHEST
+from suites.session_review.replies.failure_tags import read_failure_words
 from suites.session_review.replies.missing_tools import ABSENT, IMPROVABLE, UNUSED
 
 FAILURE = "failure"
-_WISHES = Path(__file__).with_name("wishes.jsonl")
+_LABELLED = {ABSENT: Path(__file__).with_name("wishes.jsonl"), FAILURE: Path(__file__).with_name("failures.jsonl")}
 
 Tables = Mapping[str, pl.LazyFrame]
 
@@ -28,9 +30,12 @@ def mentions(tables: Tables) -> pl.DataFrame:
         name="tool_name",
         text="rationale",
     )
-    failures = scores.explode("failure_tags").select(
-        "score_id", kind=pl.lit(FAILURE), name="failure_tags", text=pl.lit(None, pl.String)
-    )
+    failures = scores.select(
+        "score_id",
+        kind=pl.lit(FAILURE),
+        name=pl.struct("failure_tags", "score_analysis").map_elements(_failures, pl.List(pl.String)),
+        text=pl.lit(None, pl.String),
+    ).explode("name")
     named = pl.concat([tools, failures]).filter(pl.col("name").is_not_null()).join(about, on="score_id")
     once = named.group_by("kind", "name", "sample_hash").agg(pl.col("text", "sample_id").drop_nulls().sort().first())
     score = scores.group_by("sample_hash").agg(score=pl.col("total_score").sort().mean())
@@ -42,9 +47,27 @@ def scored(tables: Tables) -> int:
     return int(_completed(tables).select(pl.col("sample_hash").n_unique()).collect().item())
 
 
-def labelled() -> Sequence[Labelled]:
-    """Wishes for tools in many words, each with the theme that it belongs to."""
-    return [Labelled(**json.loads(line)) for line in _WISHES.read_text(encoding="utf-8").splitlines()]
+def labelled() -> Mapping[str, Sequence[Labelled]]:
+    """By kind: what may be named about sessions, in many words, each with the theme that it belongs to."""
+    return {
+        kind: [Labelled(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+        for kind, file in _LABELLED.items()
+    }
+
+
+def pattern_of(name: str) -> str:
+    """The pattern of failure that a mention names before the judge's words."""
+    return name.partition(":")[0]
+
+
+def _failures(score: Mapping[str, Any]) -> list[str]:
+    """Each pattern that a scoring names, with the words in which it does, as far as these are found again."""
+    words = read_failure_words(score["score_analysis"] or "")
+    return [
+        f"{tag}: {sentence}" if sentence else tag
+        for tag in score["failure_tags"] or ()
+        for sentence in words.get(tag, [""])
+    ]
 
 
 def _completed(tables: Tables) -> pl.LazyFrame:
@@ -58,7 +81,7 @@ ROADMAP = Roadmap(
         ABSENT: Kind("Tools that do not exist", by_meaning=True),
         IMPROVABLE: Kind("Tools to be improved", by_meaning=False),
         UNUSED: Kind("Tools that should have been used", by_meaning=False),
-        FAILURE: Kind("Patterns of failure", by_meaning=False),
+        FAILURE: Kind("Patterns of failure", by_meaning=True, rule=pattern_of),
     },
     tables=(RESULTS, MISSING_TOOLS),
     mentions=mentions,

@@ -1,6 +1,7 @@
 """Finds the named patterns of failure in a judge's analysis, and does not take a denial for a finding."""
 
 import re
+from collections.abc import Iterator
 
 FAILURE_TAGS = (
     "premature_conclusion",
@@ -16,6 +17,9 @@ FAILURE_TAGS = (
 _TAG = re.compile("|".join(f"(?P<{tag}>{tag.replace('_', '[ _-]')}s?)" for tag in FAILURE_TAGS), re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.;!?\n]|\b(?:but|however|although|though|yet|while|whereas)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z']+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_MARKS = str.maketrans("", "", "*#`|")
+LONGEST_SENTENCE = 240  # characters of a sentence, and that are looked at on either side of a tag
 _BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
 
 _NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "none", "cannot", "avoided", "avoids", "avoiding"}
@@ -37,8 +41,24 @@ _DENIED_AFTER = re.compile(
 
 def read_failure_tags(analysis: str) -> list[str]:
     """The tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
-    found = {match.lastgroup for match in _TAG.finditer(analysis) if not _is_denied(analysis, match)}
+    found = {match.lastgroup for match in _found(analysis)}
     return [tag for tag in FAILURE_TAGS if tag in found]
+
+
+def read_failure_words(analysis: str) -> dict[str, list[str]]:
+    """The sentences in which the analysis finds each tag, without the marks of lists and headings; each once."""
+    words: dict[str, dict[str, None]] = {}
+    for match in _found(analysis):
+        assert match.lastgroup is not None
+        before = _SENTENCE_END.split(analysis[max(0, match.start() - LONGEST_SENTENCE) : match.start()])[-1]
+        after = _SENTENCE_END.split(analysis[match.end() : match.end() + LONGEST_SENTENCE])[0]
+        sentence = " ".join(f"{before}{match[0]}{after}".translate(_MARKS).split()).lstrip("-+•. ")
+        words.setdefault(match.lastgroup, {})[sentence[:LONGEST_SENTENCE]] = None
+    return {tag: list(sentences) for tag, sentences in words.items()}
+
+
+def _found(analysis: str) -> Iterator[re.Match[str]]:
+    return (match for match in _TAG.finditer(analysis) if not _is_denied(analysis, match))
 
 
 def _is_denied(text: str, match: re.Match[str]) -> bool:

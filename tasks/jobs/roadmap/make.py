@@ -22,7 +22,7 @@ from tasks.jobs.roadmap.by_judge import group_by_judge
 from tasks.jobs.roadmap.by_words import group_by_words
 from tasks.runtime.context import RunContext
 
-METHOD = 1  # changes whenever the same results can be grouped otherwise
+METHOD = 2  # changes whenever the same results can be grouped otherwise
 REASONS = 3  # of one name, that tell what is meant
 Themes = dict[str, str]  # by name
 _THEME = ("kind", "theme_id", "theme")
@@ -147,12 +147,17 @@ def as_data(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, float | int | str | None]]:
-    """How well the judge, or the rules, group the suite's labelled set: over all of it, and over what was held out."""
-    labelled = roadmap_of(context.suite_name).labelled()
-    named = {each.name: each.text for each in labelled}
-    of = _group(context, judge, "labelled", named, dict.fromkeys(named, 1))
-    parts = {"all": labelled, "held out": [each for each in labelled if each.held_out]}
-    return [{"part": part, "named": len(some), **_agreement(some, of)} for part, some in parts.items()]
+    """How well the judge, or the rules, group the suite's labelled sets: over all of each, and what was held out."""
+    roadmap = roadmap_of(context.suite_name)
+    measured: list[dict[str, float | int | str | None]] = []
+    for kind, labelled in roadmap.labelled().items():
+        named = {each.name: each.text for each in labelled}
+        of = _group(context, judge, roadmap, kind, named, dict.fromkeys(named, 1))
+        parts = {"all": labelled, "held out": [each for each in labelled if each.held_out]}
+        measured += [
+            {"kind": kind, "part": part, "named": len(some), **_agreement(some, of)} for part, some in parts.items()
+        ]
+    return measured
 
 
 def _agreement(labelled: Sequence[Labelled], of: Mapping[str, str]) -> dict[str, float | int | None]:
@@ -169,14 +174,21 @@ def _agreement(labelled: Sequence[Labelled], of: Mapping[str, str]) -> dict[str,
 
 
 def _group(
-    context: RunContext, judge: str | None, what: str, named: Mapping[str, str], times: Mapping[str, int]
+    context: RunContext,
+    judge: str | None,
+    roadmap: Roadmap,
+    kind: str,
+    named: Mapping[str, str],
+    times: Mapping[str, int],
 ) -> Themes:
-    """Return the theme of each name: by meaning, or where no judge is named by the words in common.
+    """Return the theme of each name: by meaning, or where no judge is named by the kind's rule or the words in common.
 
-    A theme that rules make has the name that was named most.
+    A theme that words in common make has the name that was named most.
     """
     if judge is not None:
-        return group_by_judge(context, judge, what, named)
+        return group_by_judge(context, judge, kind, named)
+    if (rule := roadmap.kinds[kind].rule) is not None:
+        return {name: rule(name) for name in named}
     groups = group_by_words(named)
     return {name: min(members, key=lambda each: (-times[each], each)) for members in groups for name in members}
 
@@ -191,7 +203,11 @@ def _themes(context: RunContext, roadmap: Roadmap, judge: str | None, mentions: 
         }
         by_meaning = roadmap.kinds[str(kind)].by_meaning
         times = Counter(named["name"])
-        themes = _group(context, judge, str(kind), reasons, times) if by_meaning else {name: name for name in reasons}
+        themes = (
+            _group(context, judge, roadmap, str(kind), reasons, times)
+            if by_meaning
+            else {name: name for name in reasons}
+        )
         rows += [{"kind": kind, "name": name, "theme": theme} for name, theme in themes.items()]
     return pl.DataFrame(rows, {"kind": pl.String, "name": pl.String, "theme": pl.String})
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.session_review.replies.failure_tags import FAILURE_TAGS, read_failure_tags
+from suites.session_review.replies.failure_tags import FAILURE_TAGS, read_failure_tags, read_failure_words
 from suites.session_review.replies.missing_tools import (
     ABSENT,
     IMPROVABLE,
@@ -45,6 +45,22 @@ from suites.session_review.replies.missing_tools import (
 )
 def test_a_denied_pattern_is_no_finding(analysis: str, tags: list[str]) -> None:
     assert read_failure_tags(analysis) == tags
+
+
+def test_the_words_in_which_a_pattern_is_found_are_its_sentence() -> None:
+    analysis = """## Logical flow
+It began well. Then **premature conclusion**: the leak was named before any log. No wrong_conclusion.
+
+- Deduction: 3 points, for calling it certain (unsupported_confidence).
+| premature_conclusion | at 7 |
+- Deduction: 3 points, for calling it certain (unsupported_confidence)."""
+    assert read_failure_words(analysis) == {
+        "premature_conclusion": [
+            "Then premature conclusion: the leak was named before any log.",
+            "premature_conclusion at 7",
+        ],
+        "unsupported_confidence": ["Deduction: 3 points, for calling it certain (unsupported_confidence)."],
+    }
 
 
 @given(st.lists(st.sampled_from([*FAILURE_TAGS, "no", "not", ",", ".", "but", "\n", "the"]), max_size=60))

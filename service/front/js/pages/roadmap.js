@@ -35,6 +35,6 @@ function behind({theme, mentions}, kind) {
   return h("details", {class: "inner"}, h("summary", {}, `${name(shown(theme, kind))} (${count(mentions.length)})`),
     h("ul", {}, mentions.slice(0, BEHIND).map((each) => h("li", {},
       h("a", {class: "id", href: `/sessions/${encodeURIComponent(each.session_id)}`}, name(each.session_id)),
-      kind !== "failure" && ` ${name(each.name)}`, each.text && `: ${name(each.text, 300)}`)),
+      ` ${name(each.name, 300)}`, each.text && `: ${name(each.text, 300)}`)),
     rest > 0 && h("li", {}, `and ${count(rest)} more`)));
 }

@@ -128,10 +128,32 @@ def test_a_roadmap_by_a_judge_is_paid_once_and_its_themes_have_the_judges_names(
     assert len(model_server.requests()) == context.lake.frame(CALLS).collect().height == 1
 
 
+def test_patterns_of_failure_are_grouped_by_what_the_judges_said_of_them(
+    context: RunContext, model_server: ModelServer
+) -> None:
+    def by_cause(messages: Messages) -> str:
+        of: dict[str, list[int]] = {}
+        for name, number in listed(messages).items():
+            of.setdefault("Blamed the rollout" if "release" in name else "Read no log", []).append(number)
+        return answer(**of)
+
+    model_server.rule(reply=by_cause)
+    said = ("premature_conclusion: blamed the release", "unsupported_confidence in the release")
+    for name, tags in (("a", said), ("b", said[:1]), ("c", ("premature_conclusion without a log",))):
+        land_scores(context.lake, (name, 40, "No critical tools were missing."), tags=tags)
+    failures = ranked(make_roadmap(context, JUDGE)).filter(kind="failure")
+    assert failures.select("theme", "samples", "points_lost").rows() == [
+        ("Blamed the rollout", 2, 120.0),
+        ("Read no log", 1, 60.0),
+    ]
+    by_rule = ranked(make_roadmap(context, None)).filter(kind="failure")
+    assert by_rule["theme"].to_list() == ["premature_conclusion", "unsupported_confidence"]
+
+
 def test_a_judge_who_knows_the_labelled_set_is_right_throughout(context: RunContext, model_server: ModelServer) -> None:
     from suites.session_review.roadmap import labelled
 
-    theme = {each.name: each.theme for each in labelled()}
+    theme = {each.name: each.theme for named in labelled().values() for each in named}
 
     def know(messages: Messages) -> str:
         of: dict[str, list[int]] = {}
@@ -141,5 +163,4 @@ def test_a_judge_who_knows_the_labelled_set_is_right_throughout(context: RunCont
 
     model_server.rule(reply=know)
     measured: list[dict[str, Any]] = measure_grouping(context, JUDGE)
-    assert [each["adjusted_rand"] for each in measured] == [1.0, 1.0]
-    assert [each["precision"] for each in measured] == [1.0, 1.0]
+    assert [(each["adjusted_rand"], each["precision"]) for each in measured] == [(1.0, 1.0)] * 4

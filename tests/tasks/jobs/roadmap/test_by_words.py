@@ -1,8 +1,12 @@
 """Grouping by the words in common: deterministic, total, and blind to order."""
 
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.jobs.roadmap import by_words
 from tasks.jobs.roadmap.by_words import group_by_words
 
 
@@ -28,6 +32,26 @@ def test_words_that_say_nothing_join_nothing() -> None:
         ["get-tool"],
         ["list-tool"],
     ]
+
+
+def test_names_of_a_later_portion_join_the_groups_of_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = {
+        f"{letter}-{what}": "" for letter in "abcdef" for what in ("packet-capture", "login-history", "heap-graph")
+    }
+    at_once = group_by_words(tools)
+    assert len(at_once) == 3
+    monkeypatch.setattr(by_words, "PORTION", 4)
+    assert group_by_words(tools) == at_once
+
+
+def test_ten_thousand_names_take_little_memory() -> None:
+    named = {f"probe-{n}": f"would have shown subsystem{n % 500} of node{n}" for n in range(10_000)}
+    tracemalloc.start()
+    groups = group_by_words(named)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(map(len, groups)) == len(named)
+    assert most < 300e6, "all pairs of ten thousand names would be 800 MB"
 
 
 @given(st.dictionaries(st.text(max_size=12), st.text(max_size=30), max_size=12))

@@ -76,6 +76,8 @@ def test_every_kind_is_a_list_of_its_own(context: RunContext) -> None:
     }
     (mention,) = data["kinds"][0]["themes"][0]["mentions"]
     assert (mention["sample_id"], mention["name"], mention["text"]) == ("a", "x-ray", "why")
+    (mention,) = data["kinds"][3]["themes"][0]["mentions"]
+    assert mention["name"] == "ignored_evidence: wrong_conclusion and ignored_evidence"
 
 
 def test_a_lake_without_anything_wanting_has_no_roadmap(context: RunContext) -> None:
@@ -92,9 +94,11 @@ def test_a_suite_without_a_roadmap_is_told(context: RunContext) -> None:
 
 
 def test_the_rules_are_better_than_chance_on_the_labelled_set_and_ask_nobody(context: RunContext) -> None:
-    whole, held_out = measure_grouping(context, None)
+    measured = measure_grouping(context, None)
+    whole, held_out, failures, _ = measured
     assert (whole["named"], whole["themes"], held_out["named"]) == (66, 16, 32)
-    for part in (whole, held_out):
+    assert (failures["kind"], failures["named"], failures["themes"], failures["found"]) == ("failure", 36, 12, 8)
+    for part in measured:
         assert isinstance(part["adjusted_rand"], float)
-        assert 0.15 < part["adjusted_rand"] < 1
+        assert (0.03 if part["kind"] == "failure" else 0.15) < part["adjusted_rand"] < 1
     assert context.lake.frame(CALLS).collect().is_empty()
