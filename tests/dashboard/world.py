@@ -114,8 +114,6 @@ class World:
     def _fill(self) -> None:
         for session_id, total in SCORED.items():
             self.score(session_id, total)
-        missed = self.score(TOOLED, 60, missing_tools=["get-logs", "memory-dump"])
-        self._name_tools(missed, unused="get-logs", absent="memory-dump", improvable="get-pods")
         self.score("outdated", 61, criteria_hash=OLD_CRITERIA)
         self.score(
             "rated",
@@ -134,6 +132,8 @@ class World:
         self.land(row, status="failed", completed_at=row["asked_at"], attempts=3, **why)
         self._hostile()
         make_roadmap(self._context, None)
+        missed = self.score(TOOLED, 60, missing_tools=["get-logs", "memory-dump"])
+        self._name_tools(missed, unused="get-logs", absent="memory-dump", improvable="get-pods")
         self._runs()
 
     def _hostile(self) -> None:
