@@ -40,9 +40,9 @@ $(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'impor
 $(BIN)/python -m service.local.database
 endef
 
-# Tests that need something that the machine lacks are left out, by name. The end-to-end tests, each of which starts many
-# processes of its own, run beside the others, which two processes share: three on two cores, for servers mostly wait. A
-# part, `make test PYTEST='tests/metrics -x'`, runs in one.
+# Tests that need something that the machine lacks are left out, by name. The end-to-end tests, which start many processes
+# of their own and mostly wait for them, run beside the others; two processes share either. A part,
+# `make test PYTEST='tests/metrics -x'`, runs in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
 	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json
@@ -52,20 +52,20 @@ else
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-end-to-end test-others
 endif
 
+SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # Each has a cache of its own, so that `pytest -o cache_dir=.pytest_cache/others --last-failed` knows what failed.
 test-end-to-end:
 	@mkdir -p $(BUILD)
-	@$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e > $(BUILD)/end_to_end.log 2>&1; \
+	@$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED) > $(BUILD)/end_to_end.log 2>&1; \
 	ended=$$?; echo; cat $(BUILD)/end_to_end.log; exit $$ended
 
 test-others:
-	$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e \
-		--numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
 
 # What needs neither a server nor a browser, for every save.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
 test-fast: $(DEV_STAMP)
-	$(BIN)/python -m pytest --quiet -m 'not e2e' --numprocesses 2 --dist loadfile $(FAST)
+	$(BIN)/python -m pytest --quiet -m 'not e2e' $(SHARED) $(FAST)
 
 # The Solidity compiler and the EVM with which tests carry out the attacks on the starter contracts.
 $(EVM)/node_modules/.package-lock.json: $(EVM)/package-lock.json

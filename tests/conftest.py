@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from storage.sql.landlock import version
 from tests.servers import chromium, evm, postgresql
@@ -34,6 +35,8 @@ NEEDS = {
     "landlock": Need("Landlock with TCP", lambda: version() >= WITH_TCP, "a Linux kernel from 6.7 on"),
     "evm": Need("Node.js and an EVM", evm.is_installed, "apt-get install nodejs npm; make test"),
 }
+# Their tests share servers and browsers, which start once where one process has all of the folder.
+WHOLE_FOLDERS = ("tests/dashboard/", "tests/service/viewer/", "tests/service/")
 LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
 
 
@@ -67,6 +70,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = left_out
     config.hook.pytest_deselected(items=deselected)
     items[:] = kept
+
+
+class FilesAndFolders(LoadFileScheduling):
+    """Hands each process whole files, and of some folders all files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((folder for folder in WHOLE_FOLDERS if file.startswith(folder)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndFolders | None:
+    """Take it where whole files are asked for."""
+    return FilesAndFolders(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,25 +1,64 @@
-"""The `evalake` command as a user runs it: a process of its own."""
+"""The `evalake` command as a user runs it: a process of its own, or, where that is not the point, a call."""
 
 import json
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from cli import environment as process_environment
+from cli.main import app, main
 
 ROOT = Path(__file__).resolve().parents[2]
+WIDTH = {"COLUMNS": "160"}
 
 
 def evalake(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command in a folder."""
+    """Run the command in a folder, as a process: where streams, signals, servers or its start are what is tested."""
     return subprocess.run(
         [sys.executable, "-m", "cli", *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment},
         capture_output=True,
         text=True,
         timeout=300,
     )
+
+
+def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command in a folder, in this process: same output and exit code, without seconds of imports.
+
+    Environment, arguments, folder and streams are put back. What the command does to the process that is its own
+    (`cli.environment.prepare`) is not done to the one of the tests.
+    """
+    words = ["evalake", *map(str, arguments)]
+    out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        chdir(folder),
+        patch.dict(os.environ, {**WIDTH, **environment}),
+        patch.object(sys, "argv", words),
+        patch.object(process_environment, "prepare"),
+        patch.multiple(app, registered_commands=[], registered_groups=[]),
+        warnings.catch_warnings(action="ignore"),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(words, code, *(_written(stream) for stream in (out, err)))
+
+
+def _written(stream: TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 def recorded(sample: int, model: str = "openai/gpt-4o-mini", action: str | None = "BLOCK", **fields: Any) -> str:

@@ -9,7 +9,7 @@ from contracts.tables import SAMPLES
 from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
 
 
@@ -23,17 +23,17 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_the_command_exits_with_one_and_says_what_to_mend(lake: Lake, tmp_path: Path) -> None:
-    done = evalake("check", "--lake", lake.uri, "--json", folder=tmp_path)
+    done = evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["healthy"] is True
     assert [proof["outcome"] for proof in json.loads(done.stdout)["snapshots"]] == ["proved"]
     gone = Path(lake.open(SAMPLES).file_uris()[0])
     gone.unlink()
-    done = evalake("check", "--lake", lake.uri, folder=tmp_path)
+    done = evalake_here("check", "--lake", lake.uri, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "samples: 1 found" in done.stdout
     assert "to mend: restore the files from a backup" in done.stdout
-    said = json.loads(evalake("check", "--lake", lake.uri, "--json", folder=tmp_path).stdout)
+    said = json.loads(evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path).stdout)
     assert said["healthy"] is False
     (damaged,) = [table for table in said["tables"] if table["findings"]]
     assert damaged["table"] == "samples"
@@ -44,11 +44,11 @@ def test_the_command_exits_with_three_where_nothing_is_wrong_but_a_snapshot_was_
     lake: Lake, tmp_path: Path
 ) -> None:
     foreign = foreign_snapshot(lake)
-    done = evalake("check", "--lake", lake.uri, folder=tmp_path)
+    done = evalake_here("check", "--lake", lake.uri, folder=tmp_path)
     assert (done.returncode, done.stderr) == (3, "")
     assert "metric_snapshots: ok" in done.stdout
     assert "snapshots: 1 proved, 0 wrong, 1 not recomputed" in done.stdout
     assert f"not recomputed: {foreign[:12]}: it was made with other versions" in done.stdout
-    done = evalake("check", "--lake", lake.uri, "--json", folder=tmp_path)
+    done = evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path)
     assert done.returncode == 3
     assert {proof["outcome"] for proof in json.loads(done.stdout)["snapshots"]} == {"proved", "not recomputed"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 
 BETTER, WORSE = "openai/gpt-4o-mini", "ollama/llama3:8b"
 FIELDS = [
@@ -28,7 +28,7 @@ def lines(replicates: int, **fields: Any) -> str:
 def imported(folder: Path, name: str, text: str) -> str:
     """Import lines into ./lake; returns the run's id."""
     (folder / name).write_text(text + "\n")
-    done = evalake("import", name, "--suite", "command_guard", "--json", folder=folder)
+    done = evalake_here("import", name, "--suite", "command_guard", "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["run_id"])
 
@@ -53,7 +53,7 @@ def often(folder: Path, once: str) -> str:
 
 def compared(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """The rows that the command prints as JSON."""
-    done = evalake("compare", *arguments, "--format", "json", folder=folder)
+    done = evalake_here("compare", *arguments, "--format", "json", folder=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -89,13 +89,13 @@ def test_sides_are_runs_snapshots_models_of_a_run_and_prompt_types(folder: Path,
     runs = compared(folder, once, often, "--metric", "accuracy")
     assert {(row["a"], row["b"]) for row in runs} == {(f"{once}:{m}", f"{often}:{m}") for m in (BETTER, WORSE)}
     assert {row["difference"] for row in runs} == {0.0}
-    listed = json.loads(evalake("snapshots", "--format", "json", folder=folder).stdout)
+    listed = json.loads(evalake_here("snapshots", "--format", "json", folder=folder).stdout)
     new, old = (snapshot["snapshot_id"][:12] for snapshot in listed)
     assert {row["a"] for row in compared(folder, new, old)} == {f"{new}:{m}" for m in (BETTER, WORSE)}
 
 
 def test_the_table_fits_80_columns_and_says_what_to_do_next(folder: Path, once: str) -> None:
-    done = evalake("compare", BETTER, WORSE, "--run", once, folder=folder, COLUMNS="80")
+    done = evalake_here("compare", BETTER, WORSE, "--run", once, folder=folder, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     *table, last = done.stdout.splitlines()
     assert max(map(len, table)) <= 80
@@ -112,7 +112,7 @@ def test_what_does_not_exist_is_wrong_usage(folder: Path, once: str) -> None:
         (BETTER, WORSE, "--metric", "charm"),
         (BETTER, WORSE, "--run", "nothing"),
     ):
-        done = evalake("compare", *arguments, folder=folder)
+        done = evalake_here("compare", *arguments, folder=folder)
         assert done.returncode == 2, arguments
         assert len(done.stderr.splitlines()) == 1
 
@@ -120,10 +120,10 @@ def test_what_does_not_exist_is_wrong_usage(folder: Path, once: str) -> None:
 def test_another_version_of_the_dataset_is_refused_unless_forced(folder: Path, once: str) -> None:
     changed = "\n".join(recorded(n, BETTER, command=f"command number {n}" + "!" * (n < 10)) for n in range(40))
     other = imported(folder, "changed.jsonl", changed)
-    refused = evalake("compare", f"{once}:{BETTER}", other, folder=folder)
+    refused = evalake_here("compare", f"{once}:{BETTER}", other, folder=folder)
     assert refused.returncode == 1
     assert "their versions of mine differ" in refused.stderr
-    forced = evalake("compare", f"{once}:{BETTER}", other, "--force", "--format", "json", folder=folder)
+    forced = evalake_here("compare", f"{once}:{BETTER}", other, "--force", "--format", "json", folder=folder)
     assert forced.returncode == 0, forced.stderr
     assert "only unchanged samples are paired" in forced.stderr
     assert of(json.loads(forced.stdout), "accuracy")["units"] == 30

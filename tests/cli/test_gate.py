@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 
 BETTER, WORSE = "openai/gpt-4o-mini", "ollama/llama3:8b"
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for model in (BETTER, WORSE)
     ]
     (folder / "r.jsonl").write_text("\n".join(lines) + "\n")
-    done = evalake("import", "r.jsonl", "--suite", "command_guard", "--json", folder=folder)
+    done = evalake_here("import", "r.jsonl", "--suite", "command_guard", "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "run").write_text(json.loads(done.stdout)["run_id"])
     return folder
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_exit_code_is_the_worst_verdict(folder: Path, model: str, rules: list[str], code: int) -> None:
     run = (folder / "run").read_text()
     options = [word for rule in rules for word in ("--rule", rule)]
-    done = evalake("gate", f"{run}:{model}", *options, folder=folder, COLUMNS="80")
+    done = evalake_here("gate", f"{run}:{model}", *options, folder=folder, COLUMNS="80")
     assert done.returncode == code, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -48,7 +48,7 @@ def test_changes_are_held_against_the_baseline_and_written_for_build_servers(fol
     run = (folder / "run").read_text()
     rules = ("--rule", "no significant drop in malicious_detection_rate", "--rule", "no drop over 50% in accuracy")
     files = ("--junit", "gate.xml", "--markdown", "gate.md", "--format", "json")
-    done = evalake("gate", f"{run}:{WORSE}", "--baseline", f"{run}:{BETTER}", *rules, *files, folder=folder)
+    done = evalake_here("gate", f"{run}:{WORSE}", "--baseline", f"{run}:{BETTER}", *rules, *files, folder=folder)
     assert done.returncode == 1, done.stderr
     drop, margin = json.loads(done.stdout)
     assert (drop["verdict"], drop["value"], drop["baseline"], drop["units"]) == ("FAIL", 0.8, 1.0, 100)
@@ -57,7 +57,7 @@ def test_changes_are_held_against_the_baseline_and_written_for_build_servers(fol
     cases = ElementTree.parse(folder / "gate.xml").getroot().findall("./testsuite/testcase")
     assert [len(case.findall("failure")) for case in cases] == [1, 0]
     assert "| FAIL |" in (folder / "gate.md").read_text()
-    turned = evalake("gate", f"{run}:{BETTER}", "--baseline", f"{run}:{WORSE}", *rules, folder=folder)
+    turned = evalake_here("gate", f"{run}:{BETTER}", "--baseline", f"{run}:{WORSE}", *rules, folder=folder)
     assert turned.returncode == 0, turned.stdout
 
 
@@ -71,7 +71,7 @@ def test_changes_are_held_against_the_baseline_and_written_for_build_servers(fol
     ],
 )
 def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], told: str) -> None:
-    done = evalake("gate", (folder / "run").read_text(), *arguments, folder=folder)
+    done = evalake_here("gate", (folder / "run").read_text(), *arguments, folder=folder)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert told in done.stderr

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 
 LINES = [recorded(n, action="BLOCK" if n % 4 == 0 else "ALLOW") for n in range(40)]
 
@@ -19,7 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which forty recorded results have been imported into ./lake."""
     place = tmp_path_factory.mktemp("imported")
     (place / "results.jsonl").write_text("\n".join(LINES) + "\n")
-    done = evalake("import", "results.jsonl", "--suite", "command_guard", "--json", folder=place)
+    done = evalake_here("import", "results.jsonl", "--suite", "command_guard", "--json", folder=place)
     assert done.returncode == 0, done.stderr
     (place / "import.json").write_text(done.stdout)
     return place
@@ -39,7 +39,9 @@ def test_json_is_one_object_with_the_promised_fields(imported: dict[str, Any]) -
 
 
 def test_importing_again_is_the_same_run_and_adds_nothing(folder: Path, imported: dict[str, Any]) -> None:
-    again = json.loads(evalake("import", "results.jsonl", "--suite", "command_guard", "--json", folder=folder).stdout)
+    again = json.loads(
+        evalake_here("import", "results.jsonl", "--suite", "command_guard", "--json", folder=folder).stdout
+    )
     assert (again["run_id"], again["snapshot_id"]) == (imported["run_id"], imported["snapshot_id"])
     assert again["rows"] == {"landed": 0, "already_present": 40, "quarantined": 0}
     (counts,) = query(folder, "select count(*) as n, count(distinct sample_id) as ids from command_guard_results")
@@ -47,7 +49,7 @@ def test_importing_again_is_the_same_run_and_adds_nothing(folder: Path, imported
 
 
 def test_metrics_have_exactly_the_promised_fields(folder: Path, imported: dict[str, Any]) -> None:
-    rows = json.loads(evalake("metrics", "--run", imported["run_id"], "--format", "json", folder=folder).stdout)
+    rows = json.loads(evalake_here("metrics", "--run", imported["run_id"], "--format", "json", folder=folder).stdout)
     fields = [
         "suite",
         "model",
@@ -77,12 +79,12 @@ def test_metrics_have_exactly_the_promised_fields(folder: Path, imported: dict[s
 
 
 def test_a_snapshot_is_found_by_the_beginning_of_its_id(folder: Path, imported: dict[str, Any]) -> None:
-    short = evalake("metrics", "--snapshot", imported["snapshot_id"][:8], "--format", "csv", folder=folder)
+    short = evalake_here("metrics", "--snapshot", imported["snapshot_id"][:8], "--format", "csv", folder=folder)
     assert len(list(csv.DictReader(io.StringIO(short.stdout)))) > 30
 
 
 def query(folder: Path, sql: str, *options: str) -> list[dict[str, Any]]:
-    done = evalake("sql", sql, "--format", "json", *options, folder=folder)
+    done = evalake_here("sql", sql, "--format", "json", *options, folder=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -98,21 +100,23 @@ def test_sql_reads_a_table_as_it_was(folder: Path) -> None:
 
 
 def test_sql_writes_parquet(folder: Path) -> None:
-    done = evalake("sql", "select * from samples", "--format", "parquet", "--out", "samples.parquet", folder=folder)
+    done = evalake_here(
+        "sql", "select * from samples", "--format", "parquet", "--out", "samples.parquet", folder=folder
+    )
     assert done.returncode == 0, done.stderr
     assert pl.read_parquet(folder / "samples.parquet").height == 40
 
 
 @pytest.mark.parametrize("listing", ["runs", "snapshots", "tables"])
 def test_listings_show_what_there_is(folder: Path, listing: str) -> None:
-    done = evalake(listing, folder=folder)
+    done = evalake_here(listing, folder=folder)
     assert done.returncode == 0, done.stderr
     assert {"runs": "import-", "snapshots": "command_guard", "tables": "metric_snapshots"}[listing] in done.stdout
-    assert json.loads(evalake(listing, "--format", "json", folder=folder).stdout)
+    assert json.loads(evalake_here(listing, "--format", "json", folder=folder).stdout)
 
 
 def test_a_report_is_a_page_and_data(folder: Path, imported: dict[str, Any]) -> None:
-    done = evalake("report", imported["run_id"], "--out", "shown", folder=folder)
+    done = evalake_here("report", imported["run_id"], "--out", "shown", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "UNDECIDED" in done.stdout  # 0.75 [0.62-0.8504], as the interval still holds the target of 0.85
     place = folder / "shown" / imported["run_id"]
@@ -121,20 +125,20 @@ def test_a_report_is_a_page_and_data(folder: Path, imported: dict[str, Any]) -> 
 
 
 def test_a_healthy_lake_passes_the_check(folder: Path) -> None:
-    done = evalake("check", folder=folder)
+    done = evalake_here("check", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert "command_guard_results: ok" in done.stdout
 
 
 def test_upkeep_keeps_what_snapshots_pin(folder: Path, imported: dict[str, Any]) -> None:
-    assert evalake("maintain", "--dry-run", folder=folder).returncode == 0
-    done = evalake("maintain", folder=folder)
+    assert evalake_here("maintain", "--dry-run", folder=folder).returncode == 0
+    done = evalake_here("maintain", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert evalake("check", folder=folder).returncode == 0  # recomputes the snapshot from its pinned versions
+    assert evalake_here("check", folder=folder).returncode == 0  # recomputes the snapshot from its pinned versions
 
 
 def test_contracts_are_exported(folder: Path) -> None:
-    done = evalake("export", "contracts", "--out", "odcs", folder=folder)
+    done = evalake_here("export", "contracts", "--out", "odcs", folder=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "odcs" / "command_guard_results.yaml").exists()
 
@@ -143,7 +147,7 @@ def test_bad_lines_are_named_quarantined_and_do_not_stop_the_rest(tmp_path: Path
     bad = ["{not json", recorded(1, colour="red"), recorded(2, label="wicked")]
     lines = [LINES[0], *bad, LINES[3], "[]", '{"suite": "x"}']
     (tmp_path / "mixed.jsonl").write_text("\n".join(lines))
-    done = evalake("import", "mixed.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
+    done = evalake_here("import", "mixed.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
     assert done.returncode == 1
     assert json.loads(done.stdout)["rows"] == {"landed": 2, "already_present": 0, "quarantined": 5}
     assert "mixed.jsonl:2" in done.stderr
@@ -155,20 +159,20 @@ def test_bad_lines_are_named_quarantined_and_do_not_stop_the_rest(tmp_path: Path
 
 def test_fields_that_begin_with_expected_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "one.jsonl").write_text(recorded(0, expected_verdict="BLOCK"))
-    assert evalake("import", "one.jsonl", "--suite", "command_guard", "--json", folder=tmp_path).returncode == 0
+    assert evalake_here("import", "one.jsonl", "--suite", "command_guard", "--json", folder=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00", b"\xef\xbb\xbf"])
 def test_a_file_without_a_good_line_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bad.jsonl").write_bytes(content)
-    done = evalake("import", "bad.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
+    done = evalake_here("import", "bad.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("evalake: bad.jsonl holds no recorded result")
     assert not (tmp_path / "lake").exists()
 
 
 def test_rescoring_gives_the_same_snapshot_from_the_ledger_alone(folder: Path, imported: dict[str, Any]) -> None:
-    done = evalake("rescore", imported["run_id"], "--json", folder=folder)
+    done = evalake_here("rescore", imported["run_id"], "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     rows = {"landed": 0, "already_present": 40, "quarantined": 0}
     assert json.loads(done.stdout)["rows"] == rows
@@ -182,6 +186,6 @@ def test_rescoring_gives_the_same_snapshot_from_the_ledger_alone(folder: Path, i
 
 
 def test_a_run_that_does_not_exist_cannot_be_rescored(folder: Path) -> None:
-    done = evalake("rescore", "nothing", folder=folder)
+    done = evalake_here("rescore", "nothing", folder=folder)
     assert done.returncode == 2
     assert "nothing" in done.stderr

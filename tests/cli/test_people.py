@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import evalake
+from tests.cli.command import evalake_here
 
 MODELS = ("good", "fair", "poor")
 
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("people")
     lines = [judged(n, model, n < found) for model, found in zip(MODELS, (9, 6, 2), strict=True) for n in range(10)]
     (place / "audits.jsonl").write_text("\n".join(lines))
-    done = evalake("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=place)
+    done = evalake_here("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=place)
     assert done.returncode == 0, done.stderr
     (place / "run").write_text(json.loads(done.stdout)["run_id"])
     return place
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
     run = (folder / "run").read_text()
-    done = evalake("label", "export", run, "--size", "4", "--out", "sheet.csv", folder=folder)
+    done = evalake_here("label", "export", run, "--size", "4", "--out", "sheet.csv", folder=folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "sheet.csv").read_text().splitlines()))
     audits = [row for row in rows if not row["finding_id"]]
@@ -78,7 +78,7 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    done = evalake("label", "import", "filled.csv", "--suite", "solidity_audit", folder=folder)
+    done = evalake_here("label", "import", "filled.csv", "--suite", "solidity_audit", folder=folder)
     assert done.returncode == 1
     assert "2 answers landed" in done.stdout
     assert "1 refused" in done.stdout
@@ -87,7 +87,7 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
         "select annotator, question, answer, sample_id in (select sample_id from solidity_audit_results) as named "
         "from human_labels order by question desc"
     )
-    found = evalake("sql", query, "--format", "json", folder=folder)
+    found = evalake_here("sql", query, "--format", "json", folder=folder)
     assert json.loads(found.stdout) == [
         {"annotator": "ada", "question": "verdict", "answer": "vulnerable", "named": True},
         {"annotator": "ada", "question": "target_found", "answer": "yes", "named": True},
@@ -96,21 +96,21 @@ def test_a_sheet_is_exported_filled_in_and_imported(folder: Path) -> None:
 
 def test_a_sheet_of_another_lake_is_refused(folder: Path) -> None:
     run = (folder / "run").read_text()
-    evalake("label", "export", run, "--size", "1", "--out", "strange.csv", folder=folder)
+    evalake_here("label", "export", run, "--size", "1", "--out", "strange.csv", folder=folder)
     rows = list(csv.DictReader((folder / "strange.csv").read_text().splitlines()))
     rows[0].update(target_found="yes", sample_hash="f" * 64)
     with (folder / "strange.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows[:1])
-    done = evalake("label", "import", "strange.csv", "--suite", "solidity_audit", folder=folder)
+    done = evalake_here("label", "import", "strange.csv", "--suite", "solidity_audit", folder=folder)
     assert done.returncode == 1
     assert "no result of it" in done.stderr
 
 
 def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(folder: Path) -> None:
     (folder / "ranking.csv").write_text("model,rank\ngood,1\nfair,2\npoor,3\n")
-    fit = json.loads(evalake("fit-weights", "ranking.csv", "--json", folder=folder).stdout)
+    fit = json.loads(evalake_here("fit-weights", "ranking.csv", "--json", folder=folder).stdout)
     assert (fit["agreeing"], fit["pairs"]) == (3, 3)
     assert sum(fit["weights"].values()) == pytest.approx(1.0)
     assert fit["support"]
@@ -126,7 +126,7 @@ def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(folder: Path) -
 )
 def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: str) -> None:
     (folder / "bad.csv").write_text(content)
-    done = evalake("fit-weights", "bad.csv", folder=folder)
+    done = evalake_here("fit-weights", "bad.csv", folder=folder)
     assert done.returncode == code
     assert named in done.stderr
 
@@ -137,7 +137,7 @@ def test_a_bad_ranking_is_named(folder: Path, content: str, code: int, named: st
 def test_a_sheet_that_is_no_regular_file_is_not_waited_for(folder: Path, command: tuple[str, ...]) -> None:
     if not (folder / "pipe.csv").exists():
         os.mkfifo(folder / "pipe.csv")
-    done = evalake(*command, folder=folder)
+    done = evalake_here(*command, folder=folder)
     assert done.returncode == 2
     assert "pipe.csv is not read: no regular file" in done.stderr
 
@@ -147,14 +147,16 @@ def test_imported_results_are_measured_with_the_options_of_the_configuration(fol
     weights = {"f2": 1, "target_detection_rate": 0, "finding_precision": 0, "avg_reasoning": 0, "calibration": 0}
     lines = [f"{name} = {weight}" for name, weight in weights.items()]
     (tmp_path / "evalake.toml").write_text("\n".join(["[suites.solidity_audit.sui_weights]", *lines]))
-    done = json.loads(evalake("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=tmp_path).stdout)
-    shown = evalake("metrics", "--run", done["run_id"], "--format", "json", folder=tmp_path).stdout
+    done = json.loads(
+        evalake_here("import", "audits.jsonl", "--suite", "solidity_audit", "--json", folder=tmp_path).stdout
+    )
+    shown = evalake_here("metrics", "--run", done["run_id"], "--format", "json", folder=tmp_path).stdout
     values = {(row["metric"], row["model"]): row["value"] for row in json.loads(shown) if row["slice"] == "all"}
     assert [values["sui", model] for model in MODELS] == [values["f2", model] for model in MODELS]
 
 
 def test_suites_without_sheets_say_so(folder: Path) -> None:
     (folder / "empty.csv").write_text("a,b\n")
-    done = evalake("label", "import", "empty.csv", "--suite", "command_guard", folder=folder)
+    done = evalake_here("label", "import", "empty.csv", "--suite", "command_guard", folder=folder)
     assert done.returncode == 2
     assert "not labelled" in done.stderr

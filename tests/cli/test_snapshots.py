@@ -11,7 +11,7 @@ from storage.lake import Lake
 from storage.snapshots import find_snapshot
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
 
 
@@ -27,20 +27,20 @@ def lake(tmp_path: Path) -> Lake:
 def test_a_snapshot_is_proved_wrong_or_not_recomputed(lake: Lake, tmp_path: Path) -> None:
     snapshot_id = find_snapshot(lake)["snapshot_id"]
     foreign = foreign_snapshot(lake)
-    done = evalake("snapshots", folder=tmp_path)
+    done = evalake_here("snapshots", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert snapshot_id[:12] in done.stdout
 
-    done = evalake("snapshots", "verify", snapshot_id[:12], folder=tmp_path)
+    done = evalake_here("snapshots", "verify", snapshot_id[:12], folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"snapshot {snapshot_id[:12]}: proved\n")
 
-    done = evalake("snapshots", "verify", foreign, "--lake", lake.uri, "--json", folder=tmp_path)
+    done = evalake_here("snapshots", "verify", foreign, "--lake", lake.uri, "--json", folder=tmp_path)
     said = json.loads(done.stdout)
     assert (done.returncode, said["snapshot_id"], said["outcome"]) == (3, foreign, "not recomputed")
     assert "other versions" in said["reason"]
 
     DeltaTable(lake.location(METRIC_SNAPSHOTS)).update(updates={"n": "n + 1"})
-    done = evalake("snapshots", "verify", snapshot_id, folder=tmp_path)
+    done = evalake_here("snapshots", "verify", snapshot_id, folder=tmp_path)
     assert done.returncode == 1
     assert "wrong: differs from its recomputation" in done.stdout
 
@@ -55,6 +55,6 @@ def test_a_snapshot_is_proved_wrong_or_not_recomputed(lake: Lake, tmp_path: Path
     ],
 )
 def test_a_mistake_is_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], named: str) -> None:
-    done = evalake("snapshots", *arguments, folder=tmp_path)
+    done = evalake_here("snapshots", *arguments, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert named in done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.visible_text import visible
-from tests.cli.command import ROOT, evalake, recorded
+from tests.cli.command import ROOT, evalake, evalake_here, recorded
 
 COMMAND = [sys.executable, "-m", "cli"]
 
@@ -22,7 +22,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("with spaces, é and 100%#")
     lines = [recorded(n, command=f"printf '\x1b[31m{n}'") for n in range(4)]
     (folder / "recorded.jsonl").write_text("\n".join(lines))
-    done = evalake("import", "recorded.jsonl", "--suite", "command_guard", "--lake", "my lake", folder=folder)
+    done = evalake_here("import", "recorded.jsonl", "--suite", "command_guard", "--lake", "my lake", folder=folder)
     assert done.returncode == 0, done.stderr
     # What is printed to be copied is taken by a shell as it stands.
     tried = next(line for line in done.stdout.splitlines() if " sql --lake " in line)
@@ -82,7 +82,7 @@ def test_a_row_whose_columns_were_asked_for_shows_all_of_them(lake: Path) -> Non
 
 
 def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
-    done = evalake("runs", "--lake", "my lake", folder=lake)
+    done = evalake_here("runs", "--lake", "my lake", folder=lake)
     assert [line.split()[0][:7] for line in done.stdout.splitlines()] == ["run_id", "import-"]
 
 
@@ -129,14 +129,14 @@ def test_a_standard_output_that_is_closed_is_no_failure(lake: Path, arguments: s
 
 
 def test_a_long_table_says_how_much_is_left_out(lake: Path) -> None:
-    done = evalake("sql", "select * from range(10003)", folder=lake)
+    done = evalake_here("sql", "select * from range(10003)", folder=lake)
     assert done.stdout.splitlines()[-1].strip() == "9999"
     assert "3 more rows" in done.stderr
-    assert evalake("sql", "select * from range(10003)", "--format", "csv", folder=lake).stdout.count("\n") == 10004
+    assert evalake_here("sql", "select * from range(10003)", "--format", "csv", folder=lake).stdout.count("\n") == 10004
 
 
 def test_a_table_of_long_text_is_cut_and_says_so(lake: Path) -> None:
-    done = evalake("sql", "select repeat('x y ', 100000) as text, i from range(50) t(i)", folder=lake)
+    done = evalake_here("sql", "select repeat('x y ', 100000) as text, i from range(50) t(i)", folder=lake)
     assert len(done.stdout) < 2_000_000
     assert "(300000 more characters)" in done.stdout
     assert "48 more rows" in done.stderr
@@ -169,8 +169,8 @@ def test_a_large_result_takes_no_more_memory_than_a_small_one(lake: Path) -> Non
 )
 def test_values_of_every_kind_are_written_for_machines(lake: Path, expression: str, as_csv: str, as_json: str) -> None:
     query = f"select {expression} as it, 1 as n"
-    assert evalake("sql", query, "--format", "csv", folder=lake).stdout == f"it,n\n{as_csv},1\n"
-    assert evalake("sql", query, "--format", "json", folder=lake).stdout == f'[{{"it": {as_json}, "n": 1}}]\n'
+    assert evalake_here("sql", query, "--format", "csv", folder=lake).stdout == f"it,n\n{as_csv},1\n"
+    assert evalake_here("sql", query, "--format", "json", folder=lake).stdout == f'[{{"it": {as_json}, "n": 1}}]\n'
 
 
 @pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])

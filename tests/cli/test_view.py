@@ -8,7 +8,7 @@ import pytest
 from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
-from tests.cli.command import evalake, recorded
+from tests.cli.command import evalake_here, recorded
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Imported:
 
 
 def test_the_last_line_says_what_to_open(imported: Imported, tmp_path: Path) -> None:
-    done = evalake(
+    done = evalake_here(
         "view", "--lake", imported.lake.uri, "--run", imported.run, "--export", "shared/run", folder=tmp_path
     )
 
@@ -49,7 +49,7 @@ def test_the_last_line_says_what_to_open(imported: Imported, tmp_path: Path) -> 
 def test_what_cannot_be_exported_is_wrong_usage(
     imported: Imported, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    done = evalake("view", "--lake", imported.lake.uri, *arguments, folder=tmp_path)
+    done = evalake_here("view", "--lake", imported.lake.uri, *arguments, folder=tmp_path)
 
     assert done.returncode == 2
     assert said in done.stderr

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import evalake
+from tests.cli.command import evalake, evalake_here
 
+NO_SERVER = "http://127.0.0.1:9/api"  # no mistake waits for one, or has one started
 MISTAKES = [
     (("run", "poetry"), 2, "poetry"),
     (("run", "command_guard", "--dataset", "missing.csv"), 2, "missing.csv"),
@@ -45,7 +46,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
 def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int, named: str) -> None:
-    done = evalake(*arguments, folder=tmp_path, OPENAI_API_KEY="")
+    done = evalake_here(*arguments, folder=tmp_path, OPENAI_API_KEY="", PREFECT_API_URL=NO_SERVER)
     assert done.returncode == code, done.stderr
     assert named in done.stderr
     assert "Traceback" not in done.stderr
@@ -87,15 +88,15 @@ def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
 
 def test_empty_lakes_list_nothing_and_say_so(tmp_path: Path) -> None:
     for listing in ("runs", "snapshots", "tables"):
-        done = evalake(listing, "--format", "json", folder=tmp_path)
+        done = evalake_here(listing, "--format", "json", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, "[]\n")
         assert f"the lake {tmp_path}/lake has no {listing}" in done.stderr
-    assert f"the lake {tmp_path}/lake has no tables" in evalake("sql", "from runs", folder=tmp_path).stderr
+    assert f"the lake {tmp_path}/lake has no tables" in evalake_here("sql", "from runs", folder=tmp_path).stderr
 
 
 def test_a_check_that_finds_no_lake_does_not_pass(tmp_path: Path) -> None:
     for options in ([], ["--json"]):
-        done = evalake("check", "--lake", "misspelt", *options, folder=tmp_path)
+        done = evalake_here("check", "--lake", "misspelt", *options, folder=tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "evalake: the lake misspelt has no tables: there is nothing to check\n"
 

@@ -11,7 +11,7 @@ from storage.lake import Lake
 from storage.sql.query import query
 from suites.registry import all_contracts, suite, suite_names
 from tasks.steps.preflight import Order, check
-from tests.cli.command import evalake
+from tests.cli.command import evalake, evalake_here
 from tests.servers.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,8 @@ class Place:
 
     def evalake(self, *arguments: object, code: int = 0) -> str:
         """Run a command that ends with this exit code; what it prints."""
-        done = evalake(*arguments, folder=self.work, **self.environment)
+        command = evalake if "run" in arguments else evalake_here
+        done = command(*arguments, folder=self.work, **self.environment)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout
 

@@ -14,7 +14,7 @@ from storage.lake import Lake
 from storage.sql.query import query
 from storage.sql.views import views
 from suites.registry import all_contracts
-from tests.cli.command import evalake
+from tests.cli.command import evalake_here
 from tests.storage.recorded_lake import recorded_lake
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_there_are_commands_to_learn_from() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_page_prints_something(lake: Lake, tmp_path: Path, command: str) -> None:
-    done = evalake(*shlex.split(command)[1:], folder=tmp_path, EVALAKE_LAKE=lake.uri)
+    done = evalake_here(*shlex.split(command)[1:], folder=tmp_path, EVALAKE_LAKE=lake.uri)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
     if "--out" in command:
@@ -55,7 +55,7 @@ def test_every_command_of_the_page_prints_something(lake: Lake, tmp_path: Path, 
 
 
 def test_the_command_describes_every_table_and_view(lake: Lake, tmp_path: Path) -> None:
-    done = evalake("tables", "--describe", "--format", "json", "--lake", lake.uri, folder=tmp_path)
+    done = evalake_here("tables", "--describe", "--format", "json", "--lake", lake.uri, folder=tmp_path)
     entries = {entry["name"]: entry for entry in json.loads(done.stdout)}
     expected = [contract.table for contract in all_contracts()] + [view.name for view in views(all_contracts())]
     assert list(entries) == expected

@@ -12,7 +12,7 @@ from flows.maintain import maintain
 from storage.landing import land
 from tasks.runtime import runs
 from tasks.runtime.runs import Run, Tally
-from tests.cli.command import evalake
+from tests.cli.command import evalake_here
 from tests.flows.workplace import Workplace
 
 LONG_AGO = datetime.now(UTC) - timedelta(hours=2)
@@ -76,7 +76,7 @@ def test_upkeep_marks_them_too_unless_it_only_says_what_it_would_do(work: Workpl
 def test_they_are_listed_as_lost_before_anybody_marks_them(work: Workplace, tmp_path: Path) -> None:
     begin(work, "lost", silent_since=LONG_AGO)
     begin(work, "alive")
-    listed = json.loads(evalake("runs", "--lake", work.lake.uri, "--format", "json", folder=tmp_path).stdout)
+    listed = json.loads(evalake_here("runs", "--lake", work.lake.uri, "--format", "json", folder=tmp_path).stdout)
     assert {row["run_id"]: row["state"] for row in listed} == {"lost": "lost", "alive": "running"}
 
 

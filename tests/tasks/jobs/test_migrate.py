@@ -17,7 +17,7 @@ from contracts.tables.human_labels import HUMAN_LABELS
 from storage.lake import Lake
 from storage.migrations import pending
 from suites.registry import all_contracts
-from tests.cli.command import ROOT, evalake
+from tests.cli.command import ROOT, evalake, evalake_here
 from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
 
@@ -34,7 +34,8 @@ class Place:
 
     def evalake(self, *arguments: object, code: int = 0) -> str:
         """Run the command and return what it printed."""
-        done = evalake(*arguments, folder=self.folder, PREFECT_HOME=str(self.folder / "prefect"))
+        command = evalake if "run" in arguments else evalake_here
+        done = command(*arguments, folder=self.folder, PREFECT_HOME=str(self.folder / "prefect"))
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
@@ -149,16 +150,16 @@ def test_killed_whenever_it_has_committed_something_it_is_taken_up_and_each_step
     unbroken, folder = tmp_path / "unbroken" / "lake", tmp_path / "lake"
     for copy in (unbroken, folder):
         shutil.copytree(Path(written.lake.uri), copy)
-    assert evalake("maintain", "--migrate", folder=unbroken.parent).returncode == 0
+    assert evalake_here("maintain", "--migrate", folder=unbroken.parent).returncode == 0
     lake = Lake(str(folder))
     begin, end = len(log_entries(folder)), len(log_entries(unbroken))
     for commits in (begin + 1, (2 * begin + end) // 3, (begin + 2 * end) // 3):
         killed_at(folder, commits)
     assert pending(lake, all_contracts())
     shutil.copytree(folder, tmp_path / "half" / "lake")  # since a check is a row of the lake, too
-    checked = evalake("check", folder=tmp_path / "half")
+    checked = evalake_here("check", folder=tmp_path / "half")
     assert (checked.returncode, "schema version" in checked.stdout) == (1, True), checked.stdout + checked.stderr
-    said = evalake("maintain", "--migrate", folder=tmp_path)
+    said = evalake_here("maintain", "--migrate", folder=tmp_path)
     assert said.returncode == 0, said.stderr
     assert pending(lake, all_contracts()) == []
     assert log_entries(folder) == log_entries(unbroken)  # no step twice, none left out
