@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from contracts.compile.arrow import conform, polars_schema
 from contracts.tables import CALLS
 from core.errors import EvalakeError
+from storage import compaction
 from storage.commit import commit
 from storage.lake import Lake, first_words
 
@@ -74,7 +75,7 @@ def priced(lake: Lake, run_id: str) -> dict[str, Any]:
 def compact(lake: Lake) -> None:
     """Join the small files of the ledger. Never fails a run: a lost race is as good, and what hinders it is logged."""
     try:
-        lake.open(CALLS).optimize.compact(target_size=COMPACT_TARGET)
+        compaction.compact(lake.open(CALLS), COMPACT_TARGET)
     except CommitFailedError:
         return
     except (EvalakeError, DeltaError, OSError) as error:

@@ -12,6 +12,7 @@ from contracts.tables import CALLS, SNAPSHOTS
 from core.errors import EvalakeError, LakeError
 from storage import ledger
 from storage.commit import commit
+from storage.compaction import compact
 from storage.lake import Lake
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
@@ -71,7 +72,7 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         if contract is CALLS:
             superseded = max(superseded, _drop_superseded(table, dry_run))
         if not dry_run:
-            table.optimize.compact(target_size=ledger.COMPACT_TARGET if contract is CALLS else None)
+            compact(table, ledger.COMPACT_TARGET if contract is CALLS else None)
             table.create_checkpoint()
         removed = _vacuum(table, keep, retention_hours, dry_run)
         return Maintained(contract.table, before, None if dry_run else len(table.file_uris()), superseded, len(removed))

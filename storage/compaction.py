@@ -1,0 +1,19 @@
+"""Compaction: small files of a table are joined, by one process at a time."""
+
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+_LATEST = "evalake.compaction"
+
+
+def compact(table: DeltaTable, target_size: int | None = None) -> None:
+    """Join the small files of a table that was just opened. Raises CommitFailedError where another one was quicker.
+
+    The engine looks whether a compaction meets any other change, but not whether it meets another compaction: two that
+    began on the same files would both keep their rows. So each begins with a change of the table's properties, and what
+    such a change finds or leaves outdated is refused.
+    """
+    if len(table.file_uris()) > 1:
+        table.alter.set_table_properties({_LATEST: uuid4().hex}, raise_if_not_exists=False)
+        table.optimize.compact(target_size=target_size)
