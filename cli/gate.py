@@ -60,17 +60,18 @@ def gate(
         if path is not None:
             _write(path, text)
     if style is Format.table:
-        _print(held)
+        print_checks(held)
         _print_next_step(held, lake)
     else:
         for warning in held.warnings:
             typer.echo(warning, err=True)
-        show.rows(_rows(held), style)
+        show.rows(rows_of(held), style)
     if held.exit_code:
         raise typer.Exit(held.exit_code)
 
 
-def _rows(held: "Gate") -> "pl.DataFrame":
+def rows_of(held: "Gate") -> "pl.DataFrame":
+    """Return the verdicts as rows, for machines."""
     import polars as pl
 
     names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")
@@ -88,7 +89,7 @@ def _rows(held: "Gate") -> "pl.DataFrame":
     return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
 
 
-def _print(held: "Gate") -> None:
+def print_checks(held: "Gate") -> None:
     """Print the verdicts, rule by rule, and the summary last."""
     from rich.console import Console
     from rich.padding import Padding

@@ -75,10 +75,14 @@ class Gate:
     @property
     def summary(self) -> str:
         """The verdict, and how many there are of each kind."""
-        counts = Counter(check.decision.verdict for check in self.checks)
-        named = ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
         against = "" if self.baseline is None else f" against {_plain(self.baseline)}"
-        return f"gate of {_plain(self.run)}{against}: {self.verdict} ({named})"
+        return f"gate of {_plain(self.run)}{against}: {self.verdict} ({self.tally})"
+
+    @property
+    def tally(self) -> str:
+        """How many verdicts there are of each kind."""
+        counts = Counter(check.decision.verdict for check in self.checks)
+        return ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
 
 
 def as_junit(gate: Gate) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from core.errors import UsageError
 from metrics.compare import SIGNIFICANT_BELOW, with_holm
 from metrics.estimators import Count, Maximum, Total
+from metrics.sequential import Anytime
 from reports.decision import Decision, Verdict, decide
 from reports.gate import Checked, Gate
 from storage.lake import Lake
@@ -25,7 +26,24 @@ BARE = (Count, Maximum, Total)
 Subject = tuple[str, str | None]  # model and judge
 
 
-def hold_gate(lake: Lake, run: str, rules: Sequence[str], *, baseline: str | None = None, force: bool = False) -> Gate:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One of several looks at a gate whose samples grow: its intervals are wider, so that all looks together hold."""
+
+    anytime: Anytime
+    is_last: bool
+    """Whether no more samples will come; before, a change that is not significant may become so."""
+
+
+def hold_gate(
+    lake: Lake,
+    run: str,
+    rules: Sequence[str],
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    look: Look | None = None,
+) -> Gate:
     """Hold a run against rules.
 
     Args:
@@ -34,6 +52,7 @@ def hold_gate(lake: Lake, run: str, rules: Sequence[str], *, baseline: str | Non
         rules: In the grammar of `tasks.conclusions.rule`.
         baseline: What rules about changes compare with, named alike.
         force: Compare with a baseline that does not mean the same, with a warning.
+        look: Which look it is, where samples come in rounds; none means the only one.
 
     Raises:
         UsageError: A name names nothing, or a rule cannot be read.
@@ -48,7 +67,7 @@ def hold_gate(lake: Lake, run: str, rules: Sequence[str], *, baseline: str | Non
     side = _side(lake, run)
     other = None if baseline is None else _side(lake, baseline)
     metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
-    measured = _Measured(side, metrics)
+    measured = _Measured(side, metrics, look)
     for rule in read:
         require_known(rule, measured.known)
     compared, warnings = _compared(lake, side, other, changes, force=force)
@@ -70,8 +89,9 @@ def _side(lake: Lake, name: str) -> Side:
 class _Measured:
     """The values of a snapshot by what they are of, and who they are of."""
 
-    def __init__(self, side: Side, metrics: pl.DataFrame) -> None:
+    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None) -> None:
         self.models = side.models
+        self.look = look
         self.rows: dict[tuple[Target, Subject], dict[str, Any]] = {}
         for row in metrics.iter_rows(named=True):
             target = Target(row["metric"], row["slice"], row["slice_value"])
@@ -93,13 +113,17 @@ class _Measured:
             if value is None:
                 yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason="it has no value")
                 continue
+            units = row.get("units") or row["n"]
+            if self.look is not None:
+                low, high = self.look.anytime.widened(value, low, high, units)
+            ends = low, high
             if rule.target.metric in self.bare:
                 low = high = value
-            units = row.get("units") or row["n"]
             decision = decide(value, low, high, units, rule.number, higher_is_better=rule.at_least)
             reason = "it has no interval" if low is None or high is None else None
-            ends = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
-            yield Checked(rule.text, *subject, decision, value, **ends, units=units, reason=reason)
+            yield Checked(
+                rule.text, *subject, decision, value, ci_low=ends[0], ci_high=ends[1], units=units, reason=reason
+            )
 
 
 def _compared(
@@ -129,10 +153,27 @@ def _hold_change(
             reason = "nothing to pair it with" if row is None else "one side has no value"
             yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason=reason)
             continue
+        if measured.look is not None:
+            row |= _widened(row, measured.look.anytime)
         numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
         decision = _significant(rule, row) if rule.margin is None else _within(rule, row, rule.margin)
+        if rule.margin is None and measured.look is not None:
+            decision = _so_far(decision, rule, row, measured.look)
         unbounded = None if row["ci_low"] is not None else "its difference has no interval"
         yield Checked(rule.text, *subject, decision, row["value_a"], row["value_b"], **numbers, reason=unbounded)
+
+
+def _widened(row: Mapping[str, Any], anytime: Anytime) -> dict[str, Any]:
+    """The interval of the difference that holds at every look; a p value is of one look only."""
+    low, high = anytime.widened(row["difference"], row["ci_low"], row["ci_high"], row["units"])
+    return {"ci_low": low, "ci_high": high, "p_holm": None}
+
+
+def _so_far(decision: Decision, rule: Change, row: Mapping[str, Any], look: Look) -> Decision:
+    """What is not significantly worse may become so with more samples, unless it is no worse at all."""
+    if decision.verdict is not Verdict.PASS or look.is_last:
+        return decision
+    return _within(rule, row, 0.0)
 
 
 def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:

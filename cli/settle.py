@@ -1,0 +1,120 @@
+"""`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import LAKE, JsonOption, LakeOption, names
+
+if TYPE_CHECKING:
+    from tasks.conclusions.settle import Round
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("settle")(settle)
+
+
+def settle(
+    suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
+    model: Annotated[str, typer.Option("--model", help="The model that the rules are for.", metavar="NAME")],
+    rule: Annotated[
+        list[str], typer.Option("--rule", help="As of `evalake gate`; give it once for each rule.", metavar="RULE")
+    ],
+    against: Annotated[
+        str | None, typer.Option("--against", help="The model that changes are compared with.", metavar="NAME")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0, help="What all rounds together may cost.", metavar="USD")
+    ] = None,
+    judges: Annotated[
+        str | None, typer.Option(help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
+    ] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A source of samples; may be given several times.", metavar="SOURCE")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
+
+    Intervals are wide enough to be looked at after every round. Each round is a run; the ledger knows what the one
+    before asked. Exits with 0 where all rules pass, 1 where any fails, 3 where nothing fails but something is
+    undecided, 2 on wrong usage.
+    """
+    from cli.configuration import read
+    from cli.environment import names_a_server
+    from service.local.temporary import TemporaryServer
+
+    server = None if names_a_server() else TemporaryServer()  # it starts while all else is looked at
+
+    from storage.lake import Lake
+    from tasks.conclusions.settle import limit_for, require_settleable
+    from tasks.conclusions.settle import settle as settle_rules
+    from tasks.runtime.context import options_of
+    from tasks.steps.preflight import Order, check
+
+    read(config)
+    models = list(dict.fromkeys(filter(None, (model, against))))
+    orders: dict[str, Any] = {
+        "suite": suite,
+        "lake": lake,
+        "models": models,
+        "judges": names("--judges", judges),
+        "datasets": dataset,
+        "configuration_file": str(config) if config else None,
+    }
+    plan = check(Order(**orders, max_cost_usd=budget))
+    require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
+    counts = [len(each.samples) for each in plan.datasets]
+
+    from cli.interrupt import leave_at_once
+    from evalake.run import order_run
+    from tasks.runtime.server import require_server
+    from tasks.runtime.started_by import CALLER, COMMAND_LINE
+
+    def ask(size: int, ceiling: float | None) -> str:
+        limit = None if size == plan.samples else limit_for(size, counts)
+        return order_run(**orders, limit=limit, max_cost_usd=ceiling)
+
+    require_server()
+    leave_at_once()
+    CALLER.set(COMMAND_LINE)
+    rounds: list[Round] = []
+    with server.in_use() if server else nullcontext():
+        for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget_usd=budget):
+            rounds.append(each)
+            _say(each, len(rounds), plan.samples)
+    _print(rounds, plan.samples, as_json=json)
+    if code := rounds[-1].gate.exit_code:
+        raise typer.Exit(code)
+
+
+def _say(each: "Round", number: int, most: int) -> None:
+    cost = "cost unknown" if each.cost_usd is None else f"{each.cost_usd:.4f} USD"
+    typer.echo(
+        f"round {number}: {each.samples:,} of {most:,} samples, {each.calls_made:,} calls made, {cost}: "
+        f"{each.gate.tally}",
+        err=True,
+    )
+
+
+def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
+    from cli import output as show
+    from cli.gate import print_checks, rows_of
+
+    last = rounds[-1]
+    if as_json:
+        listed = [
+            {"samples": each.samples, "run_id": each.run_id, "calls_made": each.calls_made, "cost_usd": each.cost_usd}
+            for each in rounds
+        ]
+        checks = rows_of(last.gate).to_dicts()
+        show.as_json({"verdict": last.gate.verdict, "stopped": last.stopped, "rounds": listed, "checks": checks})
+        return
+    print_checks(last.gate)
+    left = most - last.samples
+    typer.echo(f"stopped: {last.stopped}" + (f"; {left:,} of {most:,} samples were not asked" if left else ""))

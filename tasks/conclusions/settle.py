@@ -1,0 +1,107 @@
+"""Settle: a gate that buys samples in rounds, under a budget, and stops as soon as its rules are decided."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from contracts.tables import RUNS
+from core.errors import UsageError
+from metrics.sequential import Anytime
+from reports.decision import Verdict
+from reports.gate import Gate
+from storage.lake import Lake
+from suites.base import Suite
+from suites.base.conversation import Options
+from tasks.conclusions.gate import BARE, Look, hold_gate
+from tasks.conclusions.rule import Change, read_rule
+
+FIRST_ROUND = 40
+GROWTH = 1.5
+"""Each round holds so many times the samples of the one before: few looks, and none far behind the decision."""
+
+Ask = Callable[[int, float | None], str]
+"""Make a run of so many samples that may cost so many US dollars more; returns its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: how many samples its run has, what it paid, and what the rules come to."""
+
+    samples: int
+    run_id: str
+    calls_made: int
+    cost_usd: float | None
+    gate: Gate
+    stopped: str | None
+    """Why no further round follows; None where one does."""
+
+
+def limit_for(size: int, datasets: Sequence[int]) -> int:
+    """How many samples of each dataset hold `size` in all, the same of each as far as it has them; by their sizes."""
+    return next(limit for limit in range(1, max(datasets) + 1) if sum(min(limit, each) for each in datasets) >= size)
+
+
+def sizes(most: int) -> list[int]:
+    """How many samples the rounds hold, up to all of them."""
+    listed, size = [], float(FIRST_ROUND)
+    while size < most:
+        listed.append(round(size))
+        size *= GROWTH
+    return [*listed, most]
+
+
+def require_settleable(suite: Suite, options: Options, rules: Sequence[str], against: str | None) -> None:
+    """Refuse, before anything is paid for, rules that rounds of samples cannot settle.
+
+    Raises UsageError.
+    """
+    if not rules:
+        raise UsageError('there is nothing to settle without a rule: give --rule "METRIC >= NUMBER"')
+    declared = {metric.name: metric for metric in suite.metrics(options)}
+    for rule in map(read_rule, rules):
+        metric = declared.get(rule.target.metric)
+        if metric is None:
+            listed = ", ".join(sorted(declared))
+            raise UsageError(f'the rule "{rule.text}" names no metric of {suite.name}, whose metrics are {listed}')
+        if isinstance(metric.estimator, BARE):
+            raise UsageError(f'the rule "{rule.text}" is of a number that grows with the samples; name a rate')
+        if isinstance(rule, Change) and against is None:
+            raise UsageError(f'the rule "{rule.text}" needs a model to compare with: give --against MODEL')
+
+
+def settle(
+    lake: Lake, ask: Ask, most: int, rules: Sequence[str], *, model: str, against: str | None, budget_usd: float | None
+) -> Iterator[Round]:
+    """Ask round after round until the rules are decided for the model, the budget is used up, or no sample is left.
+
+    Args:
+        lake: Where runs land.
+        ask: Makes the run of a round, of both models where there are two.
+        most: How many samples there are.
+        rules: In the grammar of `tasks.conclusions.rule`.
+        model: Whose values are held against them.
+        against: The model that changes are compared with.
+        budget_usd: What all rounds together may bill.
+    """
+    anytime, paid = Anytime(most), 0.0
+    for size in sizes(most):
+        run_id = ask(size, None if budget_usd is None else budget_usd - paid)
+        run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect().row(0, named=True)
+        paid += run["cost_usd"] or 0.0
+        look = Look(anytime, is_last=size == most)
+        baseline = None if against is None else f"{run_id}:{against}"
+        gate = hold_gate(lake, f"{run_id}:{model}", rules, baseline=baseline, look=look)
+        stopped = _stopped(gate, run, size, most)
+        yield Round(run["samples"], run_id, run["calls_made"], run["cost_usd"], gate, stopped)
+        if stopped:
+            return
+
+
+def _stopped(gate: Gate, run: dict[str, Any], size: int, most: int) -> str | None:
+    if run["state"] != "completed":
+        return f"the run is {run['state']}: {run['message']}"
+    if all(check.decision.verdict is not Verdict.UNDECIDED for check in gate.checks):
+        return "every rule is decided"
+    return "no sample is left" if size == most else None
