@@ -35,3 +35,18 @@ def test_no_room_names_a_suite(room: str) -> None:
         f"{file.relative_to(ROOT)}: {name}" for file in files for name in suite_names() if name in file.read_text()
     ]
     assert naming == []
+
+
+MIRRORED = ("cli",)
+
+
+@pytest.mark.parametrize("room", MIRRORED)
+def test_every_module_has_a_test_file_of_its_name(room: str) -> None:
+    modules = [
+        file.relative_to(ROOT)
+        for file in (ROOT / room).rglob("*.py")
+        if not file.name.startswith("__") and (file.parent / "__init__.py").exists()
+    ]
+    assert modules
+    without = [str(file) for file in modules if not (ROOT / "tests" / file.with_name(f"test_{file.name}")).exists()]
+    assert without == []

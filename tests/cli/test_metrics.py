@@ -12,6 +12,8 @@ from cli.options import Format
 from contracts.tables import RUNS
 from core.errors import UsageError
 from storage.lake import Lake
+from tests.cli.command import evalake_here
+from tests.cli.conftest import Imported
 from tests.storage.recorded_lake import MODELS, recorded_lake
 
 
@@ -102,3 +104,40 @@ def test_each_judge_has_a_line(shown: Shown, lake: Lake) -> None:
     assert max(map(len, lines)) <= 80
     for judge in ("alice", "bob", "panel:alice+bob"):
         assert any(f"· {judge} " in line for line in lines), judge
+
+
+def test_metrics_have_exactly_the_promised_fields(imported: Imported) -> None:
+    rows = json.loads(evalake_here("metrics", "--run", imported.run, "--format", "json", folder=imported.folder).stdout)
+    fields = [
+        "suite",
+        "model",
+        "judge",
+        "slice",
+        "slice_value",
+        "metric",
+        "tier",
+        "value",
+        "n",
+        "units",
+        "n_eff",
+        "se",
+        "ci_low",
+        "ci_high",
+        "reliable",
+    ]
+    assert all(list(row) == fields for row in rows)
+    by_name = {(row["metric"], row["slice"], row["slice_value"]): row for row in rows}
+    detection = by_name["malicious_detection_rate", "all", ""]
+    assert (detection["value"], detection["n"], detection["reliable"], detection["judge"]) == (0.5, 20, False, None)
+    assert by_name["harmless_acceptance_rate", "all", ""]["value"] == 1.0
+    assert by_name["balanced_accuracy", "all", ""]["value"] == 0.75
+    assert by_name["malicious_detection_rate", "category", "shell"]["n"] == 20
+    assert by_name["latency_ms_max", "all", ""]["value"] == 139.0
+    assert by_name["cost_usd_total", "all", ""]["value"] == pytest.approx(40 * (1000 * 0.15 + 10 * 0.6) / 1e6)
+
+
+def test_a_snapshot_is_found_by_the_beginning_of_its_id(imported: Imported) -> None:
+    short = evalake_here(
+        "metrics", "--snapshot", imported.said["snapshot_id"][:8], "--format", "csv", folder=imported.folder
+    )
+    assert len(list(csv.DictReader(io.StringIO(short.stdout)))) > 30

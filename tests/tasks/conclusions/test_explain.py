@@ -15,7 +15,7 @@ from tasks.conclusions.compare import NotComparableError
 from tasks.conclusions.explain import FIELDS, Explanation, explain
 from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
-from tests.cli.test_people import judged
+from tests.cli.people import judged
 
 MODEL, OTHER = "openai/gpt-4o-mini", "ollama/llama3:8b"
 

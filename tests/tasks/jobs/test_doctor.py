@@ -10,7 +10,6 @@ from core.configuration import Configuration
 from storage.lake import Lake
 from tasks.jobs import doctor
 from tasks.jobs.doctor import Finding, Level, Place, examine
-from tests.cli.command import evalake
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +29,6 @@ def test_without_a_server_the_next_step_is_said_and_this_machine_is_looked_at(tm
     assert "evalake up" in found["server"].mend
     assert found["versions"].level == Level.OK
     assert not (tmp_path / "lake").exists()
-
-
-def test_the_command_says_it_too(tmp_path: Path) -> None:
-    done = evalake("doctor", folder=tmp_path, PREFECT_API_URL="", PREFECT_HOME=str(tmp_path / "home"))
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("problem  server          no Prefect server is named")
 
 
 def test_a_library_outside_the_bounds_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong inside is a 500 with a reason, and leaves nothing that looks as if it went on."""
+"""Without a Prefect server, or with a broken table: a 500 with a reason, and nothing that looks as if it went on."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,11 +9,7 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from core.errors import LakeError
 from service.app import create_app
-from service.scoring.monitor import ScoringMonitor
-from service.scoring.prefect_gateway import PrefectGateway
-from service.scoring.scorings import Scorings, State
 from service.scoring.settings import ScoringSettings
 from tests.servers.model_server import ModelServer
 from tests.service.services import JUDGE, Place
@@ -78,33 +74,3 @@ def test_a_broken_table_is_a_reason_and_nothing_of_the_inside(place: Place) -> N
     assert answer.status_code == 500
     assert "samples" in answer.json()["detail"]
     assert "Traceback" not in answer.text
-
-
-@pytest.mark.parametrize("error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")])
-def test_the_watch_goes_on_whatever_a_look_ran_into(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    looked: asyncio.Queue[State] = asyncio.Queue()
-
-    class Flaky(Scorings):
-        def __init__(self) -> None:
-            self.looks = 0
-
-        def state(self) -> State:
-            self.looks += 1
-            if self.looks <= 2:
-                raise error
-            looked.put_nowait(State())
-            return State()
-
-    async def watch() -> None:
-        watching = asyncio.create_task(ScoringMonitor(Flaky(), PrefectGateway("nowhere", None), 60).run())
-        await asyncio.wait([watching, asyncio.create_task(looked.get())], return_when=asyncio.FIRST_COMPLETED)
-        assert not watching.done()
-        watching.cancel()
-
-    monkeypatch.setattr("service.scoring.monitor.LOOK_SECONDS", 0.001)
-    asyncio.run(watch())
-    assert [str(error) in record.getMessage() for record in caplog.records if record.name == "evalake.service"] == [
-        True
-    ]

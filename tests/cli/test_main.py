@@ -1,4 +1,4 @@
-"""A user's mistake is one clear line that names the thing, with the exit code promised, and nothing half-written."""
+"""The command's entry: a mistake is one clear line that names the thing, with its exit code, and nothing half-done."""
 
 import subprocess
 import sys
@@ -99,11 +99,3 @@ def test_a_check_that_finds_no_lake_does_not_pass(tmp_path: Path) -> None:
         done = evalake_here("check", "--lake", "misspelt", *options, folder=tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "evalake: the lake misspelt has no tables: there is nothing to check\n"
-
-
-def test_without_a_folder_for_prefect_it_is_said_at_once(tmp_path: Path) -> None:
-    done = evalake("run", "command_guard", "--limit", "1", "--json", folder=tmp_path, PREFECT_HOME="/dev/null/home")
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("evalake: Prefect cannot write to /dev/null/home (")
-    assert not list(tmp_path.glob("lake/*/*.parquet"))

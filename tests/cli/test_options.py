@@ -1,0 +1,17 @@
+"""Options that several commands share."""
+
+import pytest
+
+from cli.options import names
+from core.errors import UsageError
+
+
+def test_a_list_is_given_by_comma() -> None:
+    assert names("--models", "a, b ,,c") == ["a", "b", "c"]
+    assert names("--models", None) is None
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_an_option_that_names_nothing_is_not_the_default(text: str) -> None:
+    with pytest.raises(UsageError, match="--models names nothing"):
+        names("--models", text)
