@@ -1,10 +1,12 @@
 """The campaigns of `make chaos`, in their shortest form."""
 
+import random
 from pathlib import Path
 
 import pytest
 
-from chaos import object_store, torn_files
+from chaos import histories, object_store, surroundings, torn_files
+from chaos.histories import contradictions
 from chaos.proxy import LOST_REPLY
 
 pytestmark = pytest.mark.e2e
@@ -20,3 +22,15 @@ def test_nothing_is_lost_or_doubled_where_the_object_store_fails(tmp_path: Path)
     outcomes = list(object_store.campaign(tmp_path, seed=1, seconds=8))
     assert LOST_REPLY in " ".join(outcome.fault for outcome in outcomes)
     assert {outcome.broken for outcome in outcomes} == {""}
+
+
+def test_a_disk_or_a_clock_that_changes_costs_nothing_that_was_promised(tmp_path: Path) -> None:
+    outcomes = list(surroundings.campaign(tmp_path, seed=1, seconds=0))
+    assert "lake: permissions taken away" in [outcome.fault for outcome in outcomes if outcome.injected]
+    assert {outcome.broken for outcome in outcomes} == {""}
+
+
+def test_a_history_of_clients_of_whom_one_is_killed_has_an_order(tmp_path: Path) -> None:
+    history = histories.record(tmp_path / "history", random.Random(1), clients=3, operations=6)
+    assert len(history) > 12
+    assert list(contradictions(history)) == []

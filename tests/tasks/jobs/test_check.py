@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import count
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,9 @@ from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS
 from storage import ledger
 from storage.integrity import Finding
 from storage.lake import Lake
+from storage.landing import land
 from storage.maintenance import maintain
+from storage.migrations import migrate, pending
 from suites.command_guard.contract import RESULTS
 from suites.registry import suite
 from tasks.jobs.check import check_lake, exit_code
@@ -23,6 +26,8 @@ from tasks.jobs.verify_snapshot import count_outcomes, reasons
 from tests.cli.command import recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
 from tests.storage.rows import call
+from tests.storage.test_migrations import FIRST, LONG, killed
+from tests.storage.test_migrations import rows as rows_of
 
 COMMAND_GUARD = suite("command_guard")
 
@@ -273,3 +278,18 @@ def test_a_snapshot_that_could_not_be_recomputed_is_counted_with_its_reason_and_
     assert "other versions of command_guard's metrics" in reason
     data_file(lake, SAMPLES).unlink()
     assert exit_code(list(check_lake(lake, [SAMPLES, METRIC_SNAPSHOTS]))) == 1  # what is wrong goes first
+
+
+def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    land(lake, FIRST, rows_of(FIRST, ("a", 1)))
+    for number in count(1):
+        if not killed(lake, LONG, number, after=True):
+            break
+        if pending(lake, [LONG]):
+            finding = the_finding(lake, LONG)
+            assert "schema version" in finding.problem
+            assert "evalake maintain --migrate" in finding.mend
+    assert number > 2
+    migrate(lake, [LONG])
+    assert found(lake, LONG) == {}

@@ -1,0 +1,179 @@
+"""Histories of writers, readers and upkeep at once, some of whom are killed: is there one order that explains them?
+
+The ledger and landing promise what a register that is written once promises: what was read of a key is read by everyone
+who begins later, and what was acknowledged is read by everyone who begins after that.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import polars as pl
+
+from chaos.outcome import Outcome
+from contracts.tables import CALLS
+from core.errors import LakeError
+from storage import ledger
+from storage.lake import Lake
+from storage.landing import land
+from storage.ledger import LedgerIndex
+from storage.maintenance import maintain
+from tests.storage.rows import TOYS, call, key_of, toy
+
+CLIENTS = 5
+KEYS = 6
+OPERATIONS = 12  # of a client, in one history
+KINDS = ("append", "append", "read", "read", "land", "see", "upkeep")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a client asked and was told. `ended` and `told` are None where it died before it was told anything.
+
+    append, land  `value` is written under `key`; `told` is nothing in particular
+    read, see     `told` is the value under `key`, "" where there is none
+    """
+
+    client: int
+    kind: str
+    key: int
+    value: str
+    began: float
+    ended: float | None = None
+    told: str | None = None
+
+
+def contradictions(history: Sequence[Operation]) -> Iterator[str]:
+    """What in a history no order of its operations explains. Each key is looked at alone: they do not touch.
+
+    A key is written once: whichever write comes first decides. So an order exists if and only if all reads of a value
+    agree, it was written by somebody who had begun by then, no read that begins after a value was seen or a write was
+    acknowledged finds nothing, and no other write was acknowledged before the one that decided began.
+    """
+    writes, reads = ("append", "read"), ("land", "see")
+    for write, read in (writes, reads):
+        for key in sorted({each.key for each in history if each.kind in (write, read)}):
+            mine = [each for each in history if each.key == key]
+            written = [each for each in mine if each.kind == write]
+            seen = [each for each in mine if each.kind == read and each.ended is not None]
+            yield from (f"{read} of {key}: {problem}" for problem in _of_one(written, seen))
+
+
+def _of_one(written: Sequence[Operation], seen: Sequence[Operation]) -> Iterator[str]:
+    values = {each.told for each in seen if each.told}
+    if len(values) > 1:
+        yield f"{len(values)} values were read: {sorted(map(str, values))}"
+        return
+    known = [each.ended for each in (*written, *(read for read in seen if read.told)) if each.ended is not None]
+    there = min(known, default=None)
+    if there is not None and (late := [each for each in seen if not each.told and each.began > there]):
+        yield f"nothing was read {late[0].began - there:.3f} s after it was there"
+    if not values:
+        return
+    (value,) = values
+    deciding = [each for each in written if each.value == value]
+    if not deciding or min(each.began for each in deciding) > min(each.ended or 0.0 for each in seen if each.told):
+        yield f"{value} was read before anybody wrote it"
+    elif first := [
+        each for each in written if each.ended is not None and each.ended < min(other.began for other in deciding)
+    ]:
+        yield f"{value} was read, but {first[0].value} had been acknowledged before its writing began"
+
+
+def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
+    """Record histories until the time is over; in each, one client is killed at a random moment and one is stopped."""
+    chance, until = random.Random(seed), time.monotonic() + seconds
+    histories = operations = unacknowledged = 0
+    broken: list[str] = []
+    while not histories or time.monotonic() < until:
+        history = record(folder / str(histories), chance)
+        histories, operations = histories + 1, operations + len(history)
+        unacknowledged += sum(each.ended is None for each in history)
+        broken += contradictions(history)
+    held = f"{operations} operations of {CLIENTS} clients at a time, {unacknowledged} of them unanswered, have an order"
+    fault = "history of ledger and landing: a client killed, another stopped"
+    yield Outcome(fault, 2 * histories, held, "; ".join(broken))
+
+
+def record(
+    folder: Path, chance: random.Random, clients: int = CLIENTS, operations: int = OPERATIONS
+) -> list[Operation]:
+    """Let clients loose on a new lake; returns what each asked and was told, and what is read at the end."""
+    folder.mkdir()
+    lake = Lake(str(folder / "lake"))
+    lake.ensure(TOYS)
+    lake.ensure(CALLS)
+    words = [sys.executable, "-m", "chaos.histories", lake.uri, str(operations)]
+    logs = [folder / f"{client}.jsonl" for client in range(clients)]
+    running = [
+        subprocess.Popen([*words, str(client), str(chance.random()), str(log)]) for client, log in enumerate(logs)
+    ]
+    victim, stopped = chance.sample(range(clients), 2)
+    _wait_for(logs[victim], chance.randrange(1, 2 * operations), running[victim])
+    running[victim].kill()
+    os.kill(running[stopped].pid, signal.SIGSTOP)
+    others = [process for number, process in enumerate(running) if number not in (victim, stopped)]
+    for process in others:
+        process.wait()
+    os.kill(running[stopped].pid, signal.SIGCONT)
+    for process in running:
+        process.wait()
+    last = [_carry_out(lake, clients, kind, key, "") for kind in ("read", "see") for key in range(KEYS)]
+    return [*_read(logs), *last]
+
+
+def _wait_for(log: Path, lines: int, process: "subprocess.Popen[bytes]") -> None:
+    while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < lines):
+        time.sleep(0.01)
+
+
+def _read(logs: Sequence[Path]) -> list[Operation]:
+    """What was begun, with its end where there is one; a client writes a line before and one after."""
+    history: list[Operation] = []
+    for log in logs:
+        lines = log.read_text().split("\n")[:-1] if log.exists() else []
+        last: dict[str, Operation] = {line["value"]: Operation(**line) for line in map(json.loads, lines)}
+        history += last.values()
+    return history
+
+
+def main(uri: str, operations: int, client: int, seed: str, log: Path) -> None:
+    """Do what chance says, and write down each operation before it begins and after it has ended."""
+    lake, chance = Lake(uri), random.Random(seed)
+    with log.open("a", encoding="utf-8", buffering=1) as file:
+        for number in range(operations):
+            kind, key, value = chance.choice(KINDS), chance.randrange(KEYS), f"{client + 1}{number:03}"
+            file.write(json.dumps(asdict(Operation(client, kind, key, value, time.monotonic()))) + "\n")
+            file.write(json.dumps(asdict(_carry_out(lake, client, kind, key, value))) + "\n")
+
+
+def _carry_out(lake: Lake, client: int, kind: str, key: int, value: str) -> Operation:
+    began, told = time.monotonic(), ""
+    row = call(key, response=value)
+    try:
+        if kind == "append":
+            ledger.append(lake, [row])
+        elif kind == "land":
+            land(lake, TOYS, pl.DataFrame([toy(str(key), size=float(value))]))
+        elif kind == "read":
+            found = LedgerIndex.read(lake).fetch([key_of(row)])
+            told = str(found[key_of(row)]["response"]) if found else ""
+        elif kind == "see":
+            sizes = lake.frame(TOYS).filter(pl.col("key") == str(key)).collect()["size"].to_list()
+            told = " and ".join(str(int(size)) for size in sizes)
+        else:
+            maintain(lake, [TOYS, CALLS])
+    except LakeError:
+        return Operation(client, kind, key, value, began)  # it may have been done, or not
+    return Operation(client, kind, key, value, began, time.monotonic(), told)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], Path(sys.argv[5]))

@@ -1,0 +1,231 @@
+"""What is around a writer changes: the disk fills up, becomes read-only, is closed to it, or its clock moves."""
+
+import json
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+from chaos.outcome import Outcome
+from contracts.contract import Contract
+from contracts.tables import CALLS
+from storage.integrity import find_damage, find_tampering
+from storage.lake import Lake
+from storage.ledger import KEY
+from tests.storage.rows import TOYS
+
+DISK = "size=4m"
+DAY = 86_400
+CLOCKS = (DAY, -DAY, 40 * DAY, -400 * DAY)
+
+
+@dataclass
+class Seen:
+    """How often a fault was injected, and what a writer said of it."""
+
+    injected: int = 0
+    refused: int = 0
+    rows: int = 0
+    broken: list[str] = field(default_factory=list)
+
+
+class Writer:
+    """A process of `chaos.writer`, which may do to files what their modes let it, though it is root's."""
+
+    def __init__(self, lake: Path, log: Path, environment: Mapping[str, str]) -> None:
+        bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+        self._log = log.open("a", encoding="utf-8")
+        self._process = subprocess.Popen(
+            [*bound, sys.executable, "-m", "chaos.writer", str(lake)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.landed: set[str] = set()
+        self.replied: set[int] = set()
+
+    def round(self, order: str = "write") -> list[str]:
+        """Have it make a round of commits; returns the sentences with which it was refused."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(order + "\n")
+        self._process.stdin.flush()
+        refused = []
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if "round" in said:
+                return refused
+            if "landed" in said:
+                self.landed.add(said["landed"])
+            if "replied" in said:
+                self.replied.add(said["replied"])
+            if "refused" in said:
+                refused.append(said["refused"])
+        raise AssertionError(f"the writer ended with exit code {self._process.wait()}")
+
+    def end(self) -> None:
+        """End it."""
+        with suppress(BrokenPipeError):
+            self._process.communicate(timeout=60)
+        self._log.close()
+
+
+def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
+    """Change one thing at a time while a writer writes; each once at least. Afterwards it goes on where it was."""
+    chance = random.Random(seed)
+    until = time.monotonic() + seconds
+    with _disk(folder) as disk, _clock(folder) as clock:
+        faults: dict[str, Callable[[Path], Iterator[None]]] = {"permissions taken away": _closed}
+        if disk is not None:
+            faults |= {"disk full": _full, "disk read-only": _read_only}
+        place = disk or folder
+        seen = {name: Seen() for name in faults}
+        for number, (name, fault) in enumerate(cycle(faults.items())):
+            if number >= len(faults) and time.monotonic() > until - seconds / 2:
+                break
+            _inject(place / str(number), folder / "writer.log", seen[name], contextmanager(fault)(place / str(number)))
+        if clock is not None:
+            moved = seen["clock moved back and forward"] = Seen()
+            while not moved.injected or time.monotonic() < until:
+                _move(folder / f"clock {moved.injected}", folder / "writer.log", moved, clock, chance)
+    for name, each in seen.items():
+        held = f"{each.rows} rows once each, `check` finds nothing, writing goes on; {each.refused} commits refused"
+        yield Outcome(f"lake: {name}", each.injected, held, "; ".join(each.broken))
+    if disk is None:
+        yield Outcome("lake: disk full, disk read-only", 0, "not injected: only root may mount a small disk")
+    if clock is None:
+        yield Outcome("lake: clock moved back and forward", 0, "not injected: there is no C compiler for a wrong clock")
+
+
+def _inject(lake: Path, log: Path, seen: Seen, fault: AbstractContextManager[None]) -> None:
+    writer = Writer(lake, log, {})
+    try:
+        writer.round()
+        with fault:
+            seen.injected += 1
+            refused = writer.round()
+            writer.round("upkeep")
+        after = writer.round()
+        writer.round("upkeep")
+    finally:
+        writer.end()
+    seen.refused += len(refused)
+    if not refused:
+        seen.broken.append("no commit was refused")
+    seen.broken += [f"no sentence: {each[:80]}" for each in refused if "Traceback" in each or "\n" in each]
+    seen.broken += [f"refused afterwards: {each}" for each in after]
+    seen.broken += _wrong(Lake(str(lake)), writer)
+    seen.rows += len(writer.landed) + len(writer.replied)
+    shutil.rmtree(lake)
+
+
+def _move(lake: Path, log: Path, seen: Seen, clock: Mapping[str, str], chance: random.Random) -> None:
+    writer = Writer(lake, log, clock)
+    try:
+        writer.round()
+        for wrong_by in chance.sample(CLOCKS, len(CLOCKS)):
+            Path(clock["CLOCK_FILE"]).write_text(str(wrong_by))
+            seen.injected += 1
+            seen.broken += writer.round(chance.choice(["write", "upkeep"]))
+        Path(clock["CLOCK_FILE"]).write_text("0")
+        seen.broken += writer.round("upkeep")
+    finally:
+        Path(clock["CLOCK_FILE"]).write_text("0")
+        writer.end()
+    seen.broken += _wrong(Lake(str(lake)), writer)
+    seen.rows += len(writer.landed) + len(writer.replied)
+
+
+def _wrong(lake: Lake, writer: Writer) -> list[str]:
+    """What is not as it was promised."""
+    problems = [
+        f"{contract.table}: {finding.problem}"
+        for contract in (TOYS, CALLS)
+        for finding in (*find_damage(lake, contract), *find_tampering(lake, contract))
+    ]
+    if not problems:
+        problems += _missing(lake, TOYS, TOYS.key, writer.landed, "key")
+        problems += _missing(lake, CALLS, KEY, {f"reply {number}" for number in writer.replied}, "response")
+    return problems
+
+
+def _missing(lake: Lake, contract: Contract, key: Sequence[str], promised: set[str], column: str) -> list[str]:
+    rows = lake.frame(contract).select(sorted({*key, column})).collect()
+    problems = []
+    if lost := promised - set(rows[column]):
+        problems.append(f"{len(lost)} rows of {contract.table} are missing: {min(lost)}")
+    if rows.height != rows.select(*key).n_unique():
+        problems.append(f"rows of {contract.table} are there twice")
+    return problems
+
+
+def _full(lake: Path) -> Iterator[None]:
+    filler = lake.parent / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def _read_only(lake: Path) -> Iterator[None]:
+    _mount("-o", "remount,ro", str(lake.parent))
+    try:
+        yield
+    finally:
+        _mount("-o", "remount,rw", str(lake.parent))
+
+
+def _closed(lake: Path) -> Iterator[None]:
+    """Every folder of the lake may be read, and written by nobody."""
+    folders = [lake, *(each for each in lake.rglob("*") if each.is_dir())]
+    modes = {each: stat.S_IMODE(each.stat().st_mode) for each in folders}
+    for each in folders:
+        each.chmod(0o555)
+    try:
+        yield
+    finally:
+        for each, mode in modes.items():
+            each.chmod(mode)
+
+
+@contextmanager
+def _disk(folder: Path) -> Iterator[Path | None]:
+    """A disk of a few megabytes; None where none can be mounted."""
+    (place := folder / "disk").mkdir()
+    if os.geteuid() != 0 or not _mount("-t", "tmpfs", "-o", DISK, "none", str(place)):
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def _mount(*arguments: str) -> bool:
+    return subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode == 0
+
+
+@contextmanager
+def _clock(folder: Path) -> Iterator[Mapping[str, str] | None]:
+    """The environment of a process whose clock is wrong by what a file says; None where it cannot be made."""
+    if (compiler := shutil.which("cc")) is None:
+        yield None
+        return
+    library, offset = folder / "clock.so", folder / "clock"
+    offset.write_text("0")
+    source = Path(__file__).with_name("clock.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+    yield {"LD_PRELOAD": str(library), "CLOCK_FILE": str(offset)}
