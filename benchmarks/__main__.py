@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from benchmarks.measure import Measure, say
 
 # Each is a module of this package that prints its measures; add one here, and it is run.
-BENCHMARKS = ("planning", "landing", "rerun", "throughput", "workers", "memory", "kills", "judged")
+BENCHMARKS = ("planning", "landing", "rerun", "throughput", "workers", "memory", "kills", "judged", "items")
 
 # What runs only where it is named: nothing of speed, and a quarter of an hour.
 NAMED = ("coverage",)
