@@ -44,6 +44,12 @@ def run(
         typer.Option(help="The samples without an answer in a run; models and datasets as there.", metavar="RUN"),
     ] = None,
     replicates: Annotated[int, typer.Option(min=1, help="How often each request is asked.", metavar="N")] = 1,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask anew what was asked before, under the next free replicate.")
+    ] = False,
+    first_replicate: Annotated[
+        int, typer.Option(min=0, help="The number of the first replicate; --again finds it.", metavar="N")
+    ] = 0,
     prompt_types: Annotated[
         str | None, typer.Option(help="The suite's prompt types, by comma.", metavar="NAMES")
     ] = None,
@@ -54,6 +60,11 @@ def run(
         float | None, typer.Option(help="Start no call that could make the run cost more.", metavar="USD")
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="Make no more calls than these.", metavar="N")] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="A tag by which the run is found again; may be given several times.", metavar="TAG"),
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="What else is to be known of the run.", metavar="TEXT")] = None,
     config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
@@ -86,6 +97,9 @@ def run(
         first=first,
         samples=sample,
         only_failed=only_failed,
+        first_replicate=_next_replicate(suite, subjects, lake) if again else first_replicate,
+        tags=tag or (),
+        note=note,
     )
     plan = check(order)
     if not json:
@@ -109,6 +123,16 @@ def run(
     with server.in_use() if server else nullcontext(), carried(order, plan):
         state = evaluate(**order.parameters, return_state=True)
     finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, order.command, as_json=json)
+
+
+def _next_replicate(suite: str, models: list[str] | None, lake: str) -> int:
+    """Find the number under which models are asked anew, and say it."""
+    from storage.lake import Lake
+    from tasks.steps.choose import next_replicate
+
+    number = next_replicate(Lake(lake), suite, models)
+    typer.echo(f"asking anew, as replicate {number}", err=True)
+    return number
 
 
 def _announce(plan: "Plan") -> None:

@@ -1,12 +1,14 @@
 """`evalake runs`: list the runs, newest first."""
 
+from typing import Annotated
+
 import typer
 
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = (
-    "run_id", "suite", "state", "started", "samples", "cost_usd", "models", "calls_made", "calls_from_ledger",
-    "calls_failed", "rows_quarantined", "started_by", "attempts", "message",
+    "run_id", "suite", "state", "started", "samples", "cost_usd", "tags", "models", "calls_made", "calls_from_ledger",
+    "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "message",
 )  # fmt: skip
 
 
@@ -15,7 +17,12 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(runs)
 
 
-def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table, json: RowsAsJsonOption = False) -> None:
+def runs(
+    tag: Annotated[str | None, typer.Option(help="Only runs with this tag.", metavar="TAG")] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
     """List the runs, newest first."""
     import polars as pl
 
@@ -23,12 +30,18 @@ def runs(lake: LakeOption = LAKE, style: StyleOption = Format.table, json: RowsA
     from contracts.tables import RUNS
     from storage.lake import Lake
     from tasks.runtime.attempts import with_attempts
-    from tasks.runtime.runs import with_lost
+    from tasks.runtime.runs import with_labels, with_lost
 
     style = style_of(style, as_json=json)
 
     where = Lake(lake)
-    rows = with_attempts(where, with_lost(where.frame(RUNS))).sort("started_at", descending=True).collect()
+    wanted = with_labels(with_attempts(where, with_lost(where.frame(RUNS))))
+    if tag is not None:
+        wanted = wanted.filter(pl.col("tags").list.contains(tag))
+    rows = wanted.sort("started_at", descending=True).collect()
     if style is Format.table:
-        rows = rows.with_columns(started=pl.col("started_at").dt.strftime("%m-%d %H:%M"))
-    show.listing("runs", rows, lake, style, COLUMNS)
+        rows = rows.with_columns(
+            started=pl.col("started_at").dt.strftime("%m-%d %H:%M"),
+            tags=pl.when(pl.col("tags").list.len() > 0).then("tags"),
+        )
+    show.listing("runs" if tag is None else f"runs tagged {tag}", rows, lake, style, COLUMNS)

@@ -23,11 +23,13 @@ from flows.form import (
     LakeUri,
     Limit,
     Models,
+    Note,
     PromptTypes,
     RunName,
     SampleNames,
     Sources,
     SuiteName,
+    Tags,
 )
 from flows.shards import ask_in_shards, require_shards
 from providers.telemetry import current_trace
@@ -79,6 +81,9 @@ def evaluate(
     first: Limit = None,
     samples: SampleNames = (),
     only_failed: RunName = "",
+    first_replicate: Annotated[int, Field(ge=0)] = 0,
+    tags: Tags = (),
+    note: Note = "",
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> str | State[Any]:
@@ -105,6 +110,9 @@ def evaluate(
         first: So many samples of each dataset, its first.
         samples: The samples with these names; none means all.
         only_failed: The run whose samples without an answer are taken; what else is none is as it was there.
+        first_replicate: The number of the first replicate; above 0, requests of before are asked anew.
+        tags: By which the run is found again.
+        note: What else is to be known of it.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
@@ -124,6 +132,9 @@ def evaluate(
         first=first,
         samples=samples or None,
         only_failed=only_failed or None,
+        first_replicate=first_replicate,
+        tags=tags or (),
+        note=note or None,
     )
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
@@ -199,7 +210,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: in
     usage.save(plan.lake, context.run_id, collector.calls.pairs)
     if not collector.has_rows:
         return None
-    return measure_task.with_options(task_run_name=f"measure {plan.suite.name}")(context, collector.warnings)
+    return measure_task.with_options(task_run_name=f"measure {plan.suite.name}")(context)
 
 
 def _message(error: BaseException) -> str:

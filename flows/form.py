@@ -83,6 +83,12 @@ Suites = Annotated[
     Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(suite_names())}})
 ]
 SampleNames = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+Tags = Annotated[
+    Sequence[str] | None,
+    BeforeValidator(_listed),
+    WithJsonSchema({"type": "array", "items": {"type": "string", "maxLength": 100}}),
+]
+Note = Annotated[str | None, Field(max_length=2000), WithJsonSchema({"type": "string", "maxLength": 2000})]
 RunName = Annotated[str | None, WithJsonSchema({"type": "string"})]  # "" is none, for a plain field has no other
 Day = Annotated[date | None, _either("as scheduled", "this one", {"type": "string", "format": "date"})]
 Limit = Annotated[int | None, Field(ge=1), _either("all", "so many", {"type": "integer", "minimum": 1})]

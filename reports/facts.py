@@ -53,7 +53,7 @@ def warnings(report: Report) -> list[str]:
     """What a reader of the numbers must know first."""
     run = report.run
     own = [_shown(run["message"])] if run.get("message") else []
-    if run["rows_quarantined"]:
+    if run["rows_quarantined"] and "quarantine" not in (run.get("message") or ""):
         own.append(f"{_plural(run['rows_quarantined'], 'row')} broke the contract: in quarantine, not in the numbers.")
     return [*own, *(_shown(warning) for warning in report.snapshot["warnings"])]
 

@@ -12,7 +12,7 @@ from service.scoring.views import Micros, micros
 from storage.lake import Lake
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
-from tasks.runtime.runs import with_lost
+from tasks.runtime.runs import with_labels, with_lost
 
 MOST_POINTS = 5000
 
@@ -37,6 +37,8 @@ class RunView(BaseModel):
     snapshot_id: str | None
     flow_run_id: str | None
     message: str | None
+    tags: list[str]
+    note: str | None
     started_at_us: Micros
     ended_at_us: Micros | None
 
@@ -94,9 +96,11 @@ class Metrics(BaseModel):
     points: list[Point]
 
 
-def run_page(lake: Lake, suite: str | None, page: int, page_size: int) -> RunPage:
-    """One page of the runs."""
-    rows = with_lost(lake.frame(RUNS))
+def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
+    """One page of the runs: of all, or of those of a suite, or with a tag."""
+    rows = with_labels(with_lost(lake.frame(RUNS)))
+    if tag is not None:
+        rows = rows.filter(pl.col("tags").list.contains(tag))
     if suite is not None:
         rows = rows.filter(pl.col("suite") == suite)
     runs = rows.sort("started_at", "run_id", descending=True).collect()
@@ -133,7 +137,11 @@ def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_
 
 def run_view(row: Mapping[str, Any]) -> RunView:
     """A row of RUNS as the API gives it."""
-    return RunView(**row, started_at_us=micros(row["started_at"]) or 0, ended_at_us=micros(row["ended_at"]))
+    given = json.loads(row["parameters"])
+    labels = {"tags": given.get("tags") or [], "note": given.get("note")}
+    return RunView(
+        **{**row, **labels}, started_at_us=micros(row["started_at"]) or 0, ended_at_us=micros(row["ended_at"])
+    )
 
 
 def _suite(name: str, known: pl.DataFrame) -> SuiteView:

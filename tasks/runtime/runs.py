@@ -195,6 +195,13 @@ def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
 
 
+def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of RUNS with the `tags` and the `note` that they were given, which are among their parameters."""
+    tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))
+    note = pl.col("parameters").str.json_path_match("$.note")
+    return rows.with_columns(tags=tags.fill_null([]), note=note)
+
+
 def mark_lost(lake: Lake) -> list[str]:
     """Mark lost runs as failed; returns their ids. One that is alive after all says so within a minute."""
     rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()

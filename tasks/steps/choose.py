@@ -41,6 +41,15 @@ def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Da
     return tuple(dataset for dataset in kept if dataset.samples)
 
 
+def next_replicate(lake: Lake, suite: str, models: Sequence[str] | None) -> int:
+    """Return the number under which no run of the suite has asked these models (without any: any model) yet."""
+    items = lake.frame(RUN_ITEMS).filter(pl.col("suite") == suite)
+    if models:
+        items = items.filter(pl.col("model").is_in(list(models)))
+    highest = items.select(pl.col("replicate").max()).collect().item()
+    return 0 if highest is None else int(highest) + 1
+
+
 def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
     """The names of the samples of which a run has items without an answer.
 

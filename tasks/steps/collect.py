@@ -137,16 +137,6 @@ class Collector:
             sentences.append(f"left out of the sources: {counted(self._skipped)}")
         return "; ".join(sentences) or None
 
-    @property
-    def warnings(self) -> list[str]:
-        """What a reader of the metrics must know."""
-        missing = []
-        if self._not_asked:
-            missing.append(f"{self._not_asked} items are missing because the run's ceiling was reached")
-        if kinds := self._unanswered.kinds:
-            missing.append(f"{kinds.total()} items are missing because their calls failed ({counted(kinds)})")
-        return missing
-
     def _publish(self) -> None:
         """Begin to publish the rows collected since the last time; one publication at a time bounds memory."""
         self._await_publication()

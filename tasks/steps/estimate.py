@@ -94,7 +94,7 @@ def estimate(context: RunContext, plan: Plan, most_items: int | None = None) -> 
     looked_at = sum(len(dataset.samples) for dataset in datasets)
     counts = _Count(context)
     for model in plan.models:
-        for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.order.replicates):
+        for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.replicates):
             counts.add(items)
     return Estimate(tuple(counts.result(plan.samples / max(looked_at, 1))))
 

@@ -17,11 +17,15 @@ SEGMENT_SAMPLES = 10_000  # how much is planned at once: bounds memory, whatever
 
 
 def segments(
-    datasets: Sequence[Dataset], model: str, judges: Sequence[str], prompt_types: Sequence[str], replicates: int
+    datasets: Sequence[Dataset],
+    model: str,
+    judges: Sequence[str],
+    prompt_types: Sequence[str],
+    replicates: Iterable[int],
 ) -> Iterator[list[Item]]:
     """The items of one model in segments; those of one sample, told apart by their judges, stay together."""
     asking: Sequence[str | None] = judges or [None]
-    asked = product(range(replicates), prompt_types, datasets)
+    asked = product(replicates, prompt_types, datasets)
     subjects = ((sample, kind, replicate) for replicate, kind, dataset in asked for sample in dataset.samples)
     while part := list(islice(subjects, SEGMENT_SAMPLES)):
         yield [Item(sample, model, judge, kind, replicate) for sample, kind, replicate in part for judge in asking]

@@ -32,6 +32,9 @@ from tasks.steps.extract import read_datasets, without_forgotten
 from tasks.steps.judge_parameters import judge_parameters
 from tasks.steps.measure import inputs
 
+MOST_REPLICATES = 1_000_000
+"""Replicates above belong to canaries, which number them by the day."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -51,6 +54,9 @@ class Order:
     first: int | None = None
     samples: Sequence[str] | None = None
     only_failed: str | None = None  # the run whose samples without an answer are taken
+    first_replicate: int = 0  # the number of the first; above 0, requests of before are asked anew
+    tags: Sequence[str] = ()  # by which the run is found again
+    note: str | None = None
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -71,6 +77,10 @@ class Order:
             words += ["--sample", sample]
         words += ["--only-failed", self.only_failed] if self.only_failed else []
         words += ["--replicates", str(self.replicates)] if self.replicates > 1 else []
+        words += ["--first-replicate", str(self.first_replicate)] if self.first_replicate else []
+        for tag in self.tags:
+            words += ["--tag", tag]
+        words += ["--note", self.note] if self.note else []
         words += ["--max-cost", str(self.max_cost_usd)] if self.max_cost_usd else []
         words += ["--max-calls", str(self.max_calls)] if self.max_calls else []
         words += ["--config", self.configuration_file] if self.configuration_file else []
@@ -116,6 +126,11 @@ class Plan:
         return [f"{kind}@{content_hash(of)[:12]}" if of else kind for kind, of in texts.items()]
 
     @property
+    def replicates(self) -> range:
+        """The numbers under which each request is asked."""
+        return range(self.order.first_replicate, self.order.first_replicate + self.order.replicates)
+
+    @property
     def items(self) -> int:
         """How many items the run consists of."""
         kinds = len(self.prompt_types) * len(self.models) * max(len(self.judges), 1)
@@ -154,6 +169,9 @@ class Plan:
             "samples": self.order.samples and list(self.order.samples),
             "only_failed": self.order.only_failed,
             "replicates": self.order.replicates,
+            "first_replicate": self.order.first_replicate,
+            "tags": [redact(tag) for tag in self.order.tags],
+            "note": self.order.note and redact(self.order.note),
             "request_parameters": self.request_parameters,
             "max_cost_usd": self.ceiling.usd,
             "max_calls": self.ceiling.calls,
@@ -192,6 +210,8 @@ def check(order: Order) -> Plan:
     order = _completed(order, suite)
     if order.replicates < 1:
         raise UsageError(f"--replicates must be at least 1, not {order.replicates}")
+    if not 0 <= order.first_replicate < MOST_REPLICATES:
+        raise UsageError(f"--first-replicate must be from 0 to {MOST_REPLICATES - 1}, not {order.first_replicate}")
     if order.limit is not None and order.limit < 1:
         raise UsageError(f"--limit must be at least 1, not {order.limit}")
     if order.first is not None and order.first < 1:

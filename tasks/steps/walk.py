@@ -79,7 +79,7 @@ class _Walk:
     def _first_pass(self, model: str) -> Iterator[Batch]:
         """The batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
-        for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.order.replicates):
+        for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
             yield from self._cut(self._first_askers(self._replay(segment, self._indexes[0])))
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:

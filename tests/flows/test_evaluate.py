@@ -21,8 +21,10 @@ from contracts.tables import (
 from core.configuration import Configuration, read_configuration
 from core.errors import SourceError, UsageError
 from reports.page import render
+from service.viewer.overview import run_page
 from suites.command_guard.contract import RESULTS
 from tasks.jobs.rescore import rescore
+from tasks.steps.choose import next_replicate
 from tasks.steps.report import build_report
 from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
@@ -46,6 +48,27 @@ def test_the_cost_of_a_run_is_that_of_its_tokens(work: Workplace) -> None:
     again = work.run(work.dataset(10))
     assert again["cost_usd"] == 0.0
     assert again["cost_usd_avoided"] == pytest.approx(run["cost_usd"])
+
+
+def test_what_was_asked_is_asked_anew_under_the_next_replicate(work: Workplace) -> None:
+    before = work.run(work.dataset(5))
+    number = next_replicate(work.lake, "command_guard", before["models"])
+    assert number == 1
+    assert next_replicate(work.lake, "command_guard", ["another"]) == 0
+    again = work.run(work.dataset(5), first_replicate=number)
+    assert (work.asked(), again["calls_made"], again["state"]) == (10, 5, "completed")
+    assert sorted(work.rows(RESULTS)["replicate"]) == [0] * 5 + [1] * 5
+    assert work.run(work.dataset(5), first_replicate=number)["calls_made"] == 0, "going on asks only what is missing"
+
+
+def test_a_run_is_found_by_its_tags_and_keeps_its_note(work: Workplace) -> None:
+    work.run(work.dataset(2))
+    run = work.run(work.dataset(2), tags=["nightly", "a b"], note="after the update")
+    for tag in ("nightly", "a b"):
+        (found,) = run_page(work.lake, None, 1, 25, tag).runs
+        assert (found.run_id, found.tags, found.note) == (run["run_id"], ["nightly", "a b"], "after the update")
+    assert run_page(work.lake, None, 1, 25, "night").total == 0
+    assert [each.tags for each in run_page(work.lake, None, 1, 25).runs] == [["nightly", "a b"], []]
 
 
 def test_a_mistake_shows_how_its_reply_began(work: Workplace) -> None:

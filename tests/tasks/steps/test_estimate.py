@@ -27,7 +27,7 @@ def planned(folder: Path, suite: str = "command_guard", price: bool = True, **or
 
 def answer(context: RunContext, plan: Plan, items: int, output_tokens: int | None = None) -> None:
     """Put replies to the first items of the plan into the ledger."""
-    (segment,) = segments(plan.datasets, MODEL, plan.judges, plan.prompt_types, 1)
+    (segment,) = segments(plan.datasets, MODEL, plan.judges, plan.prompt_types, [0])
     requests = [next_request(context, Conversation(item)) for item in segment[:items]]
     rows = [
         {**call(0), "prompt_hash": request.prompt_hash, "model": MODEL, "output_tokens": output_tokens}
