@@ -9,7 +9,8 @@ from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 FOLDER = Path(__file__).resolve().parent / "front"
-VIEWER = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}", "/compare", "/sql")
+_RUNS = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}")
+VIEWER = (*_RUNS, "/metrics", "/compare", "/sql")
 REFERENCE = "/reference"  # the API's own page, on which it can be tried
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 

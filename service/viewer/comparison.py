@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -47,6 +48,19 @@ class WantedPairs(Sides):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
+class WantedColumns(BaseModel):
+    """What stands in columns, named as sides are, and which page of the samples that all have answered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    side: Annotated[list[Name], Field(min_length=2, max_length=6)]
+    run: Annotated[str, Field(max_length=300)] | None = None
+    kind: Literal["differences", "all"] = "differences"
+    after: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+ColumnsQuery = Annotated[WantedColumns, Query()]
 ComparisonQuery = Annotated[WantedComparison, Query()]
 PairsQuery = Annotated[WantedPairs, Query()]
 
@@ -85,6 +99,28 @@ class PairPage(BaseModel):
     next: int | None
 
 
+class ColumnsView(BaseModel):
+    """A sample with an answer of each side, in the order of the sides."""
+
+    item_id: str
+    sample_id: str
+    category: str | None
+    label: str | None
+    input: str  # its beginning
+    answers: list[AnswerView]
+
+
+class ColumnsPage(BaseModel):
+    """Some of the samples; `next` is where the next page begins (None: there is none)."""
+
+    runs: list[str]  # of each side
+    right: list[int]  # how many of those that all have answered each side has right
+    rows: list[ColumnsView]
+    total: int  # of the kind that is wanted
+    answered: int  # by all sides
+    next: int | None
+
+
 def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
     with _as_answers():
@@ -118,10 +154,40 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     )
 
 
-def _further_key(a: Side, b: Side) -> list[str]:
+def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
+    """One page of the samples that several sides have answered. Raises as `comparison` does."""
+    with _as_answers():
+        sides = [find_side(indexes.lake, name, wanted.run) for name in wanted.side]
+    if len({side.run["suite"] for side in sides}) > 1:
+        raise WrongQueryError("these are of several suites, whose samples have nothing in common")
+    found = [indexes.of(side.run["run_id"]) for side in sides]
+    names = [str(number) for number in range(len(sides))]
+    key = [*_PAIR, *_further_key(*sides)]
+    columns = zip(found, sides, names, strict=True)
+    parts = [_answers(*each).drop([name for name in ("model", "prompt_type") if name not in key]) for each in columns]
+    every = reduce(lambda one, other: one.join(other, on=key, nulls_equal=True), parts).sort("place 0", *key[1:])
+    is_other = [pl.col("outcome 0").ne_missing(pl.col(f"outcome {name}")) for name in names[1:]]
+    chosen = every.filter(pl.any_horizontal(is_other)) if wanted.kind == "differences" else every
+    page = chosen.slice(wanted.after, wanted.limit)
+    following = wanted.after + page.height
+    enumerated = list(zip(names, found, strict=True))
+    return ColumnsPage(
+        runs=[index.run["run_id"] for index in found],
+        right=[int(every[f"correct {name}"].fill_null(value=False).sum()) for name in names],
+        rows=[
+            ColumnsView(**sample, answers=[answer_view(row[name], index.flags) for name, index in enumerated])
+            for row, sample in _with_samples(indexes.lake, found[0], page)
+        ],
+        total=chosen.height,
+        answered=every.height,
+        next=following if following < chosen.height else None,
+    )
+
+
+def _further_key(*sides: Side) -> list[str]:
     """What a pair has in common beside the sample: the model and the prompt, where the sides do not name them."""
-    models = ["model"] if len(a.models) > 1 or len(b.models) > 1 else []
-    return [*models, *([] if a.prompt_type or b.prompt_type else ["prompt_type"])]
+    models = ["model"] if any(len(side.models) > 1 for side in sides) else []
+    return [*models, *([] if any(side.prompt_type for side in sides) else ["prompt_type"])]
 
 
 def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
@@ -154,19 +220,21 @@ def _kind(kind: Kind) -> pl.Expr:
 
 
 def _views(lake: Lake, index_a: RunIndex, index_b: RunIndex, page: pl.DataFrame) -> list[PairView]:
-    inputs = beginnings(lake, index_a, page["sample_hash"].to_list())
-    known = page.select("sample_hash").unique().join(index_a.samples, on="sample_hash")
-    samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
     return [
-        PairView(
-            item_id=row["sample_hash"],
-            **{name: samples[row["sample_hash"]][name] for name in ("sample_id", "category", "label")},
-            input=inputs.get(row["sample_hash"], ""),
-            a=answer_view(row["a"], index_a.flags),
-            b=answer_view(row["b"], index_b.flags),
-        )
-        for row in page.iter_rows(named=True)
+        PairView(**sample, a=answer_view(row["a"], index_a.flags), b=answer_view(row["b"], index_b.flags))
+        for row, sample in _with_samples(lake, index_a, page)
     ]
+
+
+def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The rows of a page, each with what is shown of its sample."""
+    inputs = beginnings(lake, index, page["sample_hash"].to_list())
+    known = page.select("sample_hash").unique().join(index.samples, on="sample_hash")
+    samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
+    for row in page.iter_rows(named=True):
+        item = row["sample_hash"]
+        told = {name: samples[item][name] for name in ("sample_id", "category", "label")}
+        yield row, {"item_id": item, "input": inputs.get(item, ""), **told}
 
 
 @contextmanager

@@ -8,10 +8,13 @@ from pydantic import BaseModel
 
 from service.viewer.access import IndexesHere, LakeHere
 from service.viewer.comparison import (
+    ColumnsPage,
+    ColumnsQuery,
     ComparisonQuery,
     ComparisonView,
     PairPage,
     PairsQuery,
+    columns_page,
     comparison,
     pair_page,
 )
@@ -43,11 +46,12 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def read_runs(
     lake: LakeHere,
     suite: Name = None,
+    tag: Name = None,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     page_size: Annotated[int, Query(ge=1, le=200)] = 25,
 ) -> RunPage:
-    """The runs of every suite, newest first."""
-    return run_page(lake, suite, page, page_size)
+    """The runs of every suite, or with a tag, newest first."""
+    return run_page(lake, suite, page, page_size, tag)
 
 
 @router.get("/metrics", responses=_refusals(401, 500))
@@ -96,6 +100,12 @@ def read_comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
 def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
     """The samples that both sides have answered, one answer of each beside the other."""
     return pair_page(indexes, wanted)
+
+
+@router.get("/compare/columns", responses=_refusals(400, 401, 404, 500))
+def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
+    """The samples that several sides have answered, an answer of each beside the others."""
+    return columns_page(indexes, wanted)
 
 
 @router.get("/sql", responses=_refusals(401, 500))

@@ -12,6 +12,8 @@ from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
 from storage.snapshots import read_metrics
+from suites.base import Suite
+from suites.base.figures import AgreementMatrix, Reliability
 
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
@@ -58,6 +60,21 @@ class Waiting(BaseModel):
     waited_ms: float | None
 
 
+class ReliabilityView(BaseModel):
+    """The metrics that say how often a model is right and how sure it was, and the slice by which both are known."""
+
+    accuracy: str
+    confidence: str
+    slice: str
+
+
+class AgreementView(BaseModel):
+    """The metric that says how far judges agree, and the slice whose parts are pairs of them."""
+
+    metric: str
+    slice: str
+
+
 class RunDetail(BaseModel):
     """A run whole."""
 
@@ -74,6 +91,8 @@ class RunDetail(BaseModel):
     choices: dict[str, list[Choice]]
     given_up: list[GivenUp]
     waiting: list[Waiting]
+    reliability: ReliabilityView | None  # None: the suite declares no such figure
+    agreement: AgreementView | None  # likewise
 
 
 def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
@@ -96,7 +115,25 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         choices=choices(index),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
+        reliability=_reliability(index.suite),
+        agreement=_agreement(index.suite),
     )
+
+
+def _reliability(suite: Suite) -> ReliabilityView | None:
+    for figure in suite.figures:
+        if isinstance(figure, Reliability):
+            return ReliabilityView(
+                accuracy=figure.accuracy.metric, confidence=figure.confidence.metric, slice=figure.slice
+            )
+    return None
+
+
+def _agreement(suite: Suite) -> AgreementView | None:
+    for figure in suite.figures:
+        if isinstance(figure, AgreementMatrix):
+            return AgreementView(metric=figure.quantity.metric, slice=figure.slice)
+    return None
 
 
 def choices(index: RunIndex) -> dict[str, list[Choice]]:

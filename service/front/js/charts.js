@@ -6,6 +6,7 @@ import {table} from "/js/table.js";
 
 const NARROWEST = 260;
 const TICKS = 5;
+const MOST_LABELS = 12; // points with a name beside them
 export const COLOURS = 6; // lines that can be told apart
 
 /** A plot with its title, a note and its numbers. `draw`: width in pixels to an SVG. `numbers`: headings and rows. */
@@ -79,6 +80,65 @@ export function lines(series, width, {range = null, bands = [], height = 260, xL
     svg("rect", {class: `strip ${kind}`, x: frame.left, width: width - frame.left - frame.right, y: y(to), height: y(from) - y(to)}));
   return canvas(frame, strips, grid(frame, scale, y), axisLabels(frame, first, last, x, xLabel),
     series.map((each, i) => line(each, i % COLOURS, x, y)));
+}
+
+/**
+ * Points of two numbers. `points`: x, y, title, and what is known of label, colour and the ends of intervals (`left`,
+ * `right` of x, `low`, `high` of y). `range`: the ends of both axes, or null to fit. `diagonal`: where x equals y.
+ */
+export function scatter(points, width, {xTitle, yTitle, range = null, diagonal = false}) {
+  const height = Math.min(360, Math.max(260, width * 0.6));
+  const frame = {left: 46, right: 14, top: 26, bottom: 48, width, height};
+  const fit = (...names) => {
+    const ends = points.flatMap((point) => names.map((each) => point[each])).filter(Number.isFinite);
+    return range ? ticks(...range) : ticks(Math.min(...ends), Math.max(...ends));
+  };
+  const [across, up] = [fit("x", "left", "right"), fit("y", "low", "high")];
+  const y = vertical(frame, up);
+  const [first, last] = [across[0], across.at(-1)];
+  const x = (value) => frame.left + ((value - first) / (last - first)) * (width - frame.left - frame.right);
+  const bottom = height - frame.bottom;
+  return canvas(frame, grid(frame, up, y),
+    across.map((value, i) => (width > 420 || i % 2 === 0) && text(x(value), bottom + 18, number(value), i === 0 ? "start" : i === across.length - 1 ? "end" : "middle")),
+    text(frame.left, 14, yTitle, "start"), text(width - frame.right, height - 8, xTitle, "end"),
+    diagonal && svg("line", {class: "diagonal", x1: x(0), y1: y(0), x2: x(1), y2: y(1)}),
+    points.map((p, i) => {
+      const colour = `c${(p.colour ?? i) % COLOURS}`;
+      const isLeft = x(p.x) < (frame.left + width) / 2;
+      return [
+        Number.isFinite(p.left) && Number.isFinite(p.right) && svg("line", {class: `whisker ${colour}`, x1: x(p.left), x2: x(p.right), y1: y(p.y), y2: y(p.y)}),
+        Number.isFinite(p.low) && Number.isFinite(p.high) && svg("line", {class: `whisker ${colour}`, x1: x(p.x), x2: x(p.x), y1: y(p.low), y2: y(p.high)}),
+        svg("circle", {class: `point ${colour}`, cx: x(p.x), cy: y(p.y), r: 4.5}, svg("title", {}, visible(p.title, 500))),
+        p.label && points.length <= MOST_LABELS && text(x(p.x) + (isLeft ? 8 : -8), y(p.y) - 7, fitting(p.label, width / 2), isLeft ? "start" : "end", "name"),
+      ];
+    }));
+}
+
+/** Rows of dots on one axis, each row under its label. `rows`: label, and dots of x, low, high, colour and title. */
+export function dots(rows, width) {
+  const [line, head] = [12, 22];
+  const heights = rows.map((row) => head + row.dots.length * line);
+  const all = rows.flatMap((row) => row.dots);
+  const ends = all.flatMap((dot) => [dot.x, dot.low, dot.high]).filter(Number.isFinite);
+  const scale = ticks(Math.min(...ends), Math.max(...ends));
+  const frame = {width, height: heights.reduce((sum, each) => sum + each, 0) + 28};
+  const [left, right] = [6, 10];
+  const x = (value) => left + ((value - scale[0]) / (scale.at(-1) - scale[0])) * (width - left - right);
+  let top = 0;
+  return canvas(frame,
+    scale.map((value, i) => [svg("line", {class: "grid", x1: x(value), x2: x(value), y1: 0, y2: frame.height - 22}),
+      text(x(value), frame.height - 6, number(value), i === 0 ? "start" : i === scale.length - 1 ? "end" : "middle")]),
+    rows.map((row, k) => {
+      const begin = top;
+      top += heights[k];
+      return [text(0, begin + 15, fitting(row.label, width), "start", "name"), row.dots.map((dot, i) => {
+        const y = begin + head + i * line + line / 2;
+        return [
+          Number.isFinite(dot.low) && Number.isFinite(dot.high) && svg("line", {class: `whisker c${dot.colour}`, x1: x(dot.low), x2: x(dot.high), y1: y, y2: y}),
+          svg("circle", {class: `point c${dot.colour}`, cx: x(dot.x), cy: y, r: 4}, svg("title", {}, visible(dot.title, 500))),
+        ];
+      })];
+    }));
 }
 
 /** Which colour is which line. */

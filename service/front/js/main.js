@@ -3,6 +3,7 @@
 import {takeToken} from "/js/api.js";
 import {onConnection} from "/js/live.js";
 import {comparePage} from "/js/pages/compare.js";
+import {explorePage} from "/js/pages/explore.js";
 import {itemPage} from "/js/pages/item.js";
 import {itemsPage} from "/js/pages/items.js";
 import {runPage} from "/js/pages/run.js";
@@ -20,6 +21,7 @@ const OF_SCORING = [
 ];
 const OF_VIEWER = [
   [/^\/compare\/?$/, comparePage],
+  [/^\/metrics\/?$/, explorePage],
   [/^\/sql\/?$/, sqlPage],
   [/^\/runs\/?$/, runsPage],
   [/^\/runs\/([^/]+)\/items\/([^/]+)$/, itemPage],

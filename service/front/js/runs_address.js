@@ -1,6 +1,8 @@
 /** Addresses of runs and items, on the pages and of the API. */
 
 import {queryText} from "/js/api.js";
+import {h} from "/js/dom.js";
+import {name} from "/js/format.js";
 
 /** What the address may say of which items are wanted: as the API takes it. */
 export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "sort", "order"];
@@ -25,4 +27,13 @@ export function itemPath(runId, itemId, wanted = {}) {
 
 export function comparePath(run, a, b) {
   return `/compare${queryText({run, a, b})}`;
+}
+
+export function explorePath(run) {
+  return `/metrics${queryText({run})}`;
+}
+
+/** The tags of a run, each a link to the runs that have it. */
+export function tagLinks(tags) {
+  return tags.flatMap((tag, i) => [i > 0 && ", ", h("a", {href: `/runs${queryText({tag})}`}, name(tag))]);
 }

@@ -31,6 +31,25 @@ def test_models_of_two_runs_are_paired_by_sample(http: httpx.Client, world: Worl
     assert (pairs["run_a"], pairs["run_b"], pairs["answered"]) == (world.verdicts, world.changed, COMMANDS)
 
 
+def test_several_sides_stand_in_columns(http: httpx.Client, world: World) -> None:
+    sides = [GOOD, BAD, f"{world.changed}:{GOOD}-2"]
+    asked: dict[str, str | int | list[str]] = {"side": sides, "run": world.verdicts, "limit": 4}
+    first = http.get("/compare/columns", params=asked).json()
+    every = http.get("/compare/columns", params={**asked, "kind": "all"}).json()
+
+    assert first["runs"] == [world.verdicts, world.verdicts, world.changed]
+    assert (first["answered"], every["total"], every["next"], len(every["rows"])) == (COMMANDS, COMMANDS, 4, 4)
+    assert 10 <= first["total"] < COMMANDS
+    for row in first["rows"]:
+        assert [answer["model"] for answer in row["answers"]] == [GOOD, BAD, f"{GOOD}-2"]
+        assert len({answer["verdict"] for answer in row["answers"]}) > 1
+
+
+def test_sides_of_several_suites_have_no_columns(http: httpx.Client, world: World) -> None:
+    answer = http.get("/compare/columns", params={"side": [world.verdicts, world.audits]})
+    assert (answer.status_code, "several suites" in answer.text) == (400, True)
+
+
 def test_what_does_not_exist_or_compare_is_said(http: httpx.Client, world: World) -> None:
     unknown = http.get("/compare", params={"a": "nobody", "b": BAD, "run": world.verdicts})
     other = http.get("/compare", params={"a": world.verdicts, "b": world.audits})

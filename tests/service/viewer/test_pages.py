@@ -13,7 +13,17 @@ def test_every_page_is_readable_and_fits(look: Open, address: str, world: World,
     obstacles = {}
     sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}"
     run = f"/runs/{world.audits}"
-    for path in ("/runs", run, f"{run}/items", f"/runs/{world.verdicts}/items", f"/compare{sides}", "/sql"):
+    for path in (
+        "/runs",
+        run,
+        f"{run}/items",
+        f"/runs/{world.verdicts}/items",
+        f"/compare{sides}",
+        f"/compare{sides}&more={world.changed}:{GOOD}-2",
+        "/sql",
+        f"/metrics?run={world.verdicts}",
+        f"/metrics?run={world.audits}",
+    ):
         visit.go(path)
         obstacles[path] = visit.obstacles()
     visit.go(f"{run}/items")
@@ -42,8 +52,45 @@ def test_walking_from_the_runs_to_a_sample_and_comparing(look: Open, address: st
     expect(page.locator("mark").first).to_be_visible()
 
 
+def test_a_third_side_gets_a_column_and_statistics_of_its_own(look: Open, address: str, world: World) -> None:
+    page = look(f"{address}/compare?run={world.verdicts}&a={GOOD}&b={BAD}").page
+    page.get_by_label("One more").fill(f"{world.changed}:{GOOD}-2")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("heading", name="Difference, A − C")).to_be_visible()
+    expect(page.get_by_role("columnheader", name=f"C {world.changed}:{GOOD}-2")).to_be_visible()
+    page.reload()
+    page.get_by_role("button", name="Compare", exact=True).first.click()
+    expect(page.get_by_role("group", name="Reply of C")).to_be_visible()
+
+
 def test_the_page_of_the_address_is_marked_among_all(look: Open, address: str) -> None:
     page = look(f"{address}/sql").page
     expect(page.locator("nav [aria-current=page]")).to_have_text("SQL")
     page.get_by_role("link", name="Runs").click()
     expect(page.locator("nav [aria-current=page]")).to_have_text("Runs")
+
+
+def test_metrics_of_a_run_are_looked_at_against_each_other_and_by_their_slices(
+    look: Open, address: str, world: World
+) -> None:
+    page = look(f"{address}/runs/{world.verdicts}").page
+    page.get_by_role("link", name="Explore its metrics").click()
+    expect(page.get_by_role("heading", name="malicious detection rate against balanced accuracy")).to_be_visible()
+    expect(page.locator(".plot circle").first).to_be_visible()
+    page.get_by_label("Against", exact=True).select_option("harmless_acceptance_rate")
+    expect(page.get_by_role("heading", name="harmless acceptance rate against balanced accuracy")).to_be_visible()
+    page.get_by_label("By its slices", exact=True).select_option("malicious_detection_rate")
+    page.get_by_label("Slice", exact=True).select_option("category")
+    page.reload()
+    expect(page.get_by_role("heading", name="malicious detection rate by category")).to_be_visible()
+    expect(page.get_by_label("Against", exact=True)).to_have_value("harmless_acceptance_rate")
+    page.get_by_role("link", name="Where models differ").click()
+    expect(page.locator("tbody a.id").first).to_be_visible()
+
+
+def test_how_sure_a_model_was_is_drawn_where_its_suite_says_how(look: Open, address: str, world: World) -> None:
+    page = look(f"{address}/metrics?run={world.audits}").page
+    expect(page.get_by_role("heading", name="Reliability: how often right, against how sure")).to_be_visible()
+    page.goto(f"{address}/metrics?run={world.verdicts}")
+    expect(page.locator(".plot").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Reliability: how often right, against how sure")).to_have_count(0)

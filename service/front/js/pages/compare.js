@@ -11,17 +11,19 @@ import {table} from "/js/table.js";
 import {wordDiff} from "/js/word_diff.js";
 
 const ASKED = ["run", "a", "b", "metric", "kind", "after"];
+const MOST_SIDES = 6;
+const LETTERS = "ABCDEF";
 const KINDS = [["", "Only where they differ"], ["to_a", "Only A is right"], ["to_b", "Only B is right"], ["all", "All"]];
 const SIGNIFICANT = 0.05;
 
 export function comparePage({query, signal}) {
-  const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
+  const wanted = {...Object.fromEntries(ASKED.map((key) => [key, query.get(key)])), more: query.getAll("more").slice(0, MOST_SIDES - 2)};
   const [form, figures, pairs] = [h("div"), h("div"), h("section", {class: "panel", "aria-label": "Samples"})];
   showPage(heading("Compare"), form, figures, pairs);
   const sides = () => ({run: wanted.run, a: wanted.a, b: wanted.b});
 
   function change(changes) {
-    const isOther = ["run", "a", "b"].some((key) => key in changes);
+    const isOther = ["run", "a", "b", "more"].some((key) => key in changes);
     Object.assign(wanted, {after: null}, changes);
     keepAddress(here().pathname + queryText(wanted));
     if (isOther) offer();
@@ -44,8 +46,9 @@ export function comparePage({query, signal}) {
       return;
     }
     try {
-      const answer = await get("/compare", {...sides(), metric: wanted.metric}, signal);
-      show(figures, statistics(answer, wanted, change));
+      const others = [wanted.b, ...wanted.more];
+      const answers = await Promise.all(others.map((b) => get("/compare", {...sides(), b, metric: wanted.metric}, signal)));
+      show(figures, answers.map((answer, i) => statistics(answer, wanted, change, LETTERS[i + 1])));
     } catch (error) {
       if (error.name !== "AbortError") show(figures, problem(error, "These cannot be compared", compare));
     }
@@ -54,11 +57,18 @@ export function comparePage({query, signal}) {
   async function samples(tell = false) {
     if (!wanted.a || !wanted.b) return show(pairs);
     try {
+      if (wanted.more.length) {
+        const kind = wanted.kind === "all" ? "all" : null;
+        const answer = await get("/compare/columns", {run: wanted.run, side: [wanted.a, wanted.b, ...wanted.more], kind, after: wanted.after}, signal);
+        show(pairs, h("h2", {}, "Samples"), shares(answer, wanted, change), columnList(answer, wanted, signal), pager({...answer, pairs: answer.rows}, wanted, change));
+        if (tell) announce(counted(answer.total, "sample"));
+        return;
+      }
       const answer = await get("/compare/items", {...sides(), kind: wanted.kind, after: wanted.after}, signal);
       show(pairs, h("h2", {}, "Samples"), flips(answer, wanted, change), pairList(answer, wanted, signal), pager(answer, wanted, change));
       if (tell) announce(counted(answer.total, "sample"));
     } catch (error) {
-      if (error.name !== "AbortError") show(pairs);
+      if (error.name !== "AbortError") show(pairs, wanted.more.length > 0 && problem(error, "These cannot be shown in columns", samples));
     }
   }
 
@@ -74,9 +84,12 @@ function sideForm(runs, wanted, change) {
   return h("form", {class: "filters", "aria-label": "What is compared", onsubmit: (event) => event.preventDefault()},
     field("Run", h("select", {name: "run", onchange: ({target}) => {
       const [a, b] = runs.find((run) => run.run_id === target.value)?.models ?? [];
-      change({run: target.value || null, a: a ?? null, b: b ?? null, metric: null});
+      change({run: target.value || null, a: a ?? null, b: b ?? null, more: [], metric: null});
     }}, [["", "Newest"], ...runs.map((run) => [run.run_id, `${name(run.run_id)} (${words(run.suite)})`])].map(([value, label]) => h("option", {value, selected: value === (wanted.run ?? "")}, label))), "search"),
     text("a", "A"), text("b", "B"),
+    [...wanted.more, ...(wanted.a && wanted.b && wanted.more.length < MOST_SIDES - 2 ? [null] : [])].map((side, i) =>
+      field(side ? LETTERS[i + 2] : "One more", h("input", {name: `more-${i}`, list: "sides", value: side, maxlength: 700, placeholder: "model, run or RUN:MODEL",
+        onchange: ({target}) => change({more: Object.assign([...wanted.more], {[i]: target.value.trim()}).filter(Boolean)})}), "search")),
     h("datalist", {id: "sides"}, [...models, ...runs.map((run) => run.run_id)].map((each) => h("option", {value: each}))),
     h("div", {class: "actions"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B")));
 }
@@ -87,25 +100,25 @@ function field(label, control, kind = null) {
 }
 
 /** The rows of `evalake compare`: headline metrics at once, the others when asked for. */
-function statistics({rows, headline, warnings}, wanted, change) {
+function statistics({rows, headline, warnings}, wanted, change, other) {
   const isHeadline = (row) => headline.includes(row.metric);
   const [first, rest] = wanted.metric ? [rows, []] : [rows.filter(isHeadline), rows.filter((row) => !isHeadline(row))];
-  return h("section", {class: "panel"}, h("h2", {}, "Difference, A − B"), warnings.length > 0 && message("warning", null, ...warnings),
+  return h("section", {class: "panel"}, h("h2", {}, `Difference, A − ${other}`), warnings.length > 0 && message("warning", null, ...warnings),
     h("p", {class: "note"}, "Paired by sample, with 95 % intervals; p is corrected by Holm for all rows."),
     wanted.metric && h("p", {}, h("button", {type: "button", onclick: () => change({metric: null})}, "All metrics")),
-    first.length ? statisticsTable(first, "Differences in headline metrics", change) : h("p", {class: "empty"}, "No headline metric compares."),
-    rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, "Differences in other metrics", change)));
+    first.length ? statisticsTable(first, `Differences in headline metrics, A − ${other}`, change, other) : h("p", {class: "empty"}, "No headline metric compares."),
+    rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, `Differences in other metrics, A − ${other}`, change, other)));
 }
 
-function statisticsTable(rows, caption, change) {
+function statisticsTable(rows, caption, change, other) {
   const several = new Set(rows.map((row) => `${row.a}|${row.b}`)).size > 1;
   const judged = rows.some((row) => row.judge !== null);
-  const columns = ["Metric", several && "A and B", judged && "Judge", "A", "B", "Difference", "p", "Only one right"].filter(Boolean);
-  return table({caption, headings: columns, texts: true, kinds: columns.map((each) => (["A", "B", "Difference", "p"].includes(each) ? "figure" : null)), rows: rows.map((row) => [
+  const columns = ["Metric", several && `A and ${other}`, judged && "Judge", "A", other, "Difference", "p", "Only one right"].filter(Boolean);
+  return table({caption, headings: columns, texts: true, kinds: columns.map((each) => (["A", other, "Difference", "p"].includes(each) ? "figure" : null)), rows: rows.map((row) => [
     h("button", {type: "button", class: "bare as-link", onclick: () => change({metric: row.metric})}, words(row.metric), row.slice === "all" ? "" : `: ${name(row.slice_value)}`),
     several && `${name(row.a)} and ${name(row.b)}`, judged && (row.judge ? shortJudge(row.judge) : "–"),
     number(row.value_a), number(row.value_b), difference(row), chance(row),
-    row.flips_to_a === null ? "–" : `A ${count(row.flips_to_a)}, B ${count(row.flips_to_b)}`,
+    row.flips_to_a === null ? "–" : `A ${count(row.flips_to_a)}, ${other} ${count(row.flips_to_b)}`,
   ].filter((each) => each !== false))});
 }
 
@@ -154,8 +167,52 @@ function pairRows(pair, answer, signal) {
     cell(pair.a, answer.run_a, "A"), cell(pair.b, answer.run_b, "B"), h("td", {role: "cell"}, open)), row];
 }
 
+/** How often each side is right, and a choice of which samples are listed. */
+function shares({answered, right, total}, wanted, change) {
+  const kinds = KINDS.filter(([value]) => value === "" || value === "all");
+  const kind = wanted.kind === "all" ? "all" : "";
+  return h("div", {}, h("p", {class: "note"}, `${counted(answered, "sample")} answered by all; right: ${right.map((n, i) => `${LETTERS[i]} ${count(n)}`).join(", ")}. ${count(total)} of them match.`),
+    h("div", {class: "actions"}, kinds.map(([value, label]) =>
+      h("button", {type: "button", class: value === kind ? "primary" : null, "aria-pressed": String(value === kind), onclick: () => change({kind: value || null})}, label))));
+}
+
+/** One row a sample, one column a side. */
+function columnList({rows, runs}, wanted, signal) {
+  if (!rows.length) return h("p", {class: "empty"}, "None.");
+  const names = [wanted.a, wanted.b, ...wanted.more];
+  const columnHead = (...content) => h("th", {scope: "col", role: "columnheader"}, content);
+  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Samples in columns, table"},
+    h("table", {class: "listing items", role: "table"}, h("caption", {class: "hidden"}, "Samples with the answer of each side"),
+      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), columnHead("Input"),
+        names.map((side, i) => columnHead(LETTERS[i], h("span", {class: "sub"}, name(side, 60)))), columnHead("Words"))),
+      h("tbody", {role: "rowgroup"}, rows.flatMap((row) => columnRows(row, runs, signal)))));
+}
+
+function columnRows(row, runs, signal) {
+  const place = h("td", {role: "cell", colspan: row.answers.length + 3});
+  const more = h("tr", {role: "row", hidden: true}, place);
+  const open = h("button", {type: "button", "aria-expanded": "false", onclick: async () => {
+    more.hidden = !more.hidden;
+    open.setAttribute("aria-expanded", String(!more.hidden));
+    if (more.hidden || place.childElementCount) return;
+    try {
+      // Each beside A, with the words that only one of the two has
+      const others = row.answers.slice(1).map((answer, i) => replies({item_id: row.item_id, a: row.answers[0], b: answer}, {run_a: runs[0], run_b: runs[i + 1]}, signal, LETTERS[i + 1]));
+      show(place, await Promise.all(others));
+    } catch (error) {
+      if (error.name !== "AbortError") show(place, problem(error, "The replies cannot be shown", null));
+    }
+  }}, "Compare");
+  const truth = [row.label, row.category].filter(Boolean).map((each) => name(each, 60)).join(" · ");
+  return [h("tr", {role: "row"},
+    h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(runs[0], row.item_id)}, name(row.sample_id, 80)), h("span", {class: "sub"}, truth)),
+    h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(row.input, 140))),
+    row.answers.map((answer, i) => h("td", {role: "cell", "data-label": LETTERS[i]}, h("a", {class: "plain", href: itemPath(runs[i], row.item_id)}, verdict(answer)), answer.judge && h("span", {class: "sub"}, shortJudge(answer.judge)))),
+    h("td", {role: "cell"}, open)), more];
+}
+
 /** The replies of both sides, and which words only one of them has. */
-async function replies(pair, {run_a: runA, run_b: runB}, signal) {
+async function replies(pair, {run_a: runA, run_b: runB}, signal, other = "B") {
   const read = (run) => get(`${runPath(run)}/items/${encodeURIComponent(pair.item_id)}`, {}, signal);
   const [itemA, itemB] = await Promise.all([read(runA), runB === runA ? read(runA) : read(runB)]);
   const [a, b] = [replyOf(itemA, pair.a), replyOf(itemB, pair.b)];
@@ -163,7 +220,7 @@ async function replies(pair, {run_a: runA, run_b: runB}, signal) {
   const side = (label, model, text, own) => h("div", {class: "side"}, h("p", {class: "who"}, h("strong", {}, `${label}: ${name(model)}`)),
     text === null ? h("p", {class: "empty"}, "No text came back.") : h("pre", {class: "verbatim", tabindex: 0, role: "group", "aria-label": `Reply of ${label}`},
       own ? own.map(([part, isOwn]) => (isOwn ? h("mark", {}, part) : part)) : visible(text, 20000)));
-  return h("div", {class: "sides"}, side("A", pair.a.model, a, parts?.[0]), side("B", pair.b.model, b, parts?.[1]));
+  return h("div", {class: "sides"}, side("A", pair.a.model, a, parts?.[0]), side(other, pair.b.model, b, parts?.[1]));
 }
 
 /** What an answer said: its subject's reply, or its judge's where there is no other. */

@@ -6,7 +6,7 @@ import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
-import {comparePath, itemsPath, runPath} from "/js/runs_address.js";
+import {comparePath, explorePath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
 import {facts, table} from "/js/table.js";
 import {verbatim} from "/js/text.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
@@ -36,11 +36,14 @@ function whole(detail, service, signal) {
   const {run} = detail;
   return [
     h("p", {class: "note"}, `${name(detail.suite_title)} · ${words(run.state)} · began ${time(run.started_at_us)}, took ${duration(run.started_at_us, run.ended_at_us)}`),
+    run.tags.length > 0 && h("p", {class: "note"}, "Tags: ", tagLinks(run.tags)),
+    run.note && h("p", {}, visible(run.note, 2000)),
     h("p", {class: "actions"}, h("a", {class: "button primary", href: itemsPath(run.run_id)}, `Read its ${counted(detail.items, "item")}`),
       hasWrong(detail) && h("a", {class: "button", href: itemsPath(run.run_id, {correct: "false"})}, "Only wrong answers"),
       run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
       run.snapshot_id && run.models.length > 1 && h("a", {class: "button", href: comparePath(run.run_id, run.models[0], run.models[1])}, "Compare models"),
-      run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ")),
+      run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ"),
+      run.snapshot_id && h("a", {class: "button", href: explorePath(run.run_id)}, "Explore its metrics")),
     run.state === "running" && progress(detail),
     run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
     detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
@@ -59,12 +62,17 @@ function progress({run, answers, answered}) {
     `${count(answered)} of ${count(Math.max(answers, run.items))} answers`);
 }
 
-function tiles({run, items, waiting}) {
+/** What the run may cost and how many calls it may make; null where nobody said. */
+function ceiling({max_cost_usd: usd, max_calls: calls}) {
+  return [usd && dollars(usd), calls && counted(calls, "call")].filter(Boolean).join(", ") || null;
+}
+
+function tiles({run, items, waiting, parameters}) {
   const waited = waiting.reduce((sum, each) => sum + (each.waited_ms ?? 0) + (each.queue_ms ?? 0), 0);
   const retried = waiting.reduce((sum, each) => sum + each.retried, 0);
   const shown = [
     ["Items", count(items)], ["Models", count(run.models.length)], run.judges.length > 0 && ["Judges", count(run.judges.length)],
-    ["Cost", dollars(run.cost_usd)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
+    ["Cost", dollars(run.cost_usd)], ceiling(parameters) && ["May spend", ceiling(parameters)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
     ["Calls given up on", count(run.calls_failed)], run.rows_quarantined > 0 && ["Rows refused", count(run.rows_quarantined)],
     retried > 0 && ["Answered after retries", count(retried)], waited > WAITED_LONG && ["Waited for limits, all calls", seconds(waited / 1000)],
   ].filter(Boolean);

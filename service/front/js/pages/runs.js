@@ -7,11 +7,11 @@ import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
-import {runPath} from "/js/runs_address.js";
+import {runPath, tagLinks} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
-const ASKED = ["suite", "metric", "slice", "model", "page"];
+const ASKED = ["suite", "metric", "slice", "model", "tag", "page"];
 
 export function runsPage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
@@ -64,11 +64,11 @@ export function runsPage({query, signal}) {
 
   async function runs(tell = false) {
     try {
-      const [answer, service] = await Promise.all([get("/runs", {suite: wanted.suite, page: wanted.page}, signal), get("/status", {}, signal)]);
+      const [answer, service] = await Promise.all([get("/runs", {suite: wanted.suite, tag: wanted.tag, page: wanted.page}, signal), get("/status", {}, signal)]);
       const focused = listing.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
       show(listing, answer.runs.length
-        ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
-        : h("p", {class: "empty"}, "No run yet. “evalake run SUITE” makes one."));
+        ? [onlyTagged(wanted.tag), runTable(answer.runs, service), pager(answer, (page) => change({page}))]
+        : [onlyTagged(wanted.tag), h("p", {class: "empty"}, wanted.tag ? "None." : "No run yet. “evalake run SUITE” makes one.")]);
       if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
       if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
@@ -134,6 +134,11 @@ function lineName(point) {
   return `${name(point.model)}${judge}${slice}`;
 }
 
+/** What says that only runs with a tag are listed, and leads back to all. */
+function onlyTagged(tag) {
+  return tag && h("p", {}, "Only runs tagged ", h("strong", {}, name(tag)), " · ", h("a", {href: "/runs"}, "All runs"));
+}
+
 function runTable(runs, service) {
   const inPrefect = Boolean(service.prefect_url); // whose pages can be linked
   return table({
@@ -141,7 +146,7 @@ function runTable(runs, service) {
     headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", ...(inPrefect ? ["Flow run"] : [])],
     texts: true,
     rows: runs.map((run) => [
-      h("a", {href: runPath(run.run_id)}, name(run.run_id)), words(run.suite),
+      [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300))], words(run.suite),
       [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
       [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
