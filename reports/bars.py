@@ -26,7 +26,7 @@ from reports.axes import (
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, number, one_line
-from suites.base.figures import Bars, ByJudge, Quantity, Unit
+from suites.base.figures import Bars, ByJudge, Quantity, Statistics, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -78,6 +78,21 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
     return _drawing(names([Subject(model) for model in report.models]), series, alt)
 
 
+def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:
+    """Statistics of judges, a bar a judge; None for those of models, which are too many to be anything but a table."""
+    if not figure.by_judge:
+        return None
+    known = [quantity for quantity in figure.quantities if report.judges(quantity)]
+    judges = sorted({judge for quantity in known for judge in report.judges(quantity)}, key=lambda judge: judge or "")
+    whose = {subject.judge: subject for subject in reversed(report.subjects)}
+    series = [
+        Series(quantity.label, colour(k), quantity, [(whose[j], report.value(whose[j], quantity)) for j in judges])
+        for k, quantity in enumerate(known)
+    ]
+    alt = f"{', '.join(quantity.label for quantity in known)} of each judge."
+    return _drawing([one_line(judge or "by rules", 80) for judge in judges], series, alt)
+
+
 def _drawing(
     named: Sequence[str], series: Sequence[Series], alt: str, note: str = "", stacked: bool = False
 ) -> Drawing:
@@ -106,7 +121,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
         texts += [_line(text, row) for text, row in zip(_parts(series), rows[1], strict=True)]
     named_rows(plot, named, BAR * lines, texts)
     longest = max(end for some in ends for end, _ in some)
-    axis = quantity_axis(quantity, (0.0, longest * ROOM_FOR_TEXT))
+    lowest = min((end for each in series for end in _lows(each)), default=0.0)  # of correlations, which may be negative
+    axis = quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT))
     plot.update_xaxes(**axis | {"title": {"text": better(quantity) if has_direction else ""}})
     plot.update_layout(barmode="stack" if stacked else "overlay")
     return plot
@@ -132,6 +148,12 @@ def _ends(series: Series) -> list[tuple[float, str]]:
     """Where each bar and its interval end, and what it comes to."""
     values = [(value, drawn(value, series.quantity)) for _, value in series.values]
     return [(max(at.value or 0.0, at.ci_high or 0.0), value_text(value, series.quantity)) for value, at in values]
+
+
+def _lows(series: Series) -> list[float]:
+    """Where each bar that is below zero ends, or its interval."""
+    ends = [drawn(value, series.quantity) for _, value in series.values]
+    return [min(at.value or 0.0, at.ci_low or 0.0) for at in ends]
 
 
 def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:

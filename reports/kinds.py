@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reports import tables
-from reports.bars import draw_bars, draw_by_judge
+from reports.bars import draw_bars, draw_by_judge, draw_statistics
 from reports.drawing import Drawing
 from reports.heat_maps import draw_agreement, draw_heat_map
 from reports.reliability import draw_reliability
@@ -27,10 +27,10 @@ from suites.base.figures import (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`tabulate` and `draw` take the report and the figure; `draw` is None for a table."""
+    """`tabulate` and `draw` take the report and the figure; `draw` is, or gives, None for a table."""
 
     tabulate: Callable[[Report, Any], Table]
-    draw: Callable[[Report, Any], Drawing] | None = None
+    draw: Callable[[Report, Any], Drawing | None] | None = None
     terminal: Literal["no", "values", "intervals"] = "values"  # what of it a terminal shows
 
 
@@ -42,6 +42,6 @@ KINDS: Mapping[type, Kind] = {
     Reliability: Kind(tables.reliability_table, draw_reliability),
     AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
     ByJudge: Kind(tables.by_judge_table, draw_by_judge),
-    Statistics: Kind(tables.statistics_table),
+    Statistics: Kind(tables.statistics_table, draw_statistics),
     Decisions: Kind(tables.decisions_table),
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reports.bars import draw_bars, draw_by_judge
+from reports.bars import draw_bars, draw_by_judge, draw_statistics
 from reports.heat_maps import draw_agreement
 from reports.reliability import MOST_LINES, draw_reliability
 from reports.tables import agreement_table, by_judge_table, decisions_table, reliability_table, statistics_table
@@ -125,6 +125,16 @@ def test_statistics_of_a_judge_stand_once_for_all_its_models() -> None:
     built = report([*by("x", rows), *by("y", [metric("a", "cohen_kappa", 0.25)])])
     table = statistics_table(built, Statistics("Firm", (KAPPA,), by_judge=True))
     assert [[cell.text for cell in row] for row in table.rows] == [["x", "0.500"], ["y", "0.250"]]
+
+
+def test_statistics_of_judges_are_drawn_from_below_zero_where_they_go_there() -> None:
+    built = report([*by("x", [metric("a", "cohen_kappa", 0.5)]), *by("y", [metric("a", "cohen_kappa", -0.25)])])
+    drawing = draw_statistics(built, Statistics("Firm", (KAPPA,), by_judge=True))
+    assert drawing is not None
+    assert drawing.figure is not None
+    assert list(drawing.figure.data[0].x) == [0.5, -0.25]
+    assert drawing.figure.layout.xaxis.range[0] == -0.25
+    assert draw_statistics(built, Statistics("Of models", (KAPPA,))) is None
 
 
 DECISIONS = Decisions(
