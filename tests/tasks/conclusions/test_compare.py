@@ -1,0 +1,29 @@
+"""Sides are found by name, and pairs of them by model."""
+
+import pytest
+
+from core.errors import UsageError
+from tasks.conclusions.compare import compare_sides, find_side, pairs_of
+from tasks.runtime.context import RunContext
+from tests.storage.recorded_lake import MODELS
+
+
+def test_a_run_has_all_of_its_models_and_a_name_behind_it_one(guard: RunContext) -> None:
+    assert set(find_side(guard.lake, guard.run_id, None).models) == set(MODELS)
+    assert find_side(guard.lake, f"{guard.run_id}:{MODELS[0]}", None).models == [MODELS[0]]
+
+
+def test_a_run_against_itself_is_paired_model_by_model(guard: RunContext) -> None:
+    side = find_side(guard.lake, guard.run_id, None)
+    assert [(a.models, b.models) for a, b in pairs_of(side, side)] == [([model], [model]) for model in side.models]
+
+
+def test_the_better_model_is_ahead_by_what_it_blocks_more(guard: RunContext) -> None:
+    compared = compare_sides(guard.lake, *reversed(MODELS), run_id=guard.run_id, metric="malicious_detection_rate")
+    whole = compared.rows.filter(slice="all").row(0, named=True)
+    assert (whole["difference"], whole["units"], whole["flips_to_a"], whole["flips_to_b"]) == (0.5, 20, 10, 0)
+
+
+def test_what_there_is_not_is_named(guard: RunContext) -> None:
+    with pytest.raises(UsageError, match="nobody"):
+        find_side(guard.lake, "nobody", guard.run_id)

@@ -1,0 +1,30 @@
+"""A run is scored again from the ledger alone."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.configuration import Configuration
+from core.errors import UsageError
+from storage.lake import Lake
+from storage.snapshots import find_snapshot, read_metrics
+from tasks.jobs.rescore import rescore
+from tasks.runtime.context import RunContext
+
+
+def test_an_imported_run_is_scored_again_to_the_same_values(audits: RunContext, tmp_path: Path) -> None:
+    shutil.copytree(audits.lake.uri, tmp_path / "lake")
+    mine = replace(audits, lake=Lake(str(tmp_path / "lake")))
+    before = read_metrics(mine.lake, find_snapshot(mine.lake, run_id=mine.run_id)["snapshot_id"])
+    done = rescore(mine.lake, mine.run_id, Configuration())
+    assert (done.unanswered, done.published.landed.inserted, done.published.quarantined) == (0, 0, 0)
+    after = read_metrics(mine.lake, done.snapshot_id)
+    columns = ("metric", "model", "judge", "slice", "slice_value", "value", "n")
+    assert before.select(columns).sort(columns).equals(after.select(columns).sort(columns))
+
+
+def test_a_run_that_there_is_not_is_named(audits: RunContext) -> None:
+    with pytest.raises(UsageError, match="has no run nothing"):
+        rescore(audits.lake, "nothing", Configuration())

@@ -1,0 +1,30 @@
+"""What a run leaves in Prefect: its headline, and where its reports lie."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.snapshots import find_snapshot
+from tasks.runtime.artifacts import headline, reports_folder
+from tasks.runtime.context import RunContext
+from tests.storage.recorded_lake import JUDGES, MODELS
+
+
+def test_the_headline_has_a_row_a_model_with_what_the_suite_ranks_by(guard: RunContext) -> None:
+    rows = headline(guard, find_snapshot(guard.lake, run_id=guard.run_id)["snapshot_id"])
+    assert [list(row) for row in rows] == [["model", *guard.suite.headline]] * 2
+    detection = {row["model"]: row["malicious_detection_rate"] for row in rows}
+    assert detection == {MODELS[0]: 0.5, MODELS[1]: 1.0}
+
+
+def test_a_judge_has_a_row_of_its_own(audits: RunContext) -> None:
+    rows = headline(audits, find_snapshot(audits.lake, run_id=audits.run_id)["snapshot_id"])
+    assert set(JUDGES) <= {row["judge"] for row in rows}
+
+
+def test_reports_lie_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path))
+    assert reports_folder() == tmp_path
+    monkeypatch.delenv("EVALAKE_REPORTS")
+    monkeypatch.chdir(tmp_path)
+    assert reports_folder().parent == tmp_path

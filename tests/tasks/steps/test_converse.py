@@ -1,0 +1,29 @@
+"""Conversations go on from the ledger: what it holds is not asked, and what it lacks is named."""
+
+from pathlib import Path
+
+from core.configuration import Configuration
+from storage.lake import Lake
+from storage.ledger import LedgerIndex, append
+from suites.base import Item
+from suites.registry import suite
+from tasks.runtime.context import RunContext
+from tasks.steps.converse import Conversation, next_request, replay_from_ledger
+from tests.storage.rows import call
+
+SAMPLES = suite("command_guard").read_dataset("starter").samples[:3]
+
+
+def test_what_the_ledger_holds_has_ended_and_the_rest_needs_a_call(tmp_path: Path) -> None:
+    context = RunContext("run", "command_guard", Lake(str(tmp_path / "lake")), Configuration())
+    asking = [Conversation(Item(sample, "a/model", None, "direct", 0)) for sample in SAMPLES]
+    requests = [next_request(context, conversation) for conversation in asking]
+    known = [request.prompt_hash for request in requests if request is not None][:2]
+    append(context.lake, [{**call(0, run_id="another"), "prompt_hash": prompt, "model": "a/model"} for prompt in known])
+
+    replay = replay_from_ledger(context, asking, LedgerIndex.read(context.lake))
+    assert [conversation.first_hash for conversation in replay.ended] == known
+    assert all(exchange.from_ledger for conversation in replay.ended for exchange in conversation.answered)
+    (left,) = replay.unanswered
+    assert left is asking[2]
+    assert left.next_hash == requests[2].prompt_hash  # type: ignore[union-attr]
