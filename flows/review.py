@@ -16,7 +16,7 @@ from flows.form import LakeUri
 from storage.lake import Lake
 from suites.base import Labels
 from tasks.jobs.label import land_labels
-from tasks.jobs.review import Batch, material
+from tasks.jobs.review import Batch
 from tasks.runtime.logs import redact_logs
 
 BATCH = "review-batch"  # the key under which the flow run keeps what it has drawn
@@ -79,10 +79,10 @@ def _key(form: int) -> str:
 
 
 def _draw(lake: Lake, run_id: str, size: int) -> Batch:
-    batch = Batch.draw(lake, run_id, size)
+    batch, texts = Batch.draw(lake, run_id, size)
     create_flow_run_input(BATCH, {"suite": batch.suite, "lines": batch.lines})
     shown = f"What is reviewed of run {run_id}"
-    create_markdown_artifact(material(lake, batch), key=f"review-{run_id.lower()}", description=shown)
+    create_markdown_artifact(texts, key=f"review-{run_id.lower()}", description=shown)
     return batch
 
 

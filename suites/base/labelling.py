@@ -34,7 +34,9 @@ class Labelling:
 
     columns: Sequence[str]  # of the sheet
     needed: Sequence[str]  # without these, a file is no such sheet
-    # The run's rows of every table of the suite and of `human_labels`, how many to draw, a seed -> the sheet's lines.
+    material: Sequence[str]  # columns with the texts that a line is about; a form leaves them to its artifact
+    # The run's rows of every table of the suite, of `samples`, of `calls` with their replies and of `human_labels`, how
+    # many to draw, a seed -> the sheet's lines.
     sheet: Callable[[Mapping[str, pl.DataFrame], int, int], Sequence[Line]]
     # Filled-in lines, who filled in those that do not say so, when -> the labels.
     read: Callable[[Iterable[NumberedLine], str, datetime], Labels]

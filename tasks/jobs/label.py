@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from contracts.tables import HUMAN_LABELS, RUNS
+from contracts.tables import CALLS, HUMAN_LABELS, RUNS, SAMPLES
 from core.errors import UsageError
 from core.hashing import content_hash
 from metrics.decision_agreement import agreement_table
 from storage.lake import Lake
 from storage.landing import Landed
+from storage.ledger import replies
 from suites.base import Labelling, Labels, Refusal, SheetFormat, Suite
 from suites.base.sheets import Line, read_sheet, write_sheet
 from suites.registry import suite as find_suite
@@ -50,7 +51,15 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
     """
     suite = find_suite(suite_of(lake, run_id))
     labelling = labelling_of(suite.name)
-    return labelling.sheet(_tables(lake, suite, run_id), size, SEED)
+    tables = _tables(lake, suite, run_id)
+    return labelling.sheet(tables | _material(lake, tables[suite.results.table]), size, SEED)
+
+
+def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """What results are about: their samples, and the replies to their first calls."""
+    samples = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().implode()))
+    calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
+    return {SAMPLES.table: samples.unique("sample_hash").collect(), CALLS.table: replies(calls).collect()}
 
 
 def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:

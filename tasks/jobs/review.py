@@ -1,18 +1,14 @@
 """Review: a batch of a run's results as a form for a person, and what the person says as labels."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-import polars as pl
 from prefect.input import RunInput
 from pydantic import Field, StringConstraints, create_model
 
-from contracts.tables import CALLS
 from storage.lake import Lake
-from storage.ledger import replies
 from suites.base import Labels
 from suites.base.sheets import Line
 from tasks.jobs.label import labelling_of, lines_to_label, suite_of
@@ -27,15 +23,21 @@ Annotator = Annotated[str, StringConstraints(min_length=1, max_length=200, patte
 
 @dataclass(frozen=True)
 class Batch:
-    """What is to be reviewed: the lines of a sheet, which stay as they were drawn whatever is labelled meanwhile."""
+    """What is to be reviewed: the lines of a sheet without the texts that they are about, as they were drawn."""
 
     suite: str
     lines: Sequence[Line]
 
     @classmethod
-    def draw(cls, lake: Lake, run_id: str, size: int) -> "Batch":
-        """Draw at most `size` results of the run that nobody has labelled. Raises as `lines_to_label` does."""
-        return cls(suite_of(lake, run_id), lines_to_label(lake, run_id, size))
+    def draw(cls, lake: Lake, run_id: str, size: int) -> tuple["Batch", str]:
+        """Draw at most `size` results of the run that nobody has labelled; returns their texts, too, as Markdown.
+
+        Raises as `lines_to_label` does.
+        """
+        suite, lines = suite_of(lake, run_id), lines_to_label(lake, run_id, size)
+        texts = labelling_of(suite).material
+        short = [{name: value for name, value in line.items() if name not in texts} for line in lines]
+        return cls(suite, short), material(suite, lines)
 
     def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
         """The form: who fills it in, and the suite's questions about each line, with the answers given so far."""
@@ -64,43 +66,28 @@ class Batch:
     def _introduction(self, problems: Sequence[str]) -> Iterator[str]:
         if problems:
             yield "**Please correct what you said:**\n\n" + "\n".join(f"* {problem}" for problem in problems)
-        yield "Leave empty what you do not want to say. What was asked and answered is in the artifact of this run."
+        yield "Leave empty what you do not want to say. What it is about is in the artifact of this run."
         yield "\n".join(f"{number}. {_quoted(title(line))}" for number, (_, line) in enumerate(self._named(), start=1))
 
 
 def title(line: Line) -> str:
-    """A line in words: whose answer about which sample it is, and for a finding, what it claims."""
+    """A line in words: whose answer about which sample it is, and what is asked, or for a finding, what it claims."""
     whole = f"{line['sample_id']}, {line['model']}"
     if line.get("finding_id") is None:
-        return whole
+        return f"{whole}: {line['fill_in']}" if line.get("fill_in") else whole
     claims = [str(value) for name, value in line.items() if name.endswith("_claimed") and value]
     return " ".join(f"{whole}, finding {line['finding_id']}: {', '.join(claims)}".split())[:LONGEST_TITLE]
 
 
-def material(lake: Lake, batch: Batch) -> str:
-    """What the models of a batch were asked and what they answered, as Markdown."""
-    keys = pl.DataFrame(
-        [(line["prompt_hash"], line["replicate"]) for line in batch.lines],
-        schema={"prompt_hash": pl.String, "replicate": pl.Int64},
-        orient="row",
-    )
-    wanted = pl.col("prompt_hash").is_in(keys["prompt_hash"].unique().implode())
-    known = replies(lake.frame(CALLS).filter(wanted)).select("prompt_hash", "replicate", "request", "response")
-    calls = {(row["prompt_hash"], row["replicate"]): row for row in known.collect().iter_rows(named=True)}
-    parts = []
-    for line in batch.lines:
-        call = calls.get((line["prompt_hash"], line["replicate"]))
-        if line.get("finding_id") is None and call is not None:
-            shown = [_block(text) for text in (_asked(call["request"]), call["response"]) if text]
-            parts.append("\n\n".join([f"## {_quoted(title(line))}", *shown]))
-    return "\n\n".join(parts) or "The ledger holds nothing of this."
-
-
-def _asked(request: str) -> str | None:
-    """The last message of a request; None for an imported one, which was never rendered."""
-    known = json.loads(request)
-    messages = known.get("messages") if isinstance(known, dict) else None
-    return str(messages[-1]["content"]) if messages else None
+def material(suite: str, lines: Sequence[Line]) -> str:
+    """What the lines of a sheet are about, as Markdown: the same texts once, in the order of the lines."""
+    parts: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        texts = [(name, line[name]) for name in labelling_of(suite).material if line.get(name)]
+        shown = "\n\n".join(f"{name.replace('_', ' ')}:\n\n{_block(text)}" for name, text in texts)
+        if shown:
+            parts.setdefault(shown, f"## {number}. {_quoted(title(line))}")
+    return "\n\n".join(f"{heading}\n\n{shown}" for shown, heading in parts.items()) or "The lake holds nothing of this."
 
 
 def _quoted(text: str) -> str:

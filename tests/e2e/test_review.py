@@ -72,7 +72,10 @@ def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectSta
     review = Review(stack, tmp_path)
     assert review.state("Suspended") == "Suspended"
     form = review.form(1)
-    assert list(form["properties"]) == ["annotator", "line_1", "line_2", "line_3", "line_4"]  # two audits, two findings
+    assert list(form["properties"]) == [
+        "annotator",
+        *(f"line_{n}" for n in range(1, 7)),
+    ]  # two verdicts; targets and findings
     assert form["required"] == ["annotator"]
     wait_until(lambda: not psutil.pid_exists(review.process()), "the end of the process that showed the form")
 
@@ -94,8 +97,12 @@ def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectSta
     assert review.labels() == []
 
     finding_line = {"classification": "BONUS_VALID", "note": "real, but another flaw"}
-    audit_line = {"verdict": "vulnerable", "target_found": "no", "rcir": 0.25}
-    assert review.resume(annotator="ann", line_1=audit_line, line_2=finding_line)["status"] == "ACCEPT"
+    lines = {
+        "line_1": {"verdict": "vulnerable"},
+        "line_3": {"target_found": "no", "rcir": 0.25},
+        "line_4": finding_line,
+    }
+    assert review.resume(annotator="ann", **lines)["status"] == "ACCEPT"
     assert review.state() == "Completed"
     *audit, found = review.labels()
     assert [(row["annotator"], row["question"], row["answer"], row["score"]) for row in audit] == [

@@ -12,10 +12,20 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Note = Annotated[str, Field(max_length=2000)]
 
 
-class AboutAudit(Questions):
-    """The audit as a whole. What is left empty is not said."""
+VERDICT, TARGET_FOUND, CLASSIFICATION = "verdict", "target_found, rcir, ava, fsv", "classification"
+"""What is to be filled in: of an audit, blind; of an audit beside the truth; of one of its findings, likewise."""
+
+
+class AboutVerdict(Questions):
+    """What the audit concludes, whatever the truth is. What is left empty is not said."""
 
     verdict: Literal["vulnerable", "safe"] | None = Field(None, title="What does the audit say that the contract is?")
+    note: Note | None = Field(None, title="Why do you say so?")
+
+
+class AboutTarget(Questions):
+    """Whether the audit finds what is known, and how well. What is left empty is not said."""
+
     target_found: Literal["yes", "no"] | None = Field(None, title="Does it name the known vulnerability?")
     rcir: Share | None = Field(
         None, title="How well does it identify the root cause?", description="From 0 (not at all) to 1 (exactly)."
@@ -29,6 +39,10 @@ class AboutAudit(Questions):
     note: Note | None = Field(None, title="Why do you say so?")
 
 
+class AboutAudit(AboutVerdict, AboutTarget):
+    """The audit as a whole."""
+
+
 class AboutFinding(Questions):
     """One finding. What is left empty is not said."""
 
@@ -37,5 +51,11 @@ class AboutFinding(Questions):
 
 
 def questions(line: Mapping[str, Any]) -> type[BaseModel]:
-    """The questions about a line of a sheet; their answers are columns of it."""
-    return AboutAudit if line["finding_id"] is None else AboutFinding
+    """The questions about a line of a sheet; their answers are columns of it.
+
+    A line of before, which does not say what to fill in, is asked everything about the audit.
+    """
+    if line["finding_id"] is not None:
+        return AboutFinding
+    asked: Mapping[str, type[BaseModel]] = {VERDICT: AboutVerdict, TARGET_FOUND: AboutTarget}
+    return asked.get(line.get("fill_in") or "", AboutAudit)

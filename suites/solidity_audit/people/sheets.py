@@ -1,8 +1,10 @@
 """People's part: which audits are worth their time, the sheets they fill in, and what their words become.
 
-A sheet has a line for each audit that was drawn, and one for each of its findings as one judge counted them. It shows
-what the audit claims and nothing of what judges made of it, nor the sample's name, which may tell the truth about it
-("bank-07/patched"), so that people are not led. Landed labels have the name again, by the sample's hash.
+A sheet begins with a line for each audit that was drawn, with contract and audit, to say what the audit concludes:
+blind, as nothing tells the truth. What needs the truth comes after all of these, with what is known of the contract:
+whether the audit found it, how well, and what each of its findings is, as one judge counted them. No line shows what
+judges made of the audit, nor the sample's name, which may tell the truth ("bank-07/patched"). Landed labels have the
+name again, by the sample's hash.
 """
 
 import math
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from contracts.tables import CALLS, SAMPLES
 from contracts.tables.human_labels import HUMAN_LABELS, answered
 from core.errors import SourceError, UsageError
 from core.hashing import content_hash
@@ -23,9 +26,9 @@ from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.panels.rows import PREFIX
 from suites.solidity_audit.people.compared import DECISIONS, compare_with_people
 from suites.solidity_audit.people.join import ANSWER
-from suites.solidity_audit.people.questions import questions
+from suites.solidity_audit.people.questions import CLASSIFICATION, TARGET_FOUND, VERDICT, questions
 from suites.solidity_audit.taxonomy import BONUS, CLASSIFICATIONS
-from suites.solidity_audit.truth import SUITE
+from suites.solidity_audit.truth import SUITE, GroundTruth
 
 AUDIT = ("dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "prompt_hash")
 
@@ -34,10 +37,14 @@ DISAGREEMENT, CONFIDENT_AND_WRONG, UNCONFIRMED_BONUS = 4.0, 3.0, 2.0
 
 CONFIDENT = 0.8
 
+LONGEST_TEXT = 30_000
+"""Characters of a contract or an audit that a sheet shows: a cell of a spreadsheet holds few more."""
+
+MATERIAL = ("contract", "audit", "known_vulnerability")
 SHOWN = ("vulnerability_type_claimed", "severity_claimed", "location_claimed")
 ANSWERS = ("verdict", "target_found", "classification", "rcir", "ava", "fsv", "note")
 IDENTITY = (*AUDIT[1:], "judge", "judge_hash", "finding_id", "inclusion_probability")
-SHEET = (*IDENTITY, *SHOWN, *ANSWERS, "annotator")
+SHEET = (*IDENTITY, *MATERIAL, *SHOWN, "fill_in", *ANSWERS, "annotator")
 NEEDED = ("prompt_hash", "sample_hash", "model")  # without which a file is no sheet
 FORMER_ANNOTATOR = "labeller"  # what sheets of before call that column
 
@@ -98,23 +105,63 @@ def inclusion(weight: np.ndarray[Any, np.dtype[np.float64]], size: int) -> np.nd
         certain |= over
 
 
-def sheet(drawn: pl.DataFrame, results: pl.DataFrame, findings: pl.DataFrame) -> list[dict[str, Any]]:
-    """The lines of a sheet, to be filled in: each drawn audit, then its findings as its first judge counted them."""
+def sheet(drawn: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
+    """Write the lines of a sheet, to be filled in.
+
+    Args:
+        drawn: The audits.
+        tables: Rows of results, findings, samples and calls, by table.
+
+    Returns:
+        A line for each audit that tells no truth; then, audit by audit, one with the truth where there is something to
+        be found, and one for each finding as the audit's first judge counted them.
+    """
     key = ["prompt_hash", "sample_hash", "replicate"]
+    results, findings = tables[RESULTS.table], tables[FINDINGS.table]
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
     first = judged.sort("judge", "judge_hash").unique(key, keep="first", maintain_order=True)
     counted = findings.join(first.select(*key, "judge_hash"), on=[*key, "judge_hash"], how="semi").sort("finding_id")
     by_audit = {k: rows.to_dicts() for k, rows in counted.group_by(key, maintain_order=True)}
-    lines: list[dict[str, Any]] = []
+    samples = {row["sample_hash"]: row for row in tables[SAMPLES.table].iter_rows(named=True)}
+    calls = tables[CALLS.table].select("prompt_hash", "replicate", "response")
+    audits = {(prompt_hash, replicate): response for prompt_hash, replicate, response in calls.iter_rows()}
+    blind: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
     for audit in drawn.iter_rows(named=True):
-        empty = dict.fromkeys(SHEET)
-        shared = {name: audit[name] for name in (*AUDIT[1:], "inclusion_probability")}
+        sample = samples.get(audit["sample_hash"], {})
+        shared = dict.fromkeys(SHEET) | {name: audit[name] for name in (*AUDIT[1:], "inclusion_probability")}
         shared["sample_id"] = blind_name(audit["sample_hash"])
-        lines.append(empty | shared)
+        shared["contract"] = _cut(sample.get("input"))
+        shared["audit"] = _cut(audits.get((audit["prompt_hash"], audit["replicate"])))
+        blind.append(shared | {"fill_in": VERDICT})
+        truth = GroundTruth.model_validate_json(sample["target"]) if sample.get("target") else None
+        with_truth = shared | {"known_vulnerability": None if truth is None else in_words(truth)}
+        if truth is None or truth.is_vulnerable:
+            told.append(with_truth | {"fill_in": TARGET_FOUND})
         for finding in by_audit.get(tuple(audit[name] for name in key), []):
-            told = {name: finding[name] for name in (*SHOWN, "judge", "judge_hash", "finding_id")}
-            lines.append(empty | shared | told)
-    return lines
+            claim = {name: finding[name] for name in (*SHOWN, "judge", "judge_hash", "finding_id")}
+            told.append(with_truth | claim | {"fill_in": CLASSIFICATION})
+    return [*blind, *told]
+
+
+def in_words(truth: GroundTruth) -> str:
+    """Tell what is known of a contract."""
+    if not truth.is_vulnerable:
+        return "none is known: the contract counts as safe"
+    places = [*truth.vulnerable_functions, *(f"line {number}" for number in truth.vulnerable_lines)]
+    parts = {
+        "type": truth.vulnerability_type,
+        "severity": truth.severity,
+        "where": ", ".join(places),
+        "root cause": truth.root_cause,
+        "attack": truth.attack_scenario,
+        "fix": truth.fix,
+    }
+    return "\n".join(f"{name}: {part}" for name, part in parts.items() if part)
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "\n[…]"
 
 
 def blind_name(sample_hash: str) -> str:
@@ -246,7 +293,7 @@ def _whole(line: Mapping[str, Any], name: str) -> int | None:
 
 def _sheet(tables: Mapping[str, pl.DataFrame], size: int, seed: int) -> list[dict[str, Any]]:
     results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
-    return sheet(draw(candidates(results, findings, labels), size, seed), results, findings)
+    return sheet(draw(candidates(results, findings, labels), size, seed), tables)
 
 
-LABELLING = Labelling(SHEET, NEEDED, _sheet, read_labels, questions, compare_with_people, DECISIONS)
+LABELLING = Labelling(SHEET, NEEDED, MATERIAL, _sheet, read_labels, questions, compare_with_people, DECISIONS)

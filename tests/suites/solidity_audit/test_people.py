@@ -14,14 +14,26 @@ from hypothesis import strategies as st
 
 from contracts.audit import audit
 from contracts.compile.arrow import conform
-from contracts.tables import HUMAN_LABELS
+from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
 from core.errors import SourceError, UsageError
 from suites.base import Labels, sheets
+from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.people.agreement import finding_precision
-from suites.solidity_audit.people.sheets import LABELLING, candidates, draw, inclusion, sheet
-from tests.suites.solidity_audit.support import SAFE, TRUTH, finding, frame_of, judgement, line, rows_of, target
+from suites.solidity_audit.people.sheets import LABELLING, candidates, draw, in_words, inclusion, sheet
+from suites.solidity_audit.truth import as_sample
+from tests.suites.solidity_audit.support import (
+    CONTRACT,
+    SAFE,
+    TRUTH,
+    finding,
+    frame_of,
+    judgement,
+    line,
+    rows_of,
+    target,
+)
 
 WHEN = datetime(2025, 5, 1, tzinfo=UTC)
 NOBODY = conform([], HUMAN_LABELS)
@@ -39,6 +51,22 @@ def read_sheet(text: str, form: Any, annotator: str, when: datetime) -> Labels:
     return LABELLING.read(sheets.read_sheet(text, form, LABELLING.needed), annotator, when)
 
 
+def sheet_of(results: pl.DataFrame, findings: pl.DataFrame, size: int = 9) -> list[dict[str, Any]]:
+    """The sheet of a run of one contract, vulnerable and patched, whose audits are in the ledger."""
+    samples = [(as_sample("d", "s", CONTRACT, truth, "c", None), truth) for truth in (TRUTH, SAFE)]
+    by_target = {truth.is_vulnerable: sample for sample, truth in samples}
+    of_rows = results.select("sample_hash", "is_vulnerable").unique().iter_rows()
+    known = [(name, CONTRACT, by_target[is_vulnerable].target) for name, is_vulnerable in of_rows]
+    calls = results.select("prompt_hash", "replicate").unique().with_columns(response=pl.lit("the audit's words"))
+    tables = {
+        RESULTS.table: results,
+        FINDINGS.table: findings,
+        SAMPLES.table: pl.DataFrame(known, schema=["sample_hash", "input", "target"], orient="row"),
+        CALLS.table: calls,
+    }
+    return sheet(draw(candidates(results, findings, NOBODY), size, 1), tables)
+
+
 def lines_of_run() -> list[dict[str, Any]]:
     """Five audits by two judges: the judges differ on s1, s2 is confidently wrong, s3 has a bonus."""
     told: list[tuple[int, Any, Any]] = [
@@ -52,19 +80,37 @@ def lines_of_run() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_a_sheet_tells_nothing_of_the_truth(form: Any) -> None:
+def test_a_sheet_tells_nothing_of_the_truth_where_people_must_be_blind(form: Any) -> None:
     told = [(f"bank-{n}/{twin}", truth) for n in range(3) for twin, truth in (("vulnerable", TRUTH), ("patched", SAFE))]
     lines = [
         line(truth=truth, judged=FOUND if truth is TRUTH else MISSED_NOTHING, sample_id=name) for name, truth in told
     ]
     results, findings = rows_of(lines)
-    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 6, 1), results, findings), form)
+    lines = sheet_of(results, findings, 6)
+    text = write_sheet(lines, form)
     assert "bank" not in text
     assert "patched" not in text
     assert "cluster" not in text
     labels = read_sheet(text.replace('"target_found": null', '"target_found": true'), form, "ada", WHEN)
     assert not labels.refused
     assert {row["sample_hash"] for row in labels.rows} <= {*results["sample_hash"]}
+    blind, told = lines[:6], lines[6:]
+    for each in blind:
+        assert (each["fill_in"], each["contract"], each["audit"]) == ("verdict", CONTRACT, "the audit's words")
+        assert each["known_vulnerability"] is None
+    assert {each["fill_in"] for each in told} == {"target_found, rcir, ava, fsv", "classification"}
+    assert all(each["known_vulnerability"] for each in told)  # a safe contract's audit has neither target nor findings
+    assert {each["sample_hash"] for each in told} == {*results.filter("is_vulnerable")["sample_hash"]}
+
+
+def test_what_is_known_is_told_in_words_beside_the_questions_that_need_it() -> None:
+    known = TRUTH.model_copy(update={"vulnerable_lines": [7], "root_cause": "it pays before it books", "fix": None})
+    words = in_words(known)
+    assert words.splitlines()[0] == f"type: {known.vulnerability_type}"
+    assert "line 7" in words
+    assert "root cause: it pays before it books" in words
+    assert "fix" not in words
+    assert in_words(SAFE) == "none is known: the contract counts as safe"
 
 
 def test_audits_worth_a_look_weigh_more() -> None:
@@ -75,7 +121,7 @@ def test_audits_worth_a_look_weigh_more() -> None:
 
 def test_a_labelled_audit_is_not_drawn_again() -> None:
     results, findings = rows_of(lines_of_run())
-    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings), "jsonl")
+    text = write_sheet(sheet_of(results, findings), "jsonl")
     filled = [json.loads(each) | {"target_found": "yes"} for each in text.splitlines()]
     labels = read_sheet("\n".join(map(json.dumps, filled)), "jsonl", "ann", WHEN)
     assert candidates(results, findings, conform(labels.rows, HUMAN_LABELS)).is_empty()
@@ -115,11 +161,13 @@ def test_a_sample_of_nothing_is_refused() -> None:
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_filled_sheet_comes_back_as_labels(form: Any) -> None:
     results, findings = rows_of(lines_of_run())
-    lines = sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings)
+    lines = sheet_of(results, findings)
     assert not any("classification" in each and each["classification"] for each in lines), "people are not led"
     for each in lines:
-        if each["finding_id"] is None:
-            each |= {"verdict": "Vulnerable", "target_found": "yes", "rcir": "0,5"}
+        if each["fill_in"] == "verdict":
+            each |= {"verdict": "Vulnerable"}
+        elif each["finding_id"] is None:
+            each |= {"target_found": "yes", "rcir": "0,5"}
         else:
             each |= {"classification": "bonus_valid", "note": "-1 is wrong", "annotator": "bob"}
     labels = read_sheet(write_sheet(lines, form), form, "ann", WHEN)
@@ -139,16 +187,17 @@ def test_a_filled_sheet_comes_back_as_labels(form: Any) -> None:
 def test_a_claim_with_any_line_end_stays_one_line_of_the_sheet(form: Any, end: str) -> None:
     claimed = judgement([finding(location_claimed=f"withdraw(){end}line 7")], target())
     results, findings = rows_of([line(0, judged=claimed)])
-    lines = sheet(draw(candidates(results, findings, NOBODY), 1, 1), results, findings)
+    lines = sheet_of(results, findings, 1)
     filled = [each | {"note": "seen", "verdict": "vulnerable"} for each in lines]
     labels = read_sheet(write_sheet(filled, form), form, "ann", WHEN)
     assert labels.refused == []
-    assert len(labels.rows) == len(lines) == 2
+    assert len(labels.rows) == 2
+    assert len(lines) == 3
 
 
 def test_a_sheet_runs_nothing_in_a_spreadsheet() -> None:
     results, findings = rows_of(lines_of_run())
-    text = write_sheet(sheet(draw(candidates(results, findings, NOBODY), 9, 1), results, findings), "csv")
+    text = write_sheet(sheet_of(results, findings), "csv")
     cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
     assert "'=HYPERLINK(evil)" in cells
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
