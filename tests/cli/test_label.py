@@ -11,8 +11,9 @@ from tests.cli.conftest import Imported
 def test_a_sheet_is_exported_filled_in_and_imported(audited: Imported) -> None:
     done = evalake_here("label", "export", audited.run, "--size", "4", "--out", "sheet.csv", folder=audited.folder)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader((audited.folder / "sheet.csv").read_text().splitlines()))
-    audits = [row for row in rows if not row["finding_id"]]
+    with (audited.folder / "sheet.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    audits = [row for row in rows if row["fill_in"] == "verdict"]
     assert len(audits) == 4
     assert all(row["sample_id"] == f"sample-{row['sample_hash'][:12]}" for row in rows)  # labelled blind
     audits[0].update(verdict="vulnerable", target_found="yes", annotator="ada")
