@@ -22,6 +22,7 @@ CAMPAIGNS: Mapping[str, int] = {
     "surroundings": 40,
     "object_store": 180,
     "histories": 60,
+    "storms": 60,
     "kills": 400,
 }
 LONGEST = 1500  # seconds, of all together

@@ -109,6 +109,7 @@ async def _read(response: "aiohttp.ClientResponse") -> bytes:
     async for part in response.content.iter_chunked(_READ_AT_ONCE):
         size += len(part)
         if size > LARGEST_REPLY:
+            parts.clear()  # the error keeps this frame for as long as it is kept itself
             raise AttemptFailed("malformed_response", f"the reply is larger than {LARGEST_REPLY:,} bytes")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)

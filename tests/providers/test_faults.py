@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import psutil
 import pytest
 
 from providers.client import Client
@@ -71,6 +72,30 @@ def test_what_passes_ends_in_a_reply(model_server: ModelServer, provider: str, f
     assert isinstance(outcome, Reply), outcome
     assert (outcome.text, outcome.attempts) == ("at last", 3)
     assert len(model_server.requests("twice")) == 3
+
+
+@pytest.mark.parametrize(
+    "fault", [{"kind": "huge"}, {"kind": "gzip_bomb", "megabytes": 50}], ids=["reply of 50 MB", "gzip bomb"]
+)
+def test_replies_larger_than_any_model_writes_are_cut_off_and_not_kept(
+    model_server: ModelServer, fault: dict[str, object]
+) -> None:
+    model_server.rule(faults=[{**fault, "times": 0}])
+    with Client(configuration(model_server, attempts=1, concurrency=1), backoff_seconds=QUICK) as client:
+        answer(client, request("first", f"{PROVIDERS[0]}/m"))
+        before = psutil.Process().memory_info().rss
+        outcomes = answers(client, [request(f"large {number}", f"{PROVIDERS[0]}/m") for number in range(8)])
+    said = {(outcome.kind, outcome.message) for outcome in outcomes.values() if isinstance(outcome, Failure)}
+    assert said == {("malformed_response", "the reply is larger than 33,554,432 bytes")}
+    assert psutil.Process().memory_info().rss - before < 4 * 32 * 2**20
+
+
+def test_a_reply_that_is_not_utf_8_is_one_or_is_malformed(model_server: ModelServer) -> None:
+    model_server.rule(faults=[{"kind": "invalid_utf8", "times": 0}])
+    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
+        outcome = answer(client, request("odd", f"{PROVIDERS[0]}/m"))
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "malformed_response"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

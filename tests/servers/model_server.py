@@ -12,9 +12,11 @@ import json
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -295,6 +297,18 @@ async def _slow_drip(
         await asyncio.sleep(fault.get("every", 0.02))
 
 
+async def _gzip_bomb(request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]) -> Any:
+    """A gigabyte of blanks, or as many `megabytes`, packed into a thousandth of that."""
+    packed = _packed_blanks(fault.get("megabytes", 1024))
+    return web.Response(body=packed, headers={"Content-Encoding": "gzip", "Content-Type": _JSON})
+
+
+@cache
+def _packed_blanks(megabytes: int) -> bytes:
+    packer = zlib.compressobj(wbits=31)
+    return b"".join(packer.compress(b" " * 2**20) for _ in range(megabytes)) + packer.flush()
+
+
 FAULTS: Mapping[str, Fault] = {
     "rate_limit": _error(429, "rate_limit_exceeded", "rate_limit_exceeded", "Rate limit reached"),
     "server_error": _error(500, "server_error", None, "The server had an error"),
@@ -315,6 +329,9 @@ FAULTS: Mapping[str, Fault] = {
     "drop": _drop,
     "truncated": _truncated,
     "slow_drip": _slow_drip,
+    "gzip_bomb": _gzip_bomb,
+    "huge": _body(lambda rule, body: _completion(Rule(reply="x" * 50 * 2**20), body)),
+    "invalid_utf8": _body(lambda rule, body: _completion(Rule(reply="BLOCK?"), body).replace(b"?", b"\xff\xfe\xc3")),
     "empty_body": _body(lambda rule, body: b""),
     "html": _body(lambda rule, body: b"<html><body>Bad gateway</body></html>", "text/html"),
     "garbage": _body(lambda rule, body: b"\xff\xfe{not json"),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, Field, ValidationError
 
 from suites.base.validation import Strict, explain
-from suites.solidity_audit.replies.reply_json import find_object
+from suites.solidity_audit.replies.reply_json import LONGEST_REPLY, find_object
 from suites.solidity_audit.rounds.judgement import in_our_words
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
 
@@ -105,7 +105,8 @@ def read_judgement(text: str | None, asked: Asked) -> Reading:
         return Reading(None, ("the reply is empty",))
     value = find_object(text, WANTED)
     if value is None:
-        return Reading(None, ("the reply holds no JSON object with the field findings",))
+        beginning = f"; only its first {LONGEST_REPLY:,} characters are read" if len(text) > LONGEST_REPLY else ""
+        return Reading(None, (f"the reply holds no JSON object with the field findings{beginning}",))
     try:
         judgement = Judgement.model_validate(in_our_words(value) if asked.recorded else value)
     except ValidationError as error:

@@ -90,6 +90,12 @@ def test_no_reply_makes_reading_fail(text: str | None) -> None:
     assert reading.flaws
 
 
+def test_a_judgement_of_a_hundred_thousand_findings_is_too_long_and_says_so() -> None:
+    reading = read_judgement(json.dumps({"findings": [finding()] * 100_000}), ASKED)
+    assert reading.judgement is None
+    assert "only its first 400,000 characters are read" in " ".join(reading.flaws)
+
+
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=8))
 def test_no_value_in_place_of_a_field_makes_reading_fail(value: Any) -> None:
     for path in (("findings",), ("findings", 0, "finding_id"), ("target_assessment",), ("overall_verdict",)):
