@@ -23,6 +23,7 @@ CAMPAIGNS: Mapping[str, int] = {
     "object_store": 180,
     "histories": 60,
     "storms": 60,
+    "fuzz": 100,
     "kills": 400,
 }
 LONGEST = 1500  # seconds, of all together

@@ -1,0 +1,138 @@
+"""What is fuzzed: each target takes bytes as a stranger chose them, and may raise documented errors only."""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from core.configuration import read_configuration
+from core.errors import EvalakeError
+from core.redaction import redact
+from core.visible_text import visible
+from service.scoring.events import Hub
+from service.scoring.socket import _decoded as decoded
+from service.viewer.sql import Question
+from suites.base.json_in_text import find_objects
+from suites.base.recorded import read_recorded
+from suites.base.sheets import read_sheet
+from suites.base.thinking import split_thinking
+from suites.command_guard.sources.read import read_dataset as read_commands
+from suites.command_guard.verdict import read_verdict
+from suites.session_review.replies.failure_tags import read_failure_tags
+from suites.session_review.replies.missing_tools import read_missing_tools
+from suites.session_review.replies.scores import read_categories, read_first_turn, read_total
+from suites.session_review.sources.material import RefusedError
+from suites.session_review.sources.read import read_body
+from suites.session_review.sources.read import read_dataset as read_sessions
+from suites.solidity_audit.replies.judgement import Asked, read_judgement
+from suites.solidity_audit.replies.location import lines_in, words_in
+from suites.solidity_audit.replies.prediction import read_prediction
+from suites.solidity_audit.replies.reply_json import find_object
+from suites.solidity_audit.sources.read import read_dataset as read_contracts
+
+DOCUMENTED = (EvalakeError, RefusedError, ValidationError)
+
+
+def _parsers(text: str) -> None:
+    read_verdict(text)
+    read_prediction(text)
+    for asked in (Asked(None, None), Asked(True, True), Asked(None, None, recorded=True)):
+        read_judgement(text, asked)
+    read_total(text)
+    read_first_turn([text, text])
+    read_categories(text)
+    read_failure_tags(text)
+    read_missing_tools(text)
+
+
+def _extractors(text: str) -> None:
+    list(islice(find_objects(text, "action"), 100))
+    find_object(text, {"findings", "verdict"})
+    split_thinking(text)
+    lines_in(text)
+    words_in(text)
+    redact(text)
+    visible(text)
+
+
+def _importers(text: str) -> None:
+    for form in ("csv", "jsonl"):
+        _documented(lambda form=form: list(read_sheet(text, form, {"a"})))
+    body = _json(text)
+    if isinstance(body, dict):
+        for is_judged in (False, True):
+            _documented(lambda is_judged=is_judged: read_recorded("any", body, is_judged=is_judged))
+    _documented(lambda: read_body(body))
+
+
+def _files(text: str) -> None:
+    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+        for ending, read in (
+            ("jsonl", read_commands),
+            ("csv", read_commands),
+            ("jsonl", read_contracts),
+            ("json", read_sessions),
+            ("jsonl", read_sessions),
+        ):
+            file = Path(folder) / f"x.{ending}"
+            file.write_text(text, encoding="utf-8", errors="surrogatepass")
+            _documented(lambda read=read, file=file: read(str(file)))
+        settings = Path(folder) / "evalake.toml"
+        settings.write_text(text, encoding="utf-8", errors="surrogatepass")
+        _documented(lambda: read_configuration(settings))
+
+
+def _api(text: str) -> None:
+    hub = Hub(lambda _: None, list)
+    hub.receive(hub.join(), decoded(text))
+    _documented(lambda: Question.model_validate_json(text.encode("utf-8", "surrogatepass")))
+
+
+TARGETS: Mapping[str, Callable[[str], None]] = {
+    "parsers": _parsers,
+    "extractors": _extractors,
+    "importers": _importers,
+    "files": _files,
+    "API": _api,
+}
+
+# What the first mutations start from.
+SEEDS = (
+    '{"action": "BLOCK", "reason": "x", "confidence": 0.5}',
+    '{"verdict": "vulnerable", "findings": [{"finding_id": 1, "classification": "TARGET_MATCH"}]}',
+    "Logical flow: 15/25\nConsistency: 15/25\nTool relevance: 15/25\nSynthesis quality: 15/25\n\n60",
+    "1. **kubectl-logs**: the log.",
+    "<think>a</think> ```json\n{}\n``` lines 3-5 of f()",
+    '{"type": "subscribe", "channel": "session:a"}',
+    '{"sample_id": "a", "command": "id", "label": "malicious", "category": "shell"}',
+    '{"session_id": "a", "status": "completed", "messages": [{"role": "assistant", "content": "x"}]}',
+    '[models."a/b"]\napi_base = "http://127.0.0.1"\nprice = { input = 1.0, output = 2.0 }\n',
+    "a,b\n1,'=2\n",
+)
+
+
+def attack(target: str, content: bytes) -> None:
+    """Give a target these bytes, as text. Raises what it may not raise."""
+    _documented(lambda: TARGETS[target](content.decode("utf-8", "surrogateescape")))
+
+
+def _documented(do: Callable[[], Any]) -> None:
+    try:
+        do()
+    except DOCUMENTED:
+        return
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
