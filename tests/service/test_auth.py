@@ -1,24 +1,19 @@
 """Who may ask: trusted proxies, the token, loopback; and what everybody else is told."""
 
 import base64
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.requests import HTTPConnection
 
-from core.configuration import Configuration, read_configuration
+from core.configuration import Configuration
 from core.configuration import Service as Trust
 from service.auth import who
 from service.errors import NotAllowedError
 from service.settings import Settings
 from storage.lake import Lake
-from tests.e2e.processes import ROOT
 from tests.service.services import Service
 
 TOKEN = "a token with ünïcode"
@@ -109,25 +104,6 @@ def test_a_name_that_comes_twice_is_nobodys() -> None:
     connection.scope["headers"].append((b"x-forwarded-user", b"alice"))
     with pytest.raises(NotAllowedError):
         who(connection, settings)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_an_address_that_others_reach_needs_a_way_to_tell_who_asks(host: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli", "serve", "--host", host, "--port", "0", "--lake", str(tmp_path / "lake")]
-    environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_API_TOKEN"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "EVALAKE_API_TOKEN" in done.stderr
-    assert "trusted_proxies" in done.stderr
-    assert not (tmp_path / "lake").exists()
-
-
-def test_the_configuration_names_proxies_by_address_or_network(tmp_path: Path) -> None:
-    file = tmp_path / "evalake.toml"
-    file.write_text('[service]\ntrusted_proxies = ["10.0.0.0/8", "::1"]\n')
-    proxies = read_configuration(file).service.trusted_proxies
-    assert proxies == (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
 
 def _settings(configuration: Configuration, token: str | None) -> Settings:

@@ -1,13 +1,10 @@
 """Sources that are followed: one that is away, empty or slow is a state, and keeps nobody from being answered."""
 
-import asyncio
-import json
 import socket
 import threading
 from pathlib import Path
 
 import pytest
-from websockets.asyncio.client import connect
 
 from service.errors import NotFoundError, NotOverError
 from service.scoring import sessions as module
@@ -16,7 +13,7 @@ from storage.lake import Lake
 from suites.base import Dataset
 from suites.session_review.sources import database
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, Service
+from tests.service.services import Place
 
 
 @pytest.fixture(autouse=True)
@@ -100,24 +97,6 @@ def test_a_database_that_never_answers_is_away(tmp_path: Path, monkeypatch: pyte
         sessions = Sessions(Lake(str(tmp_path / "lake")), [f"postgresql://reader@127.0.0.1:{port}/tarsy"])
         assert sessions.read_sources() == []
     assert [source.state for source in sessions.sources] == ["away"]
-
-
-def test_new_sessions_of_a_source_are_announced_by_themselves(guarded: Service, guarded_place: Place) -> None:
-    async def listen() -> str:
-        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as listener:
-            await listener.send('{"type": "subscribe", "channel": "sessions"}')
-            assert json.loads(await listener.recv())["type"] == "subscribed"
-            guarded_place.write("brand-new")
-            while (event := json.loads(await asyncio.wait_for(listener.recv(), 60)))["type"] != "session.added":
-                pass
-            return str(event["session_id"])
-
-    assert asyncio.run(listen()) == "brand-new"
-    allowed = {"authorization": "Bearer secret"}
-    listed = guarded.http.get("/api/v1/sessions", params={"search": "brand-new"}, headers=allowed).json()
-    assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
-    (source,) = guarded.http.get("/api/v1/status", headers=allowed).json()["sources"]
-    assert source["state"] == "read"
 
 
 def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:

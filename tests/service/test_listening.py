@@ -1,0 +1,32 @@
+"""Where a service listens: others may reach it only where it can tell who asks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.errors import UsageError
+from service.listening import address_of, listening
+from tests.e2e.processes import ROOT
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_an_address_that_others_reach_needs_a_way_to_tell_who_asks(host: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli", "serve", "--host", host, "--port", "0", "--lake", str(tmp_path / "lake")]
+    environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_API_TOKEN"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "EVALAKE_API_TOKEN" in done.stderr
+    assert "trusted_proxies" in done.stderr
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening("127.0.0.1", 0) as first:
+        first.listen()
+        port = int(address_of(first).rpartition(":")[2])
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1, port {port}"), listening("127.0.0.1", port):
+            pass
