@@ -75,6 +75,8 @@ class Suite:
     prompt_parts: tuple[str, ...] = ()
     prompt_sets: tuple[str, ...] = ()  # of all parts, which `templates` in its options names, or has by part
     check_prompt: Callable[[Mapping[str, str]], object] | None = None
+    # Every text of a prompt type, its own or the configuration's; None: only those of the configuration are known.
+    prompt_texts: Callable[[Options, str], Mapping[str, str]] | None = None
     options: Options = field(default_factory=dict)  # defaults of its section in the configuration
     queries: tuple[str, ...] = ()  # SQL to try after a run
     figures: tuple[Figure, ...] = ()  # what its report draws

@@ -10,7 +10,7 @@ from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
 from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
-from suites.session_review.prompts import PARTS, SETS, check_prompt
+from suites.session_review.prompts import PARTS, SETS, check_prompt, templates_of
 from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
@@ -48,6 +48,7 @@ SUITE = Suite(
     prompt_parts=PARTS,
     prompt_sets=SETS,
     check_prompt=check_prompt,
+    prompt_texts=templates_of,
     options=OPTIONS,
     repeated=pl.col("total_score"),
     roadmap=ROADMAP,

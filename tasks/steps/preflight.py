@@ -22,6 +22,7 @@ from storage.lake import Lake
 from storage.migrations import require_current
 from storage.reservations import Ceiling
 from suites.base import Dataset, Options, Suite
+from suites.base.own_prompts import own_prompt
 from suites.registry import baselines
 from suites.registry import suite as find_suite
 from tasks.runtime.context import options_of, prompt_types_of
@@ -227,6 +228,7 @@ def check(order: Order) -> Plan:
     there_are = prompt_types_of(suite, options)
     if unknown := [kind for kind in prompt_types if kind not in there_are]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")
+    require_different_prompts(suite, prompt_types, options)
     judges = _chosen("judges", order.judges, suite.baseline_judges)
     if order.judges and not suite.is_judged:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
@@ -261,6 +263,16 @@ def require_different(names: Sequence[str], configuration: Configuration) -> Non
         other = seen.setdefault(content_hash(asked), name)
         if other != name:
             raise UsageError(f"{other} and {name} are one model, asked with the same parameters: leave one out")
+
+
+def require_different_prompts(suite: Suite, prompt_types: Sequence[str], options: Options) -> None:
+    """Raise UsageError where two prompt types have the same texts: they ask the same, and their rows would be one."""
+    texts_of = suite.prompt_texts or own_prompt
+    seen: dict[str, str] = {}
+    for kind in prompt_types:
+        other = seen.setdefault(content_hash([texts_of(options, kind) or kind]), kind)
+        if other != kind:
+            raise UsageError(f"the prompts {other} and {kind} have the same texts: change one, or leave it out")
 
 
 def require_metrics(suite: Suite, options: Options) -> None:

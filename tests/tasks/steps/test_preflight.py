@@ -11,6 +11,7 @@ from core.configuration import Configuration
 from core.errors import ConfigurationError, SchemaMismatchError, UsageError
 from storage.lake import Lake
 from suites.registry import suite
+from suites.session_review.prompts import templates
 from tasks.runtime.context import options_of
 from tasks.steps.preflight import Order, carried, check, plan_of
 
@@ -55,6 +56,30 @@ def test_blank_names_are_no_run_of_nothing(tmp_path: Path, blank: str) -> None:
     with pytest.raises(UsageError, match=f"the {blank.replace('_', ' ')} are blank"):
         check(Order("solidity_audit", str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "texts", "pair"),
+    [
+        ("session_review", "request", {"mine": templates()["request"]}, ("direct", "mine")),
+        ("command_guard", "system", {"mine": "Say BLOCK.", "yours": "Say BLOCK."}, ("mine", "yours")),
+    ],
+)
+def test_prompts_with_the_same_texts_are_told_before_anything_is_asked(
+    tmp_path: Path, name: str, part: str, texts: dict[str, str], pair: tuple[str, str]
+) -> None:
+    lines = []
+    for prompt, text in texts.items():
+        (tmp_path / f"{prompt}.md").write_text(text)
+        lines.append(f'[suites.{name}.prompts.{prompt}]\n{part} = "{prompt}.md"\n')
+    (tmp_path / "evalake.toml").write_text("".join(lines))
+    order = Order(
+        name, str(tmp_path / "lake"), prompt_types=pair, limit=1, configuration_file=str(tmp_path / "evalake.toml")
+    )
+    with pytest.raises(UsageError, match=f"the prompts {pair[0]} and {pair[1]} have the same texts"):
+        check(order)
+    (tmp_path / "mine.md").write_text(f"{texts['mine']}\nBe brief.")
+    assert check(order).prompt_types == pair
 
 
 @pytest.mark.parametrize("table", ["samples", "command_guard_results"])
