@@ -61,16 +61,3 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
     command.send_signal(signal.SIGKILL)
     command.wait()
     server.wait(timeout=120)
-
-
-def test_who_reads_the_messages_of_a_command_does_not_wait_for_its_server_to_end() -> None:
-    ending = "from service.local.server import _end_with_input\n_end_with_input(Server())\nsignal.pause()"
-    words = [sys.executable, "-c", f"import signal\nclass Server: pass\n{ending}"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stderr=pipe, text=True) as server:
-        assert server.stdin is not None
-        assert server.stderr is not None
-        server.stdin.close()  # as when the command ends
-        assert server.stderr.read() == ""
-        assert server.poll() is None
-        server.kill()

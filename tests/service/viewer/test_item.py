@@ -1,21 +1,16 @@
-"""One item whole: every message as plain text, what was read out of it, what it took, and what stands beside it."""
+"""One item whole: what was read out of its answers, and what stands beside it."""
 
 from typing import Any
 
 import httpx
 
 from tests.service.viewer.world import (
-    AUDIT,
     AUDITOR,
     BAD,
     CONTRACT,
     GOOD,
     HOSTILE,
-    JUDGE,
-    JUDGEMENT,
     REASON,
-    SILENT,
-    UNREADABLE,
     World,
 )
 
@@ -37,21 +32,6 @@ def calls_of(whole: dict[str, Any], model: str) -> list[dict[str, Any]]:
     return [by_id[each] for each in answer["calls"]]
 
 
-def test_the_whole_conversation_is_there_to_the_repaired_judgement(http: httpx.Client, world: World) -> None:
-    whole = item(http, world.audits, "bank-1")
-    audit, first, repaired = calls_of(whole, AUDITOR)
-
-    assert (audit["by"], first["by"], repaired["by"]) == ("subject", "judge", "judge")
-    assert "2|   function withdraw() public" in audit["messages"][-1]["content"]
-    assert audit["text"] == AUDIT
-    assert audit["thinking"] == "The call comes before the balance is set."
-    assert audit["thinking"] not in audit["said"]
-    assert [call["text"] for call in (first, repaired)] == [UNREADABLE, JUDGEMENT]
-    assert UNREADABLE in [message["content"] for message in repaired["messages"]]
-    assert {call["model"] for call in (first, repaired)} == {JUDGE}
-    assert (audit["attempts"], audit["input_tokens"], audit["cost_usd"], audit["latency_ms"]) == (2, 100, 0.01, 1500.0)
-
-
 def test_what_was_read_out_of_it_stands_with_the_judges_reason(http: httpx.Client, world: World) -> None:
     whole = item(http, world.audits, "bank-1")
     answer = next(each for each in whole["answers"] if each["model"] == AUDITOR)
@@ -63,28 +43,6 @@ def test_what_was_read_out_of_it_stands_with_the_judges_reason(http: httpx.Clien
     assert "repaired_judgement" in answer["flags"]
     assert whole["input"] == CONTRACT
     assert whole["label"] == "vulnerable"
-
-
-def test_every_earlier_answer_to_the_same_prompt_is_told(http: httpx.Client, world: World) -> None:
-    audit = calls_of(item(http, world.audits, "bank-1"), AUDITOR)[0]
-
-    assert [(each["text"], each["replicate"], each["run_id"]) for each in audit["others"]] == [
-        ("an earlier audit", 1, "an-earlier-run")
-    ]
-
-
-def test_a_call_that_was_given_up_on_says_why(http: httpx.Client, world: World) -> None:
-    whole = item(http, world.audits, "bank-1")
-    answer = next(each for each in whole["answers"] if each["model"] == SILENT)
-    [call] = calls_of(whole, SILENT)
-
-    assert (answer["verdict"], answer["correct"], answer["error"]) == (None, None, "rate_limit")
-    assert (call["error_kind"], call["error"], call["attempts"], call["text"]) == (
-        "rate_limit",
-        "too many requests",
-        5,
-        None,
-    )
 
 
 def test_recorded_replies_are_there_as_they_came_however_hostile(http: httpx.Client, world: World) -> None:
