@@ -32,7 +32,7 @@ def complete_suite(incomplete: str) -> list[tuple[str, str]]:
     from core.errors import EvalakeError
 
     try:
-        return [(name, told.asks) for name, told in _manifests() if name.startswith(incomplete)]
+        return [(name, manifest.asks) for name, manifest in _manifests() if name.startswith(incomplete)]
     except EvalakeError:
         return []
 
@@ -45,16 +45,16 @@ def _manifests() -> "Iterator[tuple[str, Manifest]]":
 
 
 def _lines(command: str) -> Iterator[str]:
-    told = list(_manifests())
+    manifests = list(_manifests())
     yield "\nSuites:"
-    for name, each in told:
+    for name, each in manifests:
         yield from _wrapped(f"{name}: {each.asks}" if each.asks else name, INDENT)
         for what, names in (("prompt types", each.prompt_types), ("models", each.models), ("judges", each.judges)):
             if names:
                 yield from _wrapped(f"{what}: {', '.join(names)}", 2 * INDENT)
-    if any(each.examples for _, each in told):
+    if any(each.examples for _, each in manifests):
         yield "\nExamples:"
-    for name, each in told:
+    for name, each in manifests:
         for example in each.examples:
             yield f"{INDENT * ' '}{command} {name} {example}".rstrip()
 

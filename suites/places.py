@@ -48,14 +48,14 @@ class Manifest(BaseModel):
 
 def places() -> dict[str, Place]:
     """Every suite's place by its name. Raises ConfigurationError where two suites have one name."""
-    found: dict[str, Place] = {}
+    by_name: dict[str, Place] = {}
     for place in (*_in_folder(FOLDER), *_installed(), *(each for path in suite_paths() for each in _in_folder(path))):
-        if other := found.get(place.name):
+        if other := by_name.get(place.name):
             raise ConfigurationError(
                 f"two suites are called {place.name}: rename {other.description} or {place.description}"
             )
-        found[place.name] = place
-    return found
+        by_name[place.name] = place
+    return by_name
 
 
 def manifest(place: Place) -> Manifest:

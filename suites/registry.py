@@ -25,10 +25,10 @@ def suite(name: str) -> Suite:
 
     Raises UsageError where there is none, naming those there are, and SuiteError where its code cannot be used.
     """
-    found = places()
-    if name not in found:
-        raise UsageError(f"there is no suite {name!r}: choose one of {', '.join(sorted(found))}")
-    return _load(found[name])
+    known = places()
+    if name not in known:
+        raise UsageError(f"there is no suite {name!r}: choose one of {', '.join(sorted(known))}")
+    return _load(known[name])
 
 
 def suite_folders() -> Mapping[str, Path]:

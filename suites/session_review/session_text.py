@@ -195,17 +195,17 @@ def _call_blocks(call: ToolCall, number: int) -> Iterator[Block]:
         yield Block(f"## {number} RESULT", call.result or NOTHING, Kind.RESULT, number)
 
 
-def _said_blocks(said: Said, number: int, concludes: bool) -> Iterator[Block]:
-    if said.thinking:
-        yield Block(f"## {number} AGENT THINKS", said.thinking, Kind.SPEECH, number)
-    if said.text:
+def _said_blocks(message: Said, number: int, concludes: bool) -> Iterator[Block]:
+    if message.thinking:
+        yield Block(f"## {number} AGENT THINKS", message.thinking, Kind.SPEECH, number)
+    if message.text:
         heading = {
             FORCED_CONCLUSION: "AGENT IS MADE TO CONCLUDE AT ITS LIMIT",
             SUMMARIZATION: "SUMMARY SHOWN TO THE AGENT INSTEAD",
-        }.get(said.purpose, "AGENT SAYS")
-        yield Block(f"## {number} {heading}", said.text, Kind.KEPT if concludes else Kind.SPEECH, number)
-    if said.error:
-        yield Block(f"## {number} ERROR", said.error, Kind.KEPT, number)
+        }.get(message.purpose, "AGENT SAYS")
+        yield Block(f"## {number} {heading}", message.text, Kind.KEPT if concludes else Kind.SPEECH, number)
+    if message.error:
+        yield Block(f"## {number} ERROR", message.error, Kind.KEPT, number)
 
 
 def _name(name: str | None) -> str:

@@ -29,20 +29,20 @@ def in_brief(text: str) -> str:
         session = load(text)
     except (EvalakeError, ValueError):
         return text
-    said = next((each.text for each in session.interactions if isinstance(each, Said) and each.text), None)
-    parts = (session.alert_type, _alert_words(session.alert), said)
+    first_words = next((each.text for each in session.interactions if isinstance(each, Said) and each.text), None)
+    parts = (session.alert_type, _alert_words(session.alert), first_words)
     return " · ".join(" ".join(part[:MOST_OF_A_PART].split()) for part in parts if part)
 
 
 def _alert_words(alert: str) -> str:
     """The words of an alert: of JSON its title or the like, or else whatever it says in words."""
     try:
-        told = json.loads(alert)
+        fields = json.loads(alert)
     except (ValueError, RecursionError):
         return alert
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return alert
-    words = {name: value for name, value in told.items() if isinstance(value, str)}
+    words = {name: value for name, value in fields.items() if isinstance(value, str)}
     titles = [words[name] for name in TITLES if name in words]
     return titles[0] if titles else ", ".join(words.values()) or alert
 

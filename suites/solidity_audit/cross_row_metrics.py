@@ -69,9 +69,9 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
         judges = sorted(rows["judge"].unique())
         if panel_name(judges) != panel:
             continue  # a panel of judges that this run does not have
-        found = {judge: pl.col(f"target_found {judge}") for judge in judges}
-        metrics = {("all", "", m.name): m for m in _of_all(list(found.values()), judges)}
-        pairs = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_pair(a, b, found)}
+        targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
+        metrics = {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
+        pairs = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_pair(a, b, targets)}
         classes = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_findings(a, b)}
         metrics |= {("judge_pair", *key): metric for key, metric in pairs.items()}
         of_model = [
@@ -135,22 +135,22 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFr
     return pl.DataFrame(rows, schema=dict(COLUMNS))
 
 
-def _of_all(found: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
-    counts = votes(found, ANSWERS)
+def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
+    counts = votes(targets, ANSWERS)
     unanimous = pl.any_horizontal(*[count == len(judges) for count in counts])
     scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in SCORES}
     return [
         Metric("fleiss_kappa", fleiss_kappa(counts, len(judges))),
         Metric("krippendorff_alpha", krippendorff_alpha(counts)),
-        Metric("unanimous_rate", Rate(unanimous, _all_answered(found))),
+        Metric("unanimous_rate", Rate(unanimous, _all_answered(targets))),
         *(Metric(f"icc_2_1_{score}", icc_2_1(given)) for score, given in scores.items()),
     ]
 
 
-def _of_pair(a: str, b: str, found: Mapping[str, pl.Expr]) -> list[Metric]:
+def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
     """Of two judges, on the samples that every judge of the panel answered."""
-    answered = _all_answered(list(found.values()))
-    first, second = (pl.when(answered).then(found[judge]) for judge in (a, b))
+    answered = _all_answered(list(targets.values()))
+    first, second = (pl.when(answered).then(targets[judge]) for judge in (a, b))
     given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in GRADED}
     others = {name: words for name, (_, words) in NOMINAL.items() if name != "target_found"}
     declared = [
@@ -200,16 +200,16 @@ def _nominal(first: pl.Expr, second: pl.Expr, words: Sequence[object] = ANSWERS)
     ]
 
 
-def _all_answered(found: Sequence[pl.Expr]) -> pl.Expr:
-    return pl.all_horizontal(*[answer.is_not_null() for answer in found])
+def _all_answered(answers: Sequence[pl.Expr]) -> pl.Expr:
+    return pl.all_horizontal(*[answer.is_not_null() for answer in answers])
 
 
 def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[str, pl.Expr]) -> pl.DataFrame:
     """One row an audit, with a column `NAME VALUE` for each of the values of `by`; null where there is no answer."""
     index = [name for name in AUDIT if name != by]
     answers = [
-        told.filter(pl.col(by) == value).first().alias(f"{name} {value}")
-        for name, told in columns.items()
+        decision.filter(pl.col(by) == value).first().alias(f"{name} {value}")
+        for name, decision in columns.items()
         for value in values
     ]
     return rows.group_by("model", *index, maintain_order=True).agg(*answers)

@@ -216,10 +216,10 @@ def _quality() -> _Declared:
     for name in SCORES:
         yield f"mean_{name}", _MATCHED[f"mean_{name}"], 4, ""
         yield f"std_{name}", population_std(_score(name), low=0, high=1), 4, "Of the population (ddof 0)."
-    match, found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # a match that was not told is none
-    yield "exact_match_rate", Rate(match == "exact", found), 5, "Found targets of the very type."
-    yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), found), 5, "Or of one that means it."
-    yield "partial_match_rate", Rate(match == "partial", found), 5, ""
+    match, of_found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # a match that was not told is none
+    yield "exact_match_rate", Rate(match == "exact", of_found), 5, "Found targets of the very type."
+    yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), of_found), 5, "Or of one that means it."
+    yield "partial_match_rate", Rate(match == "partial", of_found), 5, ""
 
 
 def _calibration() -> _Declared:

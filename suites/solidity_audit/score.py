@@ -111,20 +111,20 @@ def _without_audit(truth: GroundTruth) -> Row:
 
 def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
     """The columns about the judgement. `prediction` is the audit's own word where it was read by rule."""
-    said, confidence = _verdict(judgement, prediction)
+    verdict, confidence = _verdict(judgement, prediction)
     target = judgement.target_assessment
-    found = None if target is None else target.found
-    correct = said == truth.is_vulnerable
+    target_found = None if target is None else target.found
+    correct = verdict == truth.is_vulnerable
     counts = {name: sum(f.classification == name for f in judgement.findings) for name in CLASSIFICATIONS}
     valid, total = sum(counts[name] for name in VALID), len(judgement.findings)
     credit = 1.0 if counts[TARGET] else 0.5 if counts[PARTIAL] else 0.0
     return {
-        "said_vulnerable": said,
+        "said_vulnerable": verdict,
         "confidence": confidence,
         "detection_correct": correct,
         "calibration_error": None if confidence is None else abs(confidence - correct),
-        "target_found": found,
-        "lucky_guess": truth.is_vulnerable and said is True and found is False,
+        "target_found": target_found,
+        "lucky_guess": truth.is_vulnerable and verdict is True and target_found is False,
         "type_match": None if target is None else target.type_match,
         **_scores(judgement),
         **_reasons(judgement),
@@ -157,8 +157,8 @@ def _scores(judgement: Judgement) -> Row:
     scores: Row = {}
     for column, name in names.items():
         given: Score | None = None if target is None else getattr(target, name)
-        found = target is not None and target.found
-        scores[column] = given.score if given is not None and (found or not 0 <= given.score <= 1) else None
+        target_found = target is not None and target.found
+        scores[column] = given.score if given is not None and (target_found or not 0 <= given.score <= 1) else None
     return scores
 
 
@@ -245,8 +245,8 @@ def _judgement_hash(reply: Reply) -> str:
 
 def _finding_row(base: Row, finding: Finding) -> Row:
     key = ("sample_hash", "model", "judge", "replicate", "prompt_hash", "judge_hash", "scorer_version")
-    told = finding.model_dump(include={*FINDINGS.column})
-    texts = {name: _stored(value) if isinstance(value, str) else value for name, value in told.items()}
+    stated = finding.model_dump(include={*FINDINGS.column})
+    texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}
     return {name: base[name] for name in key} | texts
 
 

@@ -41,8 +41,8 @@ _DENIED_AFTER = re.compile(
 
 def read_failure_tags(analysis: str) -> list[str]:
     """The tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
-    found = {match.lastgroup for match in _found(analysis)}
-    return [tag for tag in FAILURE_TAGS if tag in found]
+    tags = {match.lastgroup for match in _found(analysis)}
+    return [tag for tag in FAILURE_TAGS if tag in tags]
 
 
 def read_failure_words(analysis: str) -> dict[str, list[str]]:

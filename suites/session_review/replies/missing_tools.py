@@ -84,8 +84,8 @@ def _named(item: str) -> tuple[str, str] | None:
     labelled = _without(_NAME_LABEL, item)
     if not labelled or _REASON_LABEL.match(labelled):
         return None
-    found = _BOLD.match(labelled) or _CODE.match(labelled) or _PLAIN.match(labelled)
-    name, rest = (found[1], found[2]) if found else (labelled, "")
+    match = _BOLD.match(labelled) or _CODE.match(labelled) or _PLAIN.match(labelled)
+    name, rest = (match[1], match[2]) if match else (labelled, "")
     canonical = tool_name(name)
     is_short = 0 < len(canonical) <= LONGEST_NAME and canonical.count("-") < MOST_WORDS
     fits = is_short and canonical.strip(".") not in _NO_NAMES
@@ -93,8 +93,8 @@ def _named(item: str) -> tuple[str, str] | None:
 
 
 def _without(label: re.Pattern[str], text: str) -> str:
-    found = label.match(text)
-    return text[found.end() :] if found else text
+    match = label.match(text)
+    return text[match.end() :] if match else text
 
 
 def tool_name(name: str) -> str:

@@ -47,10 +47,10 @@ def read_total(answer: str | None) -> int | None:
     line = _last_line(answer or "")
     if len(line) > LONGEST_LINE:
         return None
-    found = _TOTAL.fullmatch(" ".join(line.replace("*", " ").replace("_", " ").split()))
-    if found is None or (len(found[1]) > 1 and found[1].startswith("0")):
+    match = _TOTAL.fullmatch(" ".join(line.replace("*", " ").replace("_", " ").split()))
+    if match is None or (len(match[1]) > 1 and match[1].startswith("0")):
         return None
-    total = int(found[1])
+    total = int(match[1])
     return total if total <= 100 else None
 
 
@@ -74,9 +74,9 @@ def read_categories(analysis: str) -> dict[str, int | None]:
     current: str | None = None
     for line in analysis.splitlines():
         plain = line.translate(_EMPHASIS)
-        if found := _LINE.match(plain):
-            current = found.lastgroup
-            plain = plain[found.end() :]
+        if match := _LINE.match(plain):
+            current = match.lastgroup
+            plain = plain[match.end() :]
         if current is not None and (scored := _POINTS.search(plain)):
             given = int(scored[1])
             points[current] = given if given <= CATEGORY_POINTS else None

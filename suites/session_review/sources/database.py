@@ -117,9 +117,9 @@ def open_url(url: str) -> Iterator[Rows]:
 
 def _reason(error: Exception) -> str:
     """What the database said, on one line; pg8000 hands Postgres's answer over as fields, of which M is the message."""
-    said = getattr(error, "orig", None) or error
-    fields = said.args[0] if said.args and isinstance(said.args[0], Mapping) else {}
-    return " ".join(str(fields.get("M") or said).split())
+    cause = getattr(error, "orig", None) or error
+    fields = cause.args[0] if cause.args and isinstance(cause.args[0], Mapping) else {}
+    return " ".join(str(fields.get("M") or cause).split())
 
 
 def hide_password(url: str) -> str:
@@ -156,10 +156,10 @@ def _with_driver(url: str) -> Any:
 
 def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:
     """Every session of a database in the order in which they began, or why it is none; one is held at a time."""
-    for found in rows(_SESSIONS, {}):
-        session_id = str(found["session_id"])
+    for row in rows(_SESSIONS, {}):
+        session_id = str(row["session_id"])
         try:
-            yield session_id, _session(rows, session_id, found["status"])
+            yield session_id, _session(rows, session_id, row["status"])
         except RefusedError as refused:
             yield session_id, refused
 

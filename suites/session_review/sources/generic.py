@@ -83,33 +83,33 @@ class _Open:
 
 
 def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
-    found: list[Interaction] = []
+    interactions: list[Interaction] = []
     unanswered = _Open()
     for message in objects(body.get("messages")):
         match message.get("role"):
             case "assistant":
-                found.extend(_said(message))
+                interactions.extend(_said(message))
                 for call, given in _calls(message):
-                    unanswered.add(len(found), given)
-                    found.append(call)
+                    unanswered.add(len(interactions), given)
+                    interactions.append(call)
             case "tool":
                 place = unanswered.take(message.get("tool_call_id"))
-                _answer(found, place, message)
+                _answer(interactions, place, message)
             case "event":
-                found.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
-    return tuple(found)
+                interactions.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
+    return tuple(interactions)
 
 
 def _said(message: Mapping[str, Any]) -> Iterator[Said]:
-    said = Said(
+    one = Said(
         at_us=_at(message),
         purpose=text(message.get("purpose")) or "investigation",
         thinking=text(message.get("thinking")),
         text=_content(message.get("content")),
         error=text(message.get("error")),
     )
-    if said.thinking or said.text or said.error:
-        yield said
+    if one.thinking or one.text or one.error:
+        yield one
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
@@ -120,15 +120,15 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
         yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), call.get("id")
 
 
-def _answer(found: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
+def _answer(interactions: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
     """Put a tool's message where its call is; without one, it shows that a call was made which was not recorded."""
     result, error = result_text(_content(message.get("content"))), text(message.get("error"))
-    call = found[place] if place is not None else None
+    call = interactions[place] if place is not None else None
     if place is not None and isinstance(call, ToolCall):
-        found[place] = replace(call, result=result, error=error)
+        interactions[place] = replace(call, result=result, error=error)
     else:
         tool = text(message.get("name")) or "unknown"
-        found.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
+        interactions.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
 
 
 def _content(content: Any) -> str | None:

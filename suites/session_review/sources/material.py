@@ -32,8 +32,8 @@ def text(value: Any) -> str | None:
     """
     if value is None or value == "":
         return None
-    said = value if isinstance(value, str) else as_json(value)
-    return said.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+    text_of_value = value if isinstance(value, str) else as_json(value)
+    return text_of_value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def as_json(value: Any) -> str:
@@ -46,11 +46,11 @@ def decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        said = json.loads(value)
+        decoded_value = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    require_flat(said)
-    return said
+    require_flat(decoded_value)
+    return decoded_value
 
 
 def result_text(value: Any) -> str | None:

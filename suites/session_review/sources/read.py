@@ -126,11 +126,11 @@ def _read_path(source: str) -> Dataset:
     return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)))
 
 
-def _dataset(name: str, found: Iterator[Found]) -> Dataset:
+def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
     """The sessions in the order in which they were found; of two bodies of one session, the one that tells more."""
     kept: dict[str, Session] = {}
     skipped: list[Skipped] = []
-    for where, each in found:
+    for where, each in sessions:
         if isinstance(each, Skipped):
             skipped.append(each)
         elif not (any(each.interactions) or each.final_analysis or each.error):
@@ -206,9 +206,9 @@ def _from_url(url: str) -> Iterator[Found]:
 
 
 def _from_rows(name: str, rows: Rows) -> Iterator[Found]:
-    for session_id, found in read_sessions(rows):
+    for session_id, session in read_sessions(rows):
         where = f"{name}: {as_payload(session_id)}"
-        yield where, found if isinstance(found, Session) else _left_out(where, found, session_id)
+        yield where, session if isinstance(session, Session) else _left_out(where, session, session_id)
 
 
 def _read(where: str, body: Mapping[str, Any]) -> Session | Skipped:

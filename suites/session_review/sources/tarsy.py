@@ -64,14 +64,14 @@ def read_final_analysis(body: Mapping[str, Any]) -> Session:
     spoken = mapping(body.get("llm_conversation"))
     messages = objects(spoken.get("messages"))
     report = text(body.get("final_analysis"))
-    told = dict(_REPORTED.findall((report or "")[:2000]))
-    agent = told.get("Processing Chain", _agent(body))
+    reported = dict(_REPORTED.findall((report or "")[:2000]))
+    agent = reported.get("Processing Chain", _agent(body))
     return Session(
         session_id=identity(body.get("session_id")),
         status=status(body.get("status")),
         agent=agent,
         alert=text(body.get("alert_data")) or "",
-        alert_type=text(body.get("alert_type")) or told.get("Alert Type"),
+        alert_type=text(body.get("alert_type")) or reported.get("Alert Type"),
         runbook=_first_runbook(messages),
         final_analysis=report,
         summary=text(body.get("final_analysis_summary")),
@@ -155,12 +155,12 @@ def _pause(stage: Mapping[str, Any]) -> Iterator[Event]:
 
 def _events(holder: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
     """The recorded calls in these lists, each once, in time order; those without time stay where they are."""
-    found: dict[Any, Mapping[str, Any]] = {}
+    events: dict[Any, Mapping[str, Any]] = {}
     for name in names:
         for number, event in enumerate(objects(holder.get(name))):
             given = event.get("event_id") or event.get("id")
-            found.setdefault(given if isinstance(given, str) else (name, number), event)
-    return sorted(found.values(), key=lambda event: microseconds(event.get("timestamp_us")) or 0)
+            events.setdefault(given if isinstance(given, str) else (name, number), event)
+    return sorted(events.values(), key=lambda event: microseconds(event.get("timestamp_us")) or 0)
 
 
 def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
@@ -180,8 +180,8 @@ def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
             else:
                 yield _tool_call(details, at)
                 spoken = True
-        elif (said := _said(details, at)) is not None:
-            yield said
+        elif (message := _said(details, at)) is not None:
+            yield message
             spoken = True
 
 
@@ -191,14 +191,14 @@ def _said(details: Mapping[str, Any], at: int | None) -> Said | None:
         return None
     messages = objects(mapping(details.get("conversation")).get("messages"))
     replied = bool(messages) and messages[-1].get("role") == "assistant"
-    said = Said(
+    message = Said(
         at_us=at,
         purpose=purpose,
         thinking=text(details.get("thinking_content")),
         text=text(messages[-1].get("content")) if replied else None,
         error=_error(details),
     )
-    return said if said.thinking or said.text or said.error else None
+    return message if message.thinking or message.text or message.error else None
 
 
 def _tool_call(details: Mapping[str, Any], at: int | None) -> ToolCall:
@@ -248,8 +248,8 @@ def _runbook(body: Mapping[str, Any]) -> str | None:
         for each in (stage, *objects(stage.get("parallel_executions"))):
             for event in _events(each, "chronological_interactions", "llm_interactions"):
                 messages = objects(mapping(mapping(event.get("details")).get("conversation")).get("messages"))
-                if (found := _first_runbook(messages)) is not None:
-                    return found
+                if (runbook := _first_runbook(messages)) is not None:
+                    return runbook
     return text(body.get("runbook_url"))
 
 

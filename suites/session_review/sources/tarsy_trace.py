@@ -93,8 +93,8 @@ def _event(call: Mapping[str, Any]) -> Mapping[str, Any]:
     meta, sections = mapping(call.get("meta")), mapping(call.get("sections"))
     common = {"error_message": meta.get("error_message"), "server_name": meta.get("server_name")}
     if "server_name" not in meta:
-        said = {**common, "interaction_type": meta.get("interaction_type"), "conversation": call}
-        return {"type": "llm", "details": {**said, "thinking_content": _thought(meta)}}
+        exchange = {**common, "interaction_type": meta.get("interaction_type"), "conversation": call}
+        return {"type": "llm", "details": {**exchange, "thinking_content": _thought(meta)}}
     server = text(meta.get("server_name")) or "unknown"
     details = {
         **common,

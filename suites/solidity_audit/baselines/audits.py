@@ -112,34 +112,36 @@ def _from_json(finding: Any) -> Told:
 
 def lines_of(text: str) -> set[int]:
     """List the line numbers that a text names."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for mention in islice(_LINE.finditer(text), MOST_MENTIONS):
         low, high = int(mention[1]), int(mention[2] or mention[1])
-        found.update(range(low, min(high, low + 1_000) + 1))
-    return found
+        numbers.update(range(low, min(high, low + 1_000) + 1))
+    return numbers
 
 
 def families(text: str) -> set[str]:
     """List the kinds of vulnerability that a text names."""
-    said = text.lower()
-    spoken = said.replace("_", " ")
-    return {family[0] for family in _FAMILIES if any(_says(word, said) or _says(word, spoken) for word in family)}
+    lowered = text.lower()
+    spoken = lowered.replace("_", " ")
+    return {family[0] for family in _FAMILIES if any(_says(word, lowered) or _says(word, spoken) for word in family)}
 
 
 def _says(word: str, text: str) -> bool:
     return re.search(rf"(?<![a-z]){re.escape(word)}", text) is not None
 
 
-def judged_finding(number: int, told: Told, kind: str, reason: str) -> dict[str, Any]:
+def judged_finding(number: int, finding: Told, kind: str, reason: str) -> dict[str, Any]:
     """Write one finding with its class, as the form of a judgement has it."""
-    place = told.location or (f"lines {', '.join(map(str, sorted(told.lines)[:20]))}" if told.lines else told.words)
+    place = finding.location or (
+        f"lines {', '.join(map(str, sorted(finding.lines)[:20]))}" if finding.lines else finding.words
+    )
     return {
         "finding_id": number,
         "classification": kind,
         "matches_target": kind == "TARGET_MATCH",
         "is_valid_concern": kind in ("TARGET_MATCH", "PARTIAL_MATCH"),
-        "vulnerability_type_claimed": _short(told.type),
-        "severity_claimed": _short(told.severity),
+        "vulnerability_type_claimed": _short(finding.type),
+        "severity_claimed": _short(finding.severity),
         "location_claimed": _short(place),
         "reason": reason,
     }

@@ -36,9 +36,11 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     known, wanted = material.known, material.form
     names = {function.name for function in functions(blank(material.contract, strings=True))}
     findings, stated = read_findings(material.audit)
-    classes = [_classify(told, known, names) for told in findings]
+    classes = [_classify(finding, known, names) for finding in findings]
     pairs = enumerate(zip(findings, classes, strict=True), start=1)
-    reply: dict[str, Any] = {"findings": [judged_finding(number, told, kind, REASON) for number, (told, kind) in pairs]}
+    reply: dict[str, Any] = {
+        "findings": [judged_finding(number, finding, kind, REASON) for number, (finding, kind) in pairs]
+    }
     if "overall_verdict" in wanted:
         reply["overall_verdict"] = _verdict(material.audit, stated, findings)
     if "target_assessment" in wanted:
@@ -46,15 +48,15 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     return json.dumps(reply)
 
 
-def _same_type(told: Told, known: Mapping[str, Any]) -> str:
+def _same_type(finding: Told, known: Mapping[str, Any]) -> str:
     """How the claimed type compares with the true one: exact, semantic, wrong or not_mentioned."""
     true = str(known.get("vulnerability_type") or "")
-    plain = _plain(told.type or "")
+    plain = _plain(finding.type or "")
     if plain and plain == _plain(true):
         return "exact"
-    claimed = families(told.type if told.type else told.words)
+    claimed = families(finding.type if finding.type else finding.words)
     if claimed & (families(true) or {true}):
-        return "semantic" if told.type else "exact"
+        return "semantic" if finding.type else "exact"
     return "wrong" if claimed or plain else "not_mentioned"
 
 
@@ -62,51 +64,51 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
-def _same_place(told: Told, known: Mapping[str, Any]) -> bool:
-    words = {*_IDENTIFIER.findall(told.location if told.location else told.words)}
+def _same_place(finding: Told, known: Mapping[str, Any]) -> bool:
+    words = {*_IDENTIFIER.findall(finding.location if finding.location else finding.words)}
     if any(str(name) in words for name in known.get("vulnerable_functions") or ()):
         return True
     true = known.get("vulnerable_lines") or ()
-    return any(abs(a - b) <= NEAR for a in told.lines for b in true)
+    return any(abs(a - b) <= NEAR for a in finding.lines for b in true)
 
 
-def _classify(told: Told, known: Mapping[str, Any], names: set[str]) -> str:
+def _classify(finding: Told, known: Mapping[str, Any], names: set[str]) -> str:
     if known.get("is_vulnerable"):
-        same, here = _same_type(told, known) in ("exact", "semantic"), _same_place(told, known)
+        same, here = _same_type(finding, known) in ("exact", "semantic"), _same_place(finding, known)
         if same and here:
             return "TARGET_MATCH"
-        if here and families(told.words) & families(str(known.get("vulnerability_type") or "")):
+        if here and families(finding.words) & families(str(known.get("vulnerability_type") or "")):
             return "PARTIAL_MATCH"
-    claimed = _CALLED.findall(told.location or "")
+    claimed = _CALLED.findall(finding.location or "")
     if claimed and not names & {*claimed, "constructor", "fallback", "receive"}:
         return "HALLUCINATED"
-    return "MISCHARACTERIZED" if families(told.words) else "INFORMATIONAL"
+    return "MISCHARACTERIZED" if families(finding.words) else "INFORMATIONAL"
 
 
 def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) -> dict[str, Any]:
-    said = stated_verdict(stated)
-    if said is None:
-        said = True if findings else False if SAFE.search(audit) else None
-    return {"said_vulnerable": said, "confidence_expressed": stated_confidence(stated)}
+    verdict = stated_verdict(stated)
+    if verdict is None:
+        verdict = True if findings else False if SAFE.search(audit) else None
+    return {"said_vulnerable": verdict, "confidence_expressed": stated_confidence(stated)}
 
 
 def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
     number = next((n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"), None)
     nothing = dict.fromkeys(("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity"))
     if number is None:
-        about = [_same_type(told, known) for told in findings if _same_place(told, known)]
+        about = [_same_type(finding, known) for finding in findings if _same_place(finding, known)]
         return {"found": False, "finding_id": None, "type_match": "wrong" if about else "not_mentioned", **nothing}
-    told = findings[number - 1]
+    finding = findings[number - 1]
     scores = {
-        name: {"score": _overlap(told.words, str(known[field]))} if known.get(field) else None
+        name: {"score": _overlap(finding.words, str(known[field]))} if known.get(field) else None
         for name, field in zip(nothing, ("root_cause", "attack_scenario", "fix"), strict=True)
     }
-    return {"found": True, "finding_id": number, "type_match": _same_type(told, known), **scores}
+    return {"found": True, "finding_id": number, "type_match": _same_type(finding, known), **scores}
 
 
-def _overlap(said: str, true: str) -> float:
+def _overlap(stated: str, true: str) -> float:
     """The share of the truth's longer words that are said, in steps of 0.05: a poor stand-in for understanding."""
     wanted = {*re.findall(r"[a-z]{5,}", true.lower())}
-    spoken = {word[:5] for word in re.findall(r"[a-z]{5,}", said.lower())}
+    spoken = {word[:5] for word in re.findall(r"[a-z]{5,}", stated.lower())}
     share = sum(word[:5] in spoken for word in wanted) / len(wanted) if wanted else 0.0
     return round(min(1.0, 0.25 + share) * 20) / 20

@@ -46,7 +46,7 @@ def blank(source: str, strings: bool = False) -> str:
 
 def functions(code: str) -> list[Function]:
     """The functions of blanked code that have a body, in order. One that is unfinished ends where the code does."""
-    found: list[Function] = []
+    listed: list[Function] = []
     line_starts = [0, *(match.end() for match in re.finditer("\n", code))]
     ends_of_header = [match.start() for match in re.finditer("[{;]", code)]
     closing = _closing_braces(code)
@@ -60,7 +60,7 @@ def functions(code: str) -> list[Function]:
         brace = ends_of_header[place]
         end = closing.get(brace, len(code))
         kind = match[1] or match[3]
-        found.append(
+        listed.append(
             Function(
                 name=match[2] or ("fallback" if kind == "function" else kind),
                 kind="fallback" if kind == "function" and not match[2] else kind,
@@ -71,7 +71,7 @@ def functions(code: str) -> list[Function]:
                 body_line=bisect_right(line_starts, brace),
             )
         )
-    return found
+    return listed
 
 
 def _closing_braces(code: str) -> dict[int, int]:

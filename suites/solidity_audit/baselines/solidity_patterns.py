@@ -100,8 +100,10 @@ class Contract:
     @classmethod
     def of(cls, source: str) -> "Contract":
         """What is left of a source."""
-        told = [(n, " ".join(line.split())) for n, line in enumerate(blank(source, strings=True).split("\n"), start=1)]
-        kept = [(number, line) for number, line in told if line]
+        numbered = [
+            (n, " ".join(line.split())) for n, line in enumerate(blank(source, strings=True).split("\n"), start=1)
+        ]
+        kept = [(number, line) for number, line in numbered if line]
         return cls("\n".join(line for _, line in kept), [number for number, _ in kept])
 
     @cached_property
@@ -114,20 +116,20 @@ class Contract:
         """Names that look like state variables: declared on a line outside of every function."""
         inside = {line for block in self.blocks for line in range(block.first_line, block.last_line + 1)}
         outer = [line for number, line in enumerate(self.code.split("\n"), start=1) if number not in inside]
-        found = _STATE_DECLARATION.finditer("\n".join(outer))
-        return frozenset(match[1] for match in found if match[0].split()[0] not in _NOT_TYPES)
+        declarations = _STATE_DECLARATION.finditer("\n".join(outer))
+        return frozenset(match[1] for match in declarations if match[0].split()[0] not in _NOT_TYPES)
 
 
 def audit(source: str) -> list[Finding]:
     """The findings in a source, at most one of a kind for each function, the most severe first."""
     contract = Contract.of(source[:LONGEST_SOURCE])
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for function in contract.blocks[:MOST_FUNCTIONS]:
         for rule in _RULES if function.kind != "modifier" else ():
             if lines := tuple(contract.lines[line - 1] for line in rule.look(contract, function)):
-                found.append(Finding(rule.type, rule.severity, function.name, lines, rule.explanation, rule.fix))
+                findings.append(Finding(rule.type, rule.severity, function.name, lines, rule.explanation, rule.fix))
     order = {"critical": 0, "high": 1, "medium": 2, "low": 3}
-    return sorted(found, key=lambda each: order[each.severity])[:MOST_FINDINGS]
+    return sorted(findings, key=lambda each: order[each.severity])[:MOST_FINDINGS]
 
 
 Lines = tuple[int, ...]
@@ -372,7 +374,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     if contract is None:
         return None
     findings = audit(_NUMBER.sub("", contract))
-    told = [
+    listed = [
         {
             "type": finding.type,
             "severity": finding.severity,
@@ -384,8 +386,8 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
         }
         for finding in findings
     ]
-    verdict = "vulnerable" if told else "safe"
-    return json.dumps({"verdict": verdict, "confidence": _confidence(findings), "findings": told})
+    verdict = "vulnerable" if listed else "safe"
+    return json.dumps({"verdict": verdict, "confidence": _confidence(findings), "findings": listed})
 
 
 def _confidence(findings: Sequence[Finding]) -> float:

@@ -48,9 +48,11 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     if material is None:
         return None
     findings, stated = _findings(material.audit[:LONGEST_AUDIT])
-    classes = [_classify(told, material.known, material.contract) for told in findings]
+    classes = [_classify(finding, material.known, material.contract) for finding in findings]
     pairs = enumerate(zip(findings, classes, strict=True), start=1)
-    reply: dict[str, Any] = {"findings": [judged_finding(number, told, kind, REASON) for number, (told, kind) in pairs]}
+    reply: dict[str, Any] = {
+        "findings": [judged_finding(number, finding, kind, REASON) for number, (finding, kind) in pairs]
+    }
     if "overall_verdict" in material.form:
         reply["overall_verdict"] = _verdict(material.audit[:LONGEST_AUDIT], stated, findings)
     if "target_assessment" in material.form:
@@ -60,11 +62,11 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
 
 def _findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
     """Read the findings of an audit as it numbers them, where it does."""
-    found, stated = read_findings(audit)
+    findings, stated = read_findings(audit)
     numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
     if numbered:
         return [Told(text, None, None, None, frozenset(lines_of(text))) for text in numbered], {}
-    return found, stated
+    return findings, stated
 
 
 def _stems(text: str) -> set[str]:
@@ -73,40 +75,40 @@ def _stems(text: str) -> set[str]:
     return {word.lower()[:STEM] for word in words if len(word) >= SHORTEST_WORD}
 
 
-def _share(said: str, known: str) -> float:
+def _share(stated: str, known: str) -> float:
     wanted = _stems(known)
-    return len(wanted & _stems(said)) / len(wanted) if wanted else 0.0
+    return len(wanted & _stems(stated)) / len(wanted) if wanted else 0.0
 
 
 def _cause(known: Mapping[str, Any]) -> str:
     """Put together what a finding about the target would speak of; its type and place where nobody wrote down more."""
-    told = known.get("root_cause") or known.get("attack_scenario")
-    return str(told or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
+    cause = known.get("root_cause") or known.get("attack_scenario")
+    return str(cause or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
 
 
-def _classify(told: Told, known: Mapping[str, Any], contract: str) -> str:
-    share = _share(told.words, _cause(known)) if known.get("is_vulnerable") else 0.0
+def _classify(finding: Told, known: Mapping[str, Any], contract: str) -> str:
+    share = _share(finding.words, _cause(known)) if known.get("is_vulnerable") else 0.0
     if share >= TARGET_FROM:
         return "TARGET_MATCH"
-    called = {name for name in _CALLED.findall(told.words) if len(name) >= SHORTEST_WORD}
+    called = {name for name in _CALLED.findall(finding.words) if len(name) >= SHORTEST_WORD}
     if called and not any(name in contract for name in called):
         return "HALLUCINATED"
     if share >= PART_FROM:
         return "PARTIAL_MATCH"
-    if _NO_FINDING.search(told.words):
+    if _NO_FINDING.search(finding.words):
         return "INFORMATIONAL"
-    if _TRUSTED.search(told.words):
+    if _TRUSTED.search(finding.words):
         return "DESIGN_CHOICE"
-    return "MISCHARACTERIZED" if _ATTACK.search(told.words) else "SECURITY_THEATER"
+    return "MISCHARACTERIZED" if _ATTACK.search(finding.words) else "SECURITY_THEATER"
 
 
 def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) -> dict[str, Any]:
-    said, confidence = stated_verdict(stated), stated_confidence(stated)
-    if said is None and not stated:
-        said = False if SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
-        told = _CONFIDENCE.search(audit)
-        confidence = min(1.0, float(told[1])) if told else None
-    return {"said_vulnerable": said, "confidence_expressed": confidence}
+    verdict, confidence = stated_verdict(stated), stated_confidence(stated)
+    if verdict is None and not stated:
+        verdict = False if SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
+        match = _CONFIDENCE.search(audit)
+        confidence = min(1.0, float(match[1])) if match else None
+    return {"said_vulnerable": verdict, "confidence_expressed": confidence}
 
 
 def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,19 +123,19 @@ def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str
         mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
         return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(fields)}
     number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
-    told = findings[number - 1]
-    scores = {name: _score(told.words, known.get(field)) for name, field in fields.items()}
-    return {"found": True, "finding_id": number, "type_match": _type_match(told, known), **scores}
+    finding = findings[number - 1]
+    scores = {name: _score(finding.words, known.get(field)) for name, field in fields.items()}
+    return {"found": True, "finding_id": number, "type_match": _type_match(finding, known), **scores}
 
 
-def _score(said: str, true: str | None) -> dict[str, float] | None:
+def _score(stated: str, true: str | None) -> dict[str, float] | None:
     """Score by the share of the known words, in the rubric's five levels: a poor stand-in for understanding."""
-    return {"score": min(1.0, round(_share(said, true) * 2 * 4) / 4)} if true else None
+    return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
 
 
-def _type_match(told: Told, known: Mapping[str, Any]) -> str:
+def _type_match(finding: Told, known: Mapping[str, Any]) -> str:
     true = str(known.get("vulnerability_type") or "")
-    beginning = re.split(r"[:.]", told.words, maxsplit=1)[0] if told.type is None else told.type
+    beginning = re.split(r"[:.]", finding.words, maxsplit=1)[0] if finding.type is None else finding.type
     if _plain(true) == _plain(beginning):
         return "exact"
     if families(beginning) & families(true):

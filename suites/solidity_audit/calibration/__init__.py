@@ -62,8 +62,10 @@ def items(judge: str) -> list[tuple[Item, list[Exchange]]]:
 
 
 def _item(audit: dict[str, Any], judge: str) -> Item:
-    told = json.loads((STARTER / audit["pair"] / "ground_truth.json").read_text(encoding="utf-8"))
-    known = {name: value for name, value in told.items() if name not in ("pair_id", "description", "vulnerable_lines")}
+    stated = json.loads((STARTER / audit["pair"] / "ground_truth.json").read_text(encoding="utf-8"))
+    known = {
+        name: value for name, value in recorded.items() if name not in ("pair_id", "description", "vulnerable_lines")
+    }
     truth = GroundTruth(**{"is_vulnerable": True, **known})
     if audit["twin"] == "patched":
         truth = GroundTruth(is_vulnerable=False)
@@ -91,10 +93,10 @@ def compare(judged: Sequence[tuple[Item, Sequence[Exchange]]]) -> pl.DataFrame:
 
 
 def _decisions(item: Item, audit: str, right: Judgement, given: Judgement | None) -> Iterator[_Decided]:
-    known, said = right.overall_verdict, None if given is None else given.overall_verdict
+    known, verdict = right.overall_verdict, None if given is None else given.overall_verdict
     assert known is not None
-    yield _same("verdict", str(known.said_vulnerable), None if said is None else str(said.said_vulnerable))
-    near = said is not None and _near(known.confidence_expressed, said.confidence_expressed, SAME_CONFIDENCE)
+    yield _same("verdict", str(known.said_vulnerable), None if verdict is None else str(verdict.said_vulnerable))
+    near = verdict is not None and _near(known.confidence_expressed, verdict.confidence_expressed, SAME_CONFIDENCE)
     yield "confidence", None, None, near
     classes = {} if given is None else {finding.finding_id: finding.classification for finding in given.findings}
     for finding in right.findings:

@@ -113,5 +113,5 @@ def _same_place(one: str, other: str) -> bool:
     return bool(shared or lines_in(one) & lines_in(other)) or one.strip() == other.strip()
 
 
-def _most(said: Sequence[Any]) -> Any:
-    return next((value for value in dict.fromkeys(said) if 2 * said.count(value) > len(said)), None)
+def _most(words: Sequence[Any]) -> Any:
+    return next((value for value in dict.fromkeys(words) if 2 * words.count(value) > len(words)), None)

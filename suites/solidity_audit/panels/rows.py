@@ -40,7 +40,7 @@ def derive(tables: Mapping[str, pl.DataFrame]) -> Derived:
     of_judgement: dict[tuple[Any, ...], list[Row]] = {}
     for each in judged:
         of_judgement.setdefault(tuple(each[name] for name in FOUND_BY), []).append(each)
-    found: list[dict[str, Any]] = []
+    findings: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
     columns = [name for name in RESULTS.row.model_fields if name in results.columns]
@@ -60,21 +60,21 @@ def derive(tables: Mapping[str, pl.DataFrame]) -> Derived:
             row = panel_row(judges, group, decided)
             rows.append(row)
             base = {name: row[name] for name in FINDINGS.row.model_fields if name in row and name not in _LANDED}
-            found += finding_rows(base, decided)
+            findings += finding_rows(base, decided)
             items.append(_item(row, group[0]))
-    return Derived({RESULTS.table: rows, FINDINGS.table: found}, items)
+    return Derived({RESULTS.table: rows, FINDINGS.table: findings}, items)
 
 
 def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[Decided] = ()) -> dict[str, Any]:
     """The row of a panel of `judges` for one audit, from its members' rows and the findings they come to."""
     first, name = members[0], panel_name(judges)
     answers = [row for row in members if row["judge_error"] is None]
-    found, found_decided = majority([row["target_found"] for row in answers])
-    said, said_decided = majority([row["said_vulnerable"] for row in answers])
-    correct = (said is not None and said == first["is_vulnerable"]) if said_decided else None
+    target_found, found_decided = majority([row["target_found"] for row in answers])
+    verdict, said_decided = majority([row["said_vulnerable"] for row in answers])
+    correct = (verdict is not None and verdict == first["is_vulnerable"]) if said_decided else None
     confidence = median_of(row["confidence"] for row in answers) if said_decided else None
-    is_lucky = bool(first["is_vulnerable"] and said is True and found is False)
-    reasoning = {score: median_of(row[score] for row in answers) if found else None for score in SCORES}
+    is_lucky = bool(first["is_vulnerable"] and verdict is True and target_found is False)
+    reasoning = {score: median_of(row[score] for row in answers) if target_found else None for score in SCORES}
     return {
         **{name: value for name, value in first.items() if name in _SAME},
         **UNJUDGED,
@@ -85,14 +85,14 @@ def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[
         "panel_judges": len(judges),
         "panel_answers": len(answers),
         "panel_undecided": not (found_decided if first["is_vulnerable"] else said_decided),
-        "said_vulnerable": said,
+        "said_vulnerable": verdict,
         "confidence": confidence,
         "detection_correct": correct,
         "calibration_error": None if confidence is None or correct is None else abs(confidence - correct),
-        "target_found": found,
+        "target_found": target_found,
         "lucky_guess": is_lucky if found_decided and said_decided else None,
         **reasoning,
-        **(_about_findings(first, answers, found, findings) if len(answers) >= FEWEST_ANSWERS else {}),
+        **(_about_findings(first, answers, target_found, findings) if len(answers) >= FEWEST_ANSWERS else {}),
         **dict.fromkeys(("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")),
         "audit_hash": None,
         "judgement_hash": content_hash([row["judgement_hash"] for row in members]),
@@ -100,7 +100,7 @@ def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[
 
 
 def _about_findings(
-    first: Row, answers: Sequence[Row], found: bool | None, findings: Sequence[Decided]
+    first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[Decided]
 ) -> dict[str, Any]:
     """The columns that follow from the merged findings, and from the words of judges that found the target."""
     counted = counts(findings)
@@ -109,12 +109,12 @@ def _about_findings(
     columns = {
         **counted,
         "target_credit": credit if first["is_vulnerable"] else None,
-        "target_match_id": targets[0] if targets and found else None,
+        "target_match_id": targets[0] if targets and target_found else None,
         "type_match": majority([row["type_match"] for row in answers])[0],
     }
-    if found:
+    if target_found:
         hits = {name: [row[name] for row in answers if row[name] is not None] for name in _HITS}
-        columns |= {name: majority(said)[0] for name, said in hits.items()}
+        columns |= {name: majority(words)[0] for name, words in hits.items()}
         columns["location_line_iou"] = median_of(row["location_line_iou"] for row in answers)
     return columns
 

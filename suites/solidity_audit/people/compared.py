@@ -32,11 +32,11 @@ def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
     answer = ["sample_hash", "model", "prompt_type", "replicate"]
     on_audits = labels.filter(pl.col("finding_id").is_null()).join(judged, on=answer, suffix=" judged")
-    said = labels.filter(pl.col("finding_id").is_not_null()).select(
+    answers = labels.filter(pl.col("finding_id").is_not_null()).select(
         *answer, "judge", "finding_id", "question", "answer"
     )
     shown = judged.select(*answer, "judge", "judge_hash", "scorer_version", "cluster")
-    on_findings = said.join(shown, on=[*answer, "judge"]).join(
+    on_findings = answers.join(shown, on=[*answer, "judge"]).join(
         findings.select("sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id", "classification"),
         on=["sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id"],
     )
@@ -76,8 +76,8 @@ def _yes(value: bool | None) -> str | None:
 
 
 def _verdict(row: Mapping[str, Any]) -> str | None:
-    said = row["said_vulnerable"]
-    return None if said is None else "vulnerable" if said else "safe"
+    verdict = row["said_vulnerable"]
+    return None if verdict is None else "vulnerable" if verdict else "safe"
 
 
 def _type(row: Mapping[str, Any]) -> str | None:

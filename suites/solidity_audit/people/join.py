@@ -50,14 +50,14 @@ def _on_audits(labels: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _findings(findings: pl.LazyFrame) -> pl.LazyFrame:
-    told = pl.struct("finding_id", "classification", "vulnerability_type_claimed", "location_claimed")
-    return findings.group_by(*RESULT, "scorer_version").agg(findings=told)
+    fields = pl.struct("finding_id", "classification", "vulnerability_type_claimed", "location_claimed")
+    return findings.group_by(*RESULT, "scorer_version").agg(findings=fields)
 
 
 def _on_findings(labels: pl.LazyFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
     shown = results.select(*RESULT, "model", "prompt_type", "judge").unique()
-    said = labels.filter(pl.col("finding_id").is_not_null(), pl.col("question") == "classification")
-    known = said.join(shown, on=[*ANSWER, "judge"])
+    answers = labels.filter(pl.col("finding_id").is_not_null(), pl.col("question") == "classification")
+    known = answers.join(shown, on=[*ANSWER, "judge"])
     voted = known.group_by(*RESULT, "finding_id").agg(valid=pl.col("answer").is_in(VALID).mean())
     judged = findings.select(*RESULT, "scorer_version", "finding_id", bonus=pl.col("classification") == BONUS)
     matched = judged.join(voted, on=[*RESULT, "finding_id"])

@@ -53,9 +53,9 @@ def candidates(results: pl.DataFrame, findings: pl.DataFrame, labels: pl.DataFra
     """The audits of a run that nobody has labelled yet, with `weight`: how informative a label would be, from 1."""
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
     bonus = findings.filter(pl.col("classification") == BONUS).select("prompt_hash", "sample_hash", "replicate")
-    said = pl.col("target_found").drop_nulls()
+    words = pl.col("target_found").drop_nulls()
     audits = judged.group_by(AUDIT, maintain_order=True).agg(
-        disagree=said.n_unique() > 1,
+        disagree=words.n_unique() > 1,
         confident=((pl.col("confidence") > CONFIDENT) & ~pl.col("detection_correct")).any().fill_null(False),
     )
     key = ["prompt_hash", "sample_hash", "replicate"]
@@ -126,7 +126,7 @@ def sheet(drawn: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> list[dict[
     calls = tables[CALLS.table].select("prompt_hash", "replicate", "response")
     audits = {(prompt_hash, replicate): response for prompt_hash, replicate, response in calls.iter_rows()}
     blind: list[dict[str, Any]] = []
-    told: list[dict[str, Any]] = []
+    beside_truth: list[dict[str, Any]] = []
     for audit in drawn.iter_rows(named=True):
         sample = samples.get(audit["sample_hash"], {})
         shared = dict.fromkeys(SHEET) | {name: audit[name] for name in (*AUDIT[1:], "inclusion_probability")}
@@ -137,11 +137,11 @@ def sheet(drawn: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> list[dict[
         truth = GroundTruth.model_validate_json(sample["target"]) if sample.get("target") else None
         with_truth = shared | {"known_vulnerability": None if truth is None else in_words(truth)}
         if truth is None or truth.is_vulnerable:
-            told.append(with_truth | {"fill_in": TARGET_FOUND})
+            beside_truth.append(with_truth | {"fill_in": TARGET_FOUND})
         for finding in by_audit.get(tuple(audit[name] for name in key), []):
             claim = {name: finding[name] for name in (*SHOWN, "judge", "judge_hash", "finding_id")}
-            told.append(with_truth | claim | {"fill_in": CLASSIFICATION})
-    return [*blind, *told]
+            beside_truth.append(with_truth | claim | {"fill_in": CLASSIFICATION})
+    return [*blind, *beside_truth]
 
 
 def in_words(truth: GroundTruth) -> str:
@@ -188,11 +188,11 @@ def read_labels(lines: Iterable[NumberedLine], annotator: str, when: datetime) -
             empty += 1
         else:
             try:
-                said = _labels(line, annotator, when)
+                labels = _labels(line, annotator, when)
             except SourceError as error:
                 refused.append(Refusal(where, str(error)))
             else:
-                rows |= {row["label_id"]: row for row in said}
+                rows |= {row["label_id"]: row for row in labels}
     return Labels(list(rows.values()), refused, empty)
 
 
@@ -262,10 +262,10 @@ def _yes_no(line: Mapping[str, Any], name: str) -> bool | None:
     if isinstance(value, bool) or _absent(value):
         return value if isinstance(value, bool) else None
     known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-    said = known.get(str(value).strip().lower())
-    if said is None:
+    answer = known.get(str(value).strip().lower())
+    if answer is None:
         raise SourceError(f"{name} is {ascii(value)[:60]}: write yes or no")
-    return said
+    return answer
 
 
 def _share(line: Mapping[str, Any], name: str) -> float | None:

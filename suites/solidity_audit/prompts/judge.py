@@ -119,13 +119,13 @@ def _rubric(asked: Asked) -> str:
 
 def repair_request(first: Request, reply: str | None, complaints: Sequence[str]) -> Request:
     """The same request with the judge's own reply and what is wrong with it: its one chance to repair it."""
-    said = storable(reply or "").strip()[:LONGEST_REPLY_SHOWN] or "(nothing)"
+    excerpt = storable(reply or "").strip()[:LONGEST_REPLY_SHOWN] or "(nothing)"
     wrong = "\n".join(f"- {complaint}" for complaint in complaints)
     ask = (
         f"Your answer cannot be used:\n{wrong}\n\nGive the whole JSON object again, with these points put right and "
         "everything else as you judged it. Answer with the object alone."
     )
-    messages = (*first.messages, {"role": "assistant", "content": said}, {"role": "user", "content": ask})
+    messages = (*first.messages, {"role": "assistant", "content": excerpt}, {"role": "user", "content": ask})
     return Request(first.model, messages, first.parameters)
 
 

@@ -79,13 +79,13 @@ def render(contract: str, model: str, prompt_type: str, parts: Mapping[str, str]
         parts: The texts of a prompt of one's own; what it does not say is as in the second prompt type, prose.
     """
     own = parts or {}
-    said = prompt_type if prompt_type in _SYSTEM else PROMPT_TYPES[1]
-    question = f"{own['user']}\n" if "user" in own else _USER[said]
+    kind = prompt_type if prompt_type in _SYSTEM else PROMPT_TYPES[1]
+    question = f"{own['user']}\n" if "user" in own else _USER[kind]
 
     def ask(given: str) -> str:
         return f"{question}\n{delimit_untrusted('contract', numbered(given))}"
 
-    system = {"role": "system", "content": own.get("system", _SYSTEM[said])}
+    system = {"role": "system", "content": own.get("system", _SYSTEM[kind])}
     return Request(model, (system, *example_messages(own, ask), {"role": "user", "content": ask(contract)}), {})
 
 

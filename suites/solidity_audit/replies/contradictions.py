@@ -23,25 +23,28 @@ def contradictions(judgement: Judgement) -> list[str]:
 
 def refusing(judgement: Judgement) -> list[str]:
     """List the contradictions by which the contract of the results refuses a judgement wherever it comes from."""
-    found = []
+    contradictions = []
     target = judgement.target_assessment
     if repeated := repeated_ids(judgement):
-        found.append(f"several findings have the finding_id {repeated[0]}; give each one of its own")
+        contradictions.append(f"several findings have the finding_id {repeated[0]}; give each one of its own")
     if unknown := unknown_ids(judgement):
-        found.append(f"target_assessment.finding_id is {unknown[0]}, but no finding has that id")
+        contradictions.append(f"target_assessment.finding_id is {unknown[0]}, but no finding has that id")
     if target is not None and not target.found and judgement.has_target:
-        found.append(f"a finding is classified {TARGET}, but target_assessment.found is false")
+        contradictions.append(f"a finding is classified {TARGET}, but target_assessment.found is false")
     for name, value in shares(judgement).items():
         if value is not None and not 0 <= value <= 1:
-            found.append(f"{name} is {value}, which is not between 0 and 1")
-    return found
+            contradictions.append(f"{name} is {value}, which is not between 0 and 1")
+    return contradictions
 
 
 def further(judgement: Judgement) -> list[str]:
     """List where the finding that is named, the findings' classes and what is said of each do not go together."""
     target = judgement.target_assessment
-    found = [] if target is None else list(_of_target(target, judgement))
-    return [*found, *(said for finding in judgement.findings for said in _of_finding(finding))][:MOST_TOLD]
+    contradictions = [] if target is None else list(_of_target(target, judgement))
+    return [
+        *contradictions,
+        *(contradiction for finding in judgement.findings for contradiction in _of_finding(finding)),
+    ][:MOST_TOLD]
 
 
 def _of_target(target: TargetAssessment, judgement: Judgement) -> Iterator[str]:
@@ -66,8 +69,8 @@ def _of_finding(finding: Finding) -> Iterator[str]:
     if finding.matches_target is False and kind == TARGET:
         yield f"{about}, but its matches_target is false"
     if finding.is_valid_concern is not None and finding.is_valid_concern != (kind in VALID):
-        said = str(finding.is_valid_concern).lower()
-        yield f"{about}, but its is_valid_concern is {said}; it is true for {_VALID} alone"
+        stated = str(finding.is_valid_concern).lower()
+        yield f"{about}, but its is_valid_concern is {stated}; it is true for {_VALID} alone"
 
 
 def repeated_ids(judgement: Judgement) -> list[int]:

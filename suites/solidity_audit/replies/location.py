@@ -73,10 +73,10 @@ def words_in(location: str) -> set[str]:
 
 def lines_in(location: str) -> set[int]:
     """The line numbers that a location names, as in `lines 12-15`, `L40`, `Vault.sol:7` or `line 3 and 9`."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for mention in _LINES.finditer(location[:10_000]):
         for first, last in _RANGE.findall(mention[1]):
             low, high = int(first), int(last or first)
             if 0 < low <= high < low + WIDEST_RANGE:
-                found.update(range(low, high + 1))
-    return found
+                numbers.update(range(low, high + 1))
+    return numbers

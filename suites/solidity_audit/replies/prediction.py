@@ -37,9 +37,9 @@ def read_prediction(text: str | None) -> Prediction:
     if value is None:
         return Prediction(None, None, ())
     verdict, findings = value.get("verdict"), value.get("findings")
-    said = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
+    is_vulnerable = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
     claims = tuple(map(_claim, findings)) if isinstance(findings, list) else ()
-    return Prediction(said, _share(value.get("confidence")), claims)
+    return Prediction(is_vulnerable, _share(value.get("confidence")), claims)
 
 
 def _claim(finding: Any) -> Claim:

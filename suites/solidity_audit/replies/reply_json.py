@@ -15,15 +15,15 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
 
     NaN and infinite numbers are no JSON. Never raises.
     """
-    said, _ = split_thinking(text[:LONGEST_REPLY])
+    answer, _ = split_thinking(text[:LONGEST_REPLY])
     decoder = json.JSONDecoder(parse_constant=_refuse)
     position = 0
     for _ in range(MOST_ATTEMPTS):
-        position = said.find("{", position)
+        position = answer.find("{", position)
         if position < 0:
             return None
         try:
-            value, end = decoder.raw_decode(said, position)
+            value, end = decoder.raw_decode(answer, position)
         except (ValueError, RecursionError):
             position += 1
             continue

@@ -108,20 +108,20 @@ def read_folder(folder: Path) -> RecordedFolder | None:
         paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
     except OSError as error:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
-    found = _sort(folder, paths)
-    if not found.judgements and not found.reviews and not found.skipped:
+    round_ = _sort(folder, paths)
+    if not round_.judgements and not round_.reviews and not round_.skipped:
         return None
-    for file in found.judgements:
-        _read_judgement(file, found)
-    for file in found.reviews:
-        _read_labels(file, found, known)
-    _count_partnerless(found)
-    lines = tuple((judged.where, judged.recorded) for judged in found.judged.values())
-    return RecordedFolder(lines, tuple(found.labels), tuple(found.skipped), _read_files(found))
+    for file in round_.judgements:
+        _read_judgement(file, round_)
+    for file in round_.reviews:
+        _read_labels(file, round_, known)
+    _count_partnerless(round_)
+    lines = tuple((judged.where, judged.recorded) for judged in round_.judged.values())
+    return RecordedFolder(lines, tuple(round_.labels), tuple(round_.skipped), _read_files(round_))
 
 
 def _sort(folder: Path, paths: list[Path]) -> _Round:
-    found, files = _Round(), Files(folder, LARGEST_FILE)
+    round_, files = _Round(), Files(folder, LARGEST_FILE)
     for path in paths:
         where = path.relative_to(folder)
         names = [folder_name(part) for part in (folder.name, *where.parts[:-1])]
@@ -131,24 +131,24 @@ def _sort(folder: Path, paths: list[Path]) -> _Round:
         is_expected = is_judgement or is_truth or reviewed
         if path.suffix.casefold() != ".json":
             if is_expected:
-                found.skipped.append(Skipped(str(where), NO_JSON_FILE, None))
+                round_.skipped.append(Skipped(str(where), NO_JSON_FILE, None))
             continue
         file = _read(path, str(where), files)
         if isinstance(file, Skipped):
             if is_expected:
-                found.skipped.append(file)
+                round_.skipped.append(file)
         elif is_judgement:
-            found.judgements.append(file)
+            round_.judgements.append(file)
         elif is_truth:
             stated = file.value.get("sample_id") or file.value.get("id")
             for name in sample_names(path, stated, ()):
-                found.truths.setdefault(name, []).append(file)
+                round_.truths.setdefault(name, []).append(file)
         elif reviewed:
-            found.reviews.append(file)
+            round_.reviews.append(file)
         elif isinstance(file.value.get("prediction"), Mapping):
             for key in _audit_keys(file):
-                found.audits.setdefault(key, []).append(file)
-    return found
+                round_.audits.setdefault(key, []).append(file)
+    return round_
 
 
 def _read(path: Path, where: str, files: Files) -> _File | Skipped:
@@ -185,27 +185,27 @@ def _audit_keys(file: _File) -> Iterator[_Audit]:
             yield name, parent.name, prompt_type
 
 
-def _read_judgement(file: _File, found: _Round) -> None:
+def _read_judgement(file: _File, round_: _Round) -> None:
     """Add a judgement to those that were read, or leave it out."""
     try:
-        judged = _judged(file, found)
+        judged = _judged(file, round_)
     except SourceError as error:
-        found.leave_out(file, str(error), refused=True)
+        round_.leave_out(file, str(error), refused=True)
         return
     item = judged.recorded.item
-    first = found.judged.setdefault(
+    first = round_.judged.setdefault(
         (item.sample.sample_id, item.model, item.judge, item.prompt_type, item.replicate), judged
     )
     if first is not judged:
-        found.leave_out(file, JUDGED_TWICE, refused=first.recorded != judged.recorded)
+        round_.leave_out(file, JUDGED_TWICE, refused=first.recorded != judged.recorded)
 
 
-def _judged(file: _File, found: _Round) -> _Judged:
+def _judged(file: _File, round_: _Round) -> _Judged:
     """Read one judgement. Raises SourceError where it has no truth, or is none."""
     value = file.value
     stated = value.get("transformed_id") or value.get("sample_id")
     names = sample_names(file.path, stated, PROMPT_TYPES)
-    about = next((_nearest(found.truths[name], file) for name in reversed(names) if name in found.truths), None)
+    about = next((_nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
     if about is None:
         raise SourceError(NO_TRUTH)
     truth, prompt_type = read_truth(about.value), _text(value.get("prompt_type")) or _prompt_of(file.path)
@@ -220,9 +220,9 @@ def _judged(file: _File, found: _Round) -> _Judged:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
     cluster = cluster_of(about.value) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
-    audit = _judged_audit(found, file, (sample_id, model, prompt_type), reading.judgement)
+    audit = _judged_audit(round_, file, (sample_id, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, _whole(value.get("replicate")) or 0)
-    found.used |= {about.where, *([audit.where] if audit else [])}
+    round_.used |= {about.where, *([audit.where] if audit else [])}
     return _Judged(
         file.where,
         Recorded(item, recorded_hashes(item), (_audit_reply(audit), _judge_reply(value, text))),
@@ -230,16 +230,16 @@ def _judged(file: _File, found: _Round) -> _Judged:
     )
 
 
-def _judged_audit(found: _Round, file: _File, key: _Audit, judgement: Judgement) -> _File | None:
+def _judged_audit(round_: _Round, file: _File, key: _Audit, judgement: Judgement) -> _File | None:
     """The audit that was judged; None where the file of it holds another, of which the judge repeats nothing."""
-    audit = _nearest(found.audits.get(key, ()), file)
+    audit = _nearest(round_.audits.get(key, ()), file)
     if audit is None:
         return None
-    said = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
+    described = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
     claims = {number: text for number, text in enumerate(_explanations(audit)) if text}
-    if said and all(claim is None for _, claim in match(said, claims)):
-        found.used.add(audit.where)
-        found.leave_out(audit, OTHER_AUDIT)
+    if described and all(claim is None for _, claim in match(described, claims)):
+        round_.used.add(audit.where)
+        round_.leave_out(audit, OTHER_AUDIT)
         return None
     return audit
 
@@ -254,10 +254,10 @@ def _explanations(audit: _File) -> list[str | None]:
 
 def _texts(judgement: Judgement, audit: _File | None) -> dict[int, str]:
     """What each finding says: as the judge repeats it, or else as the audit has it at that place."""
-    said = _explanations(audit) if audit else []
+    texts = _explanations(audit) if audit else []
     return {
         finding.finding_id: finding.description
-        or (said[finding.finding_id - 1] if 1 <= finding.finding_id <= len(said) else None)
+        or (texts[finding.finding_id - 1] if 1 <= finding.finding_id <= len(texts) else None)
         or ""
         for finding in judgement.findings
     }
@@ -286,11 +286,11 @@ def _judge_reply(value: Mapping[str, Any], text: str) -> Reply:
     )
 
 
-def _read_labels(file: _File, found: _Round, known: Mapping[str, str]) -> None:
+def _read_labels(file: _File, round_: _Round, known: Mapping[str, str]) -> None:
     """The labels of one review: on the audit that it is about, and on its findings as each judge numbered them."""
-    of_audit = _reviewed(file, found, known)
+    of_audit = _reviewed(file, round_, known)
     if not of_audit:
-        found.leave_out(file, NO_JUDGEMENT, refused=True)
+        round_.leave_out(file, NO_JUDGEMENT, refused=True)
         return
     review, item = read_review(file.value), of_audit[0].recorded.item
     who = review.annotator or _expert(file) or UNKNOWN_EXPERT
@@ -311,33 +311,33 @@ def _read_labels(file: _File, found: _Round, known: Mapping[str, str]) -> None:
         "labelled_at": when,
         "note": review.note,
     }
-    if word["label_id"] in found.reviewed:
-        found.leave_out(file, REVIEWED_TWICE, refused=True)
+    if word["label_id"] in round_.reviewed:
+        round_.leave_out(file, REVIEWED_TWICE, refused=True)
         return
-    found.reviewed.add(str(word["label_id"]))
+    round_.reviewed.add(str(word["label_id"]))
     if not review.claims and not any(answer is not None for answer in review.answers.values()):
-        found.leave_out(file, NOTHING_SAID)
-    found.labels += answered(word, review.answers)
+        round_.leave_out(file, NOTHING_SAID)
+    round_.labels += answered(word, review.answers)
     for question in review.unanswered:
-        found.leave_out(file, NO_ANSWER, about=question)
+        round_.leave_out(file, NO_ANSWER, about=question)
     for claim in review.claims:
         if claim.classification is None:
-            found.leave_out(file, NO_CLASS, about=claim.stated or "none")
+            round_.leave_out(file, NO_CLASS, about=claim.stated or "none")
     for judged in of_audit:
         judge = judged.recorded.item.judge
         for claim, finding_id in match(review.claims, judged.findings):
             if finding_id is None:
-                found.leave_out(file, NO_FINDING, about=f"{judge}, {claim.text[:60]}")
+                round_.leave_out(file, NO_FINDING, about=f"{judge}, {claim.text[:60]}")
             elif claim.classification is not None:
                 of_finding = {"judge": judge, "finding_id": finding_id, "note": claim.note}
                 label_id = content_hash([*about, judge, finding_id, who])
                 answers = {"classification": claim.classification}
-                found.labels += answered({**word, **of_finding, "label_id": label_id}, answers)
+                round_.labels += answered({**word, **of_finding, "label_id": label_id}, answers)
 
 
-def _reviewed(file: _File, found: _Round, known: Mapping[str, str]) -> list[_Judged]:
+def _reviewed(file: _File, round_: _Round, known: Mapping[str, str]) -> list[_Judged]:
     """The judgements of the audit that a review is about, one a judge; none where that is not told, or not judged."""
-    models = {judged.recorded.item.model for judged in found.judged.values()}
+    models = {judged.recorded.item.model for judged in round_.judged.values()}
     about = file.value.get("evaluation_info")
     stated = [
         value.get(name) for value in (file.value, about) if isinstance(value, Mapping) for name in ("model", "model_id")
@@ -346,15 +346,15 @@ def _reviewed(file: _File, found: _Round, known: Mapping[str, str]) -> list[_Jud
     candidates = [name for name in (*folders, *stated) if isinstance(name, str)]
     model = next((named for name in candidates if (named := model_named(name, models, known))), None)
     by_sample: dict[str, list[_Judged]] = {}
-    for judged in found.judged.values():
+    for judged in round_.judged.values():
         if judged.recorded.item.model == model:
             by_sample.setdefault(judged.recorded.item.sample.sample_id, []).append(judged)
     sample_id = about.get("sample_id") if isinstance(about, Mapping) else file.value.get("sample_id")
     names = sample_names(file.path, sample_id, PROMPT_TYPES)
     of_sample = next((by_sample[name] for name in names if name in by_sample), [])
     prompt_types = {judged.recorded.item.prompt_type for judged in of_sample}
-    told = _text(file.value.get("prompt_type")) or _prompt_of(file.path, default="")
-    prompt_type = told or (next(iter(prompt_types)) if len(prompt_types) == 1 else PROMPT_TYPES[0])
+    named = _text(file.value.get("prompt_type")) or _prompt_of(file.path, default="")
+    prompt_type = named or (next(iter(prompt_types)) if len(prompt_types) == 1 else PROMPT_TYPES[0])
     return [
         judged
         for judged in of_sample
@@ -368,22 +368,22 @@ def _expert(file: _File) -> str | None:
     return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)
 
 
-def _count_partnerless(found: _Round) -> None:
+def _count_partnerless(round_: _Round) -> None:
     sorts: tuple[tuple[str, Iterable[list[_File]]], ...] = (
-        (TRUTH_NOT_JUDGED, found.truths.values()),
-        (AUDIT_NOT_JUDGED, found.audits.values()),
+        (TRUTH_NOT_JUDGED, round_.truths.values()),
+        (AUDIT_NOT_JUDGED, round_.audits.values()),
     )
     for reason, files in sorts:
-        unused = {file.where: file for some in files for file in some if file.where not in found.used}
+        unused = {file.where: file for some in files for file in some if file.where not in round_.used}
         for _, file in sorted(unused.items()):
-            found.leave_out(file, reason)
+            round_.leave_out(file, reason)
 
 
-def _read_files(found: _Round) -> dict[str, int]:
+def _read_files(round_: _Round) -> dict[str, int]:
     """How many files were read, by folder."""
-    unread = {out.where for out in found.skipped}
-    partners = chain(chain.from_iterable(found.truths.values()), chain.from_iterable(found.audits.values()))
-    where = {file.where for file in (*found.judgements, *found.reviews, *partners)} - unread
+    unread = {out.where for out in round_.skipped}
+    partners = chain(chain.from_iterable(round_.truths.values()), chain.from_iterable(round_.audits.values()))
+    where = {file.where for file in (*round_.judgements, *round_.reviews, *partners)} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))
 
 

@@ -112,5 +112,5 @@ def _every(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
 def _known(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
     if not isinstance(value, Mapping):
         return value
-    said = {ours: [value[name] for name in theirs if value.get(name) is not None] for ours, theirs in names.items()}
-    return {ours: values[0] for ours, values in said.items() if values}
+    stated = {ours: [value[name] for name in theirs if value.get(name) is not None] for ours, theirs in names.items()}
+    return {ours: values[0] for ours, values in stated.items() if values}

@@ -63,11 +63,11 @@ def read_review(value: Mapping[str, Any]) -> Review:
         "overall_quality": summary.get("overall_quality"),
     }
     answers: dict[str, Answer] = {
-        name: _choice(said, CHOICES[name]) if name in CHOICES else _truth(said) for name, said in stated.items()
+        name: _choice(answer, CHOICES[name]) if name in CHOICES else _truth(answer) for name, answer in stated.items()
     }
     if stated["target_found"] is None and answers["target_class"] is not None:
         answers["target_found"] = answers["target_class"] != "missed"
-    unanswered = [name for name, said in stated.items() if said not in (None, "") and answers[name] is None]
+    unanswered = [name for name, answer in stated.items() if answer not in (None, "") and answers[name] is None]
     return Review(
         _words(about.get("evaluator") or about.get("annotator") or about.get("reviewer") or value.get("evaluator")),
         _day(about.get("date") or value.get("date")),
@@ -141,8 +141,8 @@ def _note(*parts: Any) -> str | None:
 
 
 def _choice(value: Any, allowed: Sequence[str]) -> str | None:
-    said = "_".join((_words(value) or "").replace("-", " ").split()).casefold()
-    return next((word for word in allowed if word.casefold() == said), None)
+    chosen = "_".join((_words(value) or "").replace("-", " ").split()).casefold()
+    return next((word for word in allowed if word.casefold() == chosen), None)
 
 
 def _truth(value: Any) -> bool | None:

@@ -19,7 +19,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
     place = place if isinstance(place, Mapping) else {}
     difficulty = value.get("difficulty_fields")
     difficulty = difficulty if isinstance(difficulty, Mapping) else {}
-    told = {
+    fields = {
         "is_vulnerable": truth_of(truth.get("is_vulnerable")),
         "vulnerability_type": _text(truth.get("vulnerability_type")),
         "severity": _text(truth.get("severity")),
@@ -35,7 +35,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
         "fix": _text(truth.get("fix") or truth.get("correct_fix")),
     }
     try:
-        return GroundTruth.model_validate(told)
+        return GroundTruth.model_validate(fields)
     except ValidationError as error:
         raise SourceError("; ".join(explain(error))) from error
 

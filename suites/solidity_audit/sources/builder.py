@@ -48,8 +48,8 @@ class AuditDatasetBuilder(DatasetBuilder):
         try:
             truth = GroundTruth.model_validate(dict(material.truth))
         except (ValidationError, RecursionError) as error:
-            told = explain(error)[0] if isinstance(error, ValidationError) else "nested too deeply"
-            self.skip(f"{where} ({told})", BAD_TRUTH, material.raw or str(material.sample_id))
+            why = explain(error)[0] if isinstance(error, ValidationError) else "nested too deeply"
+            self.skip(f"{where} ({why})", BAD_TRUTH, material.raw or str(material.sample_id))
             return
         if truth.flaw is not None:
             self.skip(f"{where} ({truth.flaw})", BAD_TRUTH, material.raw or str(material.sample_id))

@@ -69,8 +69,8 @@ def neutral(source: str) -> str:
 
 def enclosing(code: str, lines: list[int]) -> list[str]:
     """The names of the functions that hold the lines, in order."""
-    found = functions(blank(code, strings=True))
-    return [*dict.fromkeys(f.name for f in found if any(f.first_line <= line <= f.last_line for line in lines))]
+    listed = functions(blank(code, strings=True))
+    return [*dict.fromkeys(f.name for f in listed if any(f.first_line <= line <= f.last_line for line in lines))]
 
 
 def _entries(file: Path, files: Files) -> Iterator[Any]:

@@ -137,8 +137,8 @@ def unread_files(record: Record) -> Iterator[Finding]:
     asked = "\n".join(call.arguments for call in record.calls)
     named: dict[str, int] = {}
     for call in record.useful:
-        for found in islice(_FILE.finditer(call.result), 50):
-            named.setdefault(found[0], call.number)
+        for match in islice(_FILE.finditer(call.result), 50):
+            named.setdefault(match[0], call.number)
     unread = [(file, number) for file, number in named.items() if file not in asked]
     if unread:
         shown = ", ".join(f"{file} (named at {number})" for file, number in unread[:3])
@@ -169,8 +169,10 @@ def unfounded_facts(record: Record) -> Iterator[Finding]:
 
 def ignored_results(record: Record) -> Iterator[Finding]:
     """Results of which nothing found its way into the conclusion."""
-    told = record.final_analysis.casefold()
-    unused = [call for call in record.useful if not any(fact in told for fact in islice(_facts(call.result), 300))]
+    conclusion = record.final_analysis.casefold()
+    unused = [
+        call for call in record.useful if not any(fact in conclusion for fact in islice(_facts(call.result), 300))
+    ]
     if len(record.useful) >= 3 and len(unused) * 2 > len(record.useful):
         numbers = ", ".join(str(call.number) for call in unused[:6])
         yield Finding(SYNTHESIS, 4, f"nothing of the results at {numbers} is used", "ignored_evidence")
@@ -178,7 +180,7 @@ def ignored_results(record: Record) -> Iterator[Finding]:
 
 def _facts(text: str) -> Iterator[str]:
     """The specific words of a text, each once, in lower case: those with a digit, or with marks inside."""
-    words = (found[0].casefold() for found in _FACT.finditer(text))
+    words = (match[0].casefold() for match in _FACT.finditer(text))
     specific = (word for word in words if any(c.isdigit() or c in "_./:@-" for c in word))
     return iter(dict.fromkeys(specific))
 
