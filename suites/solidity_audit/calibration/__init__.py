@@ -64,7 +64,7 @@ def items(judge: str) -> list[tuple[Item, list[Exchange]]]:
 def _item(audit: dict[str, Any], judge: str) -> Item:
     stated = json.loads((STARTER / audit["pair"] / "ground_truth.json").read_text(encoding="utf-8"))
     known = {
-        name: value for name, value in recorded.items() if name not in ("pair_id", "description", "vulnerable_lines")
+        name: value for name, value in stated.items() if name not in ("pair_id", "description", "vulnerable_lines")
     }
     truth = GroundTruth(**{"is_vulnerable": True, **known})
     if audit["twin"] == "patched":
