@@ -15,7 +15,7 @@ from tests.cli.command import evalake
 TELLING = (
     "run", "import", "rescore", "calibrate", "roadmap", "fit-weights", "sql", "metrics", "compare", "gate", "explain",
     "power", "report", "runs", "tables", "maintain", "check", "forget", "doctor", "export", "show", "up", "status",
-    "snapshots", "label agreement", "label import",
+    "snapshots", "settle", "label agreement", "label import",
 )  # fmt: skip
 
 
