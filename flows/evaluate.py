@@ -1,5 +1,6 @@
 """Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from uuid import uuid4
@@ -168,7 +169,7 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
     )
     tag_flow_run(plan.suite.name, (*plan.models, *plan.judges), run_id)
     log_plan(plan)
-    log_estimate(context, plan)
+    run = replace(run, parameters={**run.parameters, "estimate": log_estimate(context, plan)})
     run = runs.begin(plan.lake, run, attempt, started_by(flow_run_id, attempt))
     runs.mark_lost(plan.lake)
     publisher: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=1)

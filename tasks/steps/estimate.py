@@ -106,10 +106,12 @@ def estimate_items(context: RunContext, items: Sequence[Item], scale: float = 1.
     return Estimate(tuple(counts.result(scale)))
 
 
-def log_estimate(context: RunContext, plan: Plan) -> None:
-    """Say in the log of a run what it is about to ask and pay."""
-    for line in estimate(context, plan, QUICK_ITEMS).lines():
+def log_estimate(context: RunContext, plan: Plan) -> dict[str, Any]:
+    """Say in the log of a run what it is about to ask and pay; return it as the run's row keeps it."""
+    planned = estimate(context, plan, QUICK_ITEMS)
+    for line in planned.lines():
         logger.info("%s", line)
+    return {name: value for name, value in planned.as_dict().items() if name != "by_model"}
 
 
 @dataclass(slots=True)

@@ -41,6 +41,15 @@ def test_every_sample_is_asked_once_and_lands_once(work: Workplace) -> None:
     assert (rate["value"], rate["n"], rate["reliable"]) == (1.0, 35, True)
 
 
+def test_what_was_expected_of_a_run_is_kept_with_it(work: Workplace) -> None:
+    run = work.run(work.dataset(10))
+    expected = json.loads(run["parameters"])["estimate"]
+    assert expected["calls"] == {"to_make": 10, "in_ledger": 0}
+    assert expected["usd_low"] <= expected["usd_high"]
+    again = json.loads(work.run(work.dataset(10))["parameters"])["estimate"]
+    assert again["calls"] == {"to_make": 0, "in_ledger": 10}
+
+
 def test_the_cost_of_a_run_is_that_of_its_tokens(work: Workplace) -> None:
     run = work.run(work.dataset(10))
     assert run["input_tokens"] == 200

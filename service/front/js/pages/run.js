@@ -67,12 +67,21 @@ function ceiling({max_cost_usd: usd, max_calls: calls}) {
   return [usd && dollars(usd), calls && counted(calls, "call")].filter(Boolean).join(", ") || null;
 }
 
+/** What was expected of the run as it began, as `--dry-run` says it; null where nobody estimated it. */
+function expected({estimate}) {
+  if (!estimate) return null;
+  const {calls, usd_low: low, usd_high: high} = estimate;
+  const cost = low === null ? "price unknown" : low === high ? dollars(low) : `${dollars(low)} to ${dollars(high)}`;
+  return `${counted(calls.to_make, "call")}, ${cost}`;
+}
+
 function tiles({run, items, waiting, parameters}) {
   const waited = waiting.reduce((sum, each) => sum + (each.waited_ms ?? 0) + (each.queue_ms ?? 0), 0);
   const retried = waiting.reduce((sum, each) => sum + each.retried, 0);
   const shown = [
     ["Items", count(items)], ["Models", count(run.models.length)], run.judges.length > 0 && ["Judges", count(run.judges.length)],
-    ["Cost", dollars(run.cost_usd)], ceiling(parameters) && ["May spend", ceiling(parameters)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
+    ["Cost", dollars(run.cost_usd)], expected(parameters) && ["Estimated as it began", expected(parameters)],
+    ceiling(parameters) && ["May spend", ceiling(parameters)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
     ["Calls given up on", count(run.calls_failed)], run.rows_quarantined > 0 && ["Rows refused", count(run.rows_quarantined)],
     retried > 0 && ["Answered after retries", count(retried)], waited > WAITED_LONG && ["Waited for limits, all calls", seconds(waited / 1000)],
   ].filter(Boolean);
