@@ -9,7 +9,9 @@ GUARD = suite("command_guard").read_dataset("starter")
 
 
 def test_every_item_comes_once_and_judges_of_a_sample_beside_each_other() -> None:
-    items = [item for part in segments([GUARD], "a/model", ["one", "two"], ["direct", "other"], 2) for item in part]
+    items = [
+        item for part in segments([GUARD], "a/model", ["one", "two"], ["direct", "other"], range(2)) for item in part
+    ]
     identities = {(item.sample.sample_hash, item.judge, item.prompt_type, item.replicate) for item in items}
     assert len(items) == len(identities) == len(GUARD.samples) * 2 * 2 * 2
     for first, second in zip(items[::2], items[1::2], strict=True):
