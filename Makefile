@@ -7,7 +7,7 @@ DEV_STAMP := .venv/.set-up-dev
 BUILD := build
 EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test test-end-to-end test-others test-fast lint bench chaos deploy lock sbom licences audit clean
+.PHONY: run setup test test-end-to-end test-others test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
 
 run: setup
 	$(BIN)/evalake run solidity_audit
@@ -59,8 +59,14 @@ test-end-to-end:
 	@$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED) > $(BUILD)/end_to_end.log 2>&1; \
 	ended=$$?; echo; cat $(BUILD)/end_to_end.log; exit $$ended
 
+# While these run, slipcover notes which lines do; `make line-coverage` tells.
 test-others:
-	$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
+	@mkdir -p $(BUILD)
+	$(BIN)/python -u -m slipcover -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
+
+# Of what the last `make test` ran: the share of lines by room, and 1 where it falls short of tests/line_coverage.py.
+line-coverage: $(DEV_STAMP)
+	$(BIN)/python -m tests.line_coverage $(BUILD)/line_coverage.json
 
 # What needs neither a server nor a browser, for every save.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks

@@ -1,0 +1,83 @@
+"""Which share of our lines the tests run, by room, against the floors that are set here.
+
+`make line-coverage` reads what slipcover noted while `make test` ran: of the tests' own processes, the end-to-end tests
+left out. The processes that tests start, such as workers and services, are not looked into; so the rooms cli, flows and
+service, of which much runs there, are not measured (pyproject.toml names those that are).
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+FLOOR = 90.0
+WHOLE = (
+    "suites/command_guard/verdict.py",
+    "suites/session_review/replies/scores.py",
+    "suites/session_review/scoring.py",
+    "suites/solidity_audit/replies/contradictions.py",
+    "suites/solidity_audit/replies/judgement.py",
+    "suites/solidity_audit/replies/prediction.py",
+    "suites/solidity_audit/replies/reply_json.py",
+)
+"""Files that read a score out of a reply, or say through which states a scoring goes: no line may be left out."""
+
+
+class Lines(NamedTuple):
+    """How many lines were run, and the numbers of those that were not."""
+
+    run: int
+    missed: tuple[int, ...]
+
+
+def read(file: Path) -> dict[str, Lines]:
+    """The lines of each file that slipcover measured."""
+    measured = json.loads(file.read_text(encoding="utf-8"))["files"]
+    return {name: Lines(len(of["executed_lines"]), tuple(of["missing_lines"])) for name, of in measured.items()}
+
+
+def share(lines: Sequence[Lines]) -> float:
+    """The share that was run, in percent; 100 of nothing."""
+    run, missed = sum(each.run for each in lines), sum(len(each.missed) for each in lines)
+    return 100.0 * run / (run + missed) if run + missed else 100.0
+
+
+def report(files: Mapping[str, Lines]) -> list[str]:
+    """What is printed: the share of each room, the files of which most is missed, and the whole."""
+    rooms: dict[str, list[Lines]] = defaultdict(list)
+    for name, lines in files.items():
+        rooms[name.partition("/")[0]].append(lines)
+    least = sorted(files, key=lambda name: -len(files[name].missed))[:15]
+    return [
+        "Line coverage by room; of the tests' own processes, without the end-to-end tests:",
+        *(f"  {room:<12}{share(of):6.1f} %" for room, of in sorted(rooms.items())),
+        "Most lines missed:",
+        *(f"  {len(files[name].missed):4}  {share([files[name]]):5.1f} %  {name}" for name in least),
+        f"Whole: {share([*files.values()]):.1f} %, at least {FLOOR:.0f} % is asked for",
+    ]
+
+
+def complaints(files: Mapping[str, Lines]) -> list[str]:
+    """What falls short."""
+    whole = share([*files.values()])
+    found = [f"{whole:.1f} % of all lines are run, not {FLOOR:.0f} %"] if whole < FLOOR else []
+    for name in WHOLE:
+        if name not in files:
+            found.append(f"{name} was not measured")
+        elif missed := files[name].missed:
+            found.append(f"{name}: no test runs the lines {', '.join(map(str, missed))}")
+    return found
+
+
+def main() -> int:
+    """Print the report of the file that is named; 1 where something falls short."""
+    files = read(Path(sys.argv[1]))
+    wrong = complaints(files)
+    sys.stdout.write("\n".join([*report(files), *wrong]) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
