@@ -46,7 +46,8 @@ def why_open(scorings: pl.LazyFrame, judge: str, limits: Limits, now: datetime |
     )
     ended = scorings.filter(of_provider).select("completed_at", "error_kind").collect()
     last = ended.sort("completed_at").tail(limits.breaker_failures)
-    if last.height < limits.breaker_failures or not last["error_kind"].is_in(list(PROVIDER_DOWN)).all():
+    was_down = last["error_kind"].is_in(list(PROVIDER_DOWN)).fill_null(False)  # a score has no kind of error
+    if last.height < limits.breaker_failures or not was_down.all():
         return None
     since = last["completed_at"].max()
     assert isinstance(since, datetime)
