@@ -108,7 +108,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
 
     lines = 2 if stacked else len(series)  # a bar and its parts in figures, or a bar for each
     quantity = series[0].quantity
-    has_direction = not stacked and len({each.quantity.higher_is_better for each in series}) == 1
+    directions = {None if each.quantity.best_at_zero else each.quantity.higher_is_better for each in series}
+    has_direction = not stacked and len(directions - {None}) == len(directions) == 1
     plot = go.Figure(layout=layout(rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
     tops = row_tops(len(named), BAR * lines)
     rows = [[top + BAR * (k + 0.5) for top in tops] for k in range(lines)]

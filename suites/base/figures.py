@@ -31,6 +31,7 @@ class Quantity:
     label: str
     unit: Unit = Unit.SHARE
     higher_is_better: bool = True
+    best_at_zero: bool = False  # neither end is the good one
 
 
 @dataclass(frozen=True, slots=True)

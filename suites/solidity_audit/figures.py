@@ -82,9 +82,9 @@ BRIER = tuple(
 )
 FIRMNESS = Quantity("sui_rank_stability", "lowest rank correlation", Unit.SCORE)
 BIASES = (
-    Quantity("judge_bias_verbosity", "with the audit's length", Unit.SCORE),
-    Quantity("judge_bias_own_family", "for its own family", Unit.SCORE),
-    Quantity("judge_bias_position", "for the first finding", Unit.SCORE),
+    Quantity("judge_bias_verbosity", "with the audit's length", Unit.SCORE, best_at_zero=True),
+    Quantity("judge_bias_own_family", "for its own family", Unit.SCORE, best_at_zero=True),
+    Quantity("judge_bias_position", "for the first finding", Unit.SCORE, best_at_zero=True),
 )
 OF_ALL_JUDGES = (
     Quantity("unanimous_rate", "unanimous"),

@@ -1,6 +1,7 @@
 """What drawings say beyond their numbers: the Pareto line, places of labels, axes, targets, totals."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,5 +159,8 @@ def test_drawings_say_which_end_is_the_good_one() -> None:
     bars = draw_bars(built, Bars("", (COST,))).figure
     assert bars is not None
     assert bars.layout.xaxis.title.text == "less is better"
+    neither = draw_bars(built, Bars("", (replace(COST, best_at_zero=True),))).figure
+    assert neither is not None
+    assert not neither.layout.xaxis.title.text
     key = draw_heat_map(built, HeatMap("", DETECTION, "category")).key
     assert [entry.text for entry in key] == ["0.0%", "50.0%", "100.0% (better)"]
