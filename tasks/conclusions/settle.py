@@ -87,13 +87,15 @@ def settle(
     """
     anytime, paid = Anytime(most), 0.0
     for size in sizes(most):
-        run_id = ask(size, None if budget_usd is None else budget_usd - paid)
+        left = None if budget_usd is None else budget_usd - paid
+        run_id = ask(size, left)
         run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect().row(0, named=True)
         paid += run["cost_usd"] or 0.0
         look = Look(anytime, is_last=size == most)
         baseline = None if against is None else f"{run_id}:{against}"
         gate = hold_gate(lake, f"{run_id}:{model}", rules, baseline=baseline, look=look)
-        stopped = _stopped(gate, run, size, most)
+        is_spent = budget_usd is not None and paid >= budget_usd
+        stopped = _stopped(gate, run, size, most) or ("the budget is used up" if is_spent else None)
         yield Round(run["samples"], run_id, run["calls_made"], run["cost_usd"], gate, stopped)
         if stopped:
             return
