@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import polars as pl
 import pytest
 
 from contracts.tables import RUNS
+from core.errors import LakeError
 from storage.lake import Lake
 from storage.landing import land
 from tasks.runtime import runs
@@ -50,3 +52,39 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) ->
     assert mark_lost(lake) == ["silent"]
     assert states() == {"silent": "failed", "alive": "running"}
     assert mark_lost(lake) == []
+
+
+def a_run(name: str) -> Run:
+    return Run(name, "quiz", "run", {}, {}, ["a/model"], [], 1, 1, NOW)
+
+
+def test_what_this_process_has_begun_and_not_ended_is_marked_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_running", {})  # without what other tests have left running
+    lake = Lake(str(tmp_path / "lake"))
+    for name in ("ended", "cut"):
+        runs.save(lake, a_run(name))
+    runs.save(lake, a_run("ended").ended("completed"))
+    runs.mark_interrupted()
+    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
+    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
+    runs.mark_interrupted()  # there is nothing left to mark
+    assert lake.frame(RUNS).filter(state="running").collect().is_empty()
+
+
+def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake, tried = Lake(str(tmp_path / "lake")), Event()
+
+    def tally() -> Tally:
+        if tried.is_set():
+            again.set()
+        tried.set()
+        raise LakeError("the disk is full")
+
+    again = Event()
+    with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
+        assert again.wait(60)
+    assert "run busy could not give a sign of life: the disk is full" in caplog.messages
