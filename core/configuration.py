@@ -264,7 +264,8 @@ def _parsed(file: Path) -> Configuration:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ascii(".".join(map(str, first["loc"])))[1:-1] or "the file"
-        what = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        message = first["msg"].removeprefix("Value error, ")  # of our own checks, before which the library says so
+        what = "there is no such setting" if first["type"] == "extra_forbidden" else message
         raise ConfigurationError(f"in the configuration file {file}, {where}: {what}") from error
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested or long beyond reason
         reason = " ".join(str(error).split())[:200]
