@@ -134,7 +134,7 @@ def test_drawings_follow_the_window_and_the_scheme(page: Page, tmp_path: Path) -
     page.goto(write_page(by_rules(LONG), tmp_path / "run").as_uri())
     page.wait_for_function(DRAWN)
     page.set_viewport_size({"width": 390, "height": 900})
-    page.wait_for_function('document.querySelector(".plot svg").getBoundingClientRect().width < 390')
+    page.wait_for_function('document.querySelector(".plot svg")?.getBoundingClientRect().width < 390')
     assert page.evaluate(OUTSIDE) == []
     colour = 'getComputedStyle(document.querySelector(".xtick text")).fill'
     light = page.evaluate(colour)
