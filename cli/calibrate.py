@@ -1,11 +1,10 @@
 """`evalake calibrate`: how far judges are right where the right judgement is known."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
+from cli.options import LAKE, ConfigOption, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +17,7 @@ def calibrate(
     suite: Annotated[
         str | None, typer.Option(help="The suite whose calibration set is used; default: the one that has one.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,

@@ -1,11 +1,10 @@
 """`evalake doctor`: whether the Prefect server, its workers and this machine can do what is scheduled."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption
+from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -14,7 +13,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     deploying: Annotated[
         bool,
         typer.Option("--deploying", help="Only the server, whose workers are to be started: silent ones are a hint."),

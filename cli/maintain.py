@@ -1,12 +1,11 @@
 """`evalake maintain`: look after a lake, or migrate an older one."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption
+from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +18,7 @@ def maintain(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Bring a lake of an older evalake to this one's schema, and do no more.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +28,14 @@ LakeOption = Annotated[
         metavar="URI",
         callback=use_servers_in_background,
     ),
+]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="In place of ./evalake.toml.", metavar="FILE")]
+JudgesOption = Annotated[
+    str | None, typer.Option("--judges", help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
+]
+DatasetOption = Annotated[
+    list[str] | None,
+    typer.Option("--dataset", help="A source of samples; may be given several times.", metavar="SOURCE"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE

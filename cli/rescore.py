@@ -1,11 +1,10 @@
 """`evalake rescore`: derive a run's rows and metrics again, without any call."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption
+from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
 def rescore(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

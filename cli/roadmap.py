@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption
+from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 from core.default_lake import whole_address
 
 MOST = 20  # themes of a kind that are printed
@@ -28,7 +28,7 @@ def roadmap(
         bool, typer.Option("--measure", help="Say how well a labelled set is grouped; make no roadmap.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder its page goes into.", metavar="DIR")] = Path("evalake-reports"),
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

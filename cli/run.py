@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption, names
+from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
 from cli.suites_told import TellsSuites, complete_suite
 
 if TYPE_CHECKING:
@@ -25,12 +25,8 @@ def run(
     models: Annotated[
         str | None, typer.Option(help="Subject models, by comma; default: the suite's baselines.", metavar="NAMES")
     ] = None,
-    judges: Annotated[
-        str | None, typer.Option(help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
-    ] = None,
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="A source of samples; may be given several times.", metavar="SOURCE")
-    ] = None,
+    judges: JudgesOption = None,
+    dataset: DatasetOption = None,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="N samples of each dataset, drawn evenly over labels and categories.", metavar="N"),
@@ -65,7 +61,7 @@ def run(
         typer.Option(help="A tag by which the run is found again; may be given several times.", metavar="TAG"),
     ] = None,
     note: Annotated[str | None, typer.Option(help="What else is to be known of the run.", metavar="TEXT")] = None,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
     json: JsonOption = False,

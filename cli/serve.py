@@ -1,12 +1,11 @@
 """`evalake serve`: the scoring API and the dashboard."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, LakeOption
+from cli.options import LAKE, ConfigOption, LakeOption
 from core.default_lake import whole_address
 
 PORT = 8600
@@ -27,7 +26,7 @@ def serve(
     judge: Annotated[
         str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
 ) -> None:
     """Serve the scoring API and the dashboard, until interrupted."""

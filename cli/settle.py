@@ -1,12 +1,11 @@
 """`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption, names
+from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
 
 if TYPE_CHECKING:
     from tasks.conclusions.settle import Round
@@ -29,13 +28,9 @@ def settle(
     budget: Annotated[
         float | None, typer.Option("--budget", min=0, help="What all rounds together may cost.", metavar="USD")
     ] = None,
-    judges: Annotated[
-        str | None, typer.Option(help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
-    ] = None,
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="A source of samples; may be given several times.", metavar="SOURCE")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    judges: JudgesOption = None,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

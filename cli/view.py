@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, LakeOption
+from cli.options import LAKE, ConfigOption, LakeOption
 from core.default_lake import whole_address
 from reports.viewer_links import DEFAULT_PORT
 
@@ -23,7 +23,7 @@ def view(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
     ] = DEFAULT_PORT,
-    config: Annotated[Path | None, typer.Option(help="In place of ./evalake.toml.", metavar="FILE")] = None,
+    config: ConfigOption = None,
     export: Annotated[
         Path | None,
         typer.Option(help="Write a run into a folder that a browser opens without a server.", metavar="DIR"),
