@@ -64,13 +64,13 @@ def report(files: Mapping[str, Lines]) -> list[str]:
 def complaints(files: Mapping[str, Lines]) -> list[str]:
     """What falls short."""
     whole = share([*files.values()])
-    found = [f"{whole:.1f} % of all lines are run, not {FLOOR:.0f} %"] if whole < FLOOR else []
+    wrong = [f"{whole:.1f} % of all lines are run, not {FLOOR:.0f} %"] if whole < FLOOR else []
     for name in WHOLE:
         if name not in files:
-            found.append(f"{name} was not measured")
+            wrong.append(f"{name} was not measured")
         elif missed := files[name].missed:
-            found.append(f"{name}: no test runs the lines {', '.join(map(str, missed))}")
-    return found
+            wrong.append(f"{name}: no test runs the lines {', '.join(map(str, missed))}")
+    return wrong
 
 
 def main() -> int:

@@ -79,12 +79,7 @@ def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, p
 
 def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: Place) -> None:
     """No Prefect server is configured: the service brings its own, and everything dies with it."""
-    alone = PrefectStack(tmp_path / "alone")
-    alone.environment["PREFECT_API_URL"] = ""
-    service = start(alone, place)
-    place.answer(latency=SLOW_SECONDS)
-    service.ask("first")
-    _wait_for_question(place)
+    alone, service = _asking_alone(tmp_path, place)
     _wait_for_phase(service, "analyzing_methodology")
     service.kill()
     place.answer()
@@ -106,12 +101,7 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
 def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tmp_path: Path, place: Place) -> None:
     """Though a scoring would take for ever, a page listens, and somebody has sent half a request."""
     place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
-    alone = PrefectStack(tmp_path / "alone")
-    alone.environment["PREFECT_API_URL"] = ""
-    service = start(alone, place)
-    place.answer(latency=SLOW_SECONDS)
-    service.ask("first")
-    _wait_for_question(place)
+    _, service = _asking_alone(tmp_path, place)
     family = psutil.Process(service.process.popen.pid).children(recursive=True)
     assert len(family) >= 5  # two keepers, the server, the runner, and the scoring
     port = httpx.URL(service.url).port or 0
@@ -123,6 +113,17 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tm
     # Uvicorn ends by the signal itself; the keepers see that and end what they keep
     assert not psutil.wait_procs(family, timeout=20 - (time.monotonic() - began))[1]
     assert "Traceback" not in service.process.log.read_text()
+
+
+def _asking_alone(folder: Path, place: Place) -> tuple[PrefectStack, Service]:
+    """A service without any Prefect server but its own, whose judge has been asked and will not answer."""
+    alone = PrefectStack(folder / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    service = start(alone, place)
+    place.answer(latency=SLOW_SECONDS)
+    service.ask("first")
+    _wait_for_question(place)
+    return alone, service
 
 
 def _drain(service: Service, place: Place) -> None:

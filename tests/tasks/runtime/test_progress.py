@@ -1,6 +1,8 @@
-"""Progress of runs and shards: its key, and what is counted for a run that nobody shows."""
+"""Progress of runs and shards: its key, and what is counted for which run."""
 
-from tasks.runtime.progress import advance, ended, key_of
+import pytest
+
+from tasks.runtime.progress import advance, ended, key_of, shown
 
 
 def test_a_shard_has_a_key_of_its_own_that_prefect_takes() -> None:
@@ -8,6 +10,15 @@ def test_a_shard_has_a_key_of_its_own_that_prefect_takes() -> None:
     assert key_of("run-1", "2/4") == "progress-run-1-2-of-4"
 
 
-def test_a_process_that_shows_nothing_counts_nothing() -> None:
-    advance("nobody's")
-    ended("nobody's", "part", 3)
+def test_what_ends_is_counted_for_the_run_that_is_shown_and_for_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: None)  # no server here
+    advance("mine", by=4)  # before anybody shows it
+    with shown("mine", "guard mine", 9):
+        advance("mine", "first", 2)
+        advance("nobody's", "first", 5)
+        ended("mine", "second", 3)
+        ended("mine", "second", 3)  # the same part, as another process says it again
+        ended("nobody's", "second", 3)
+    assert capsys.readouterr().err.splitlines()[-1] == "guard mine: 5 of 9"
