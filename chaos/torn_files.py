@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, product
 from pathlib import Path
 
+from chaos.every_table import lake_of_every_table
 from chaos.outcome import Outcome
 from contracts.contract import Contract
 from storage.lake import Lake
 from suites.registry import all_contracts
 from tasks.jobs.check import check_lake
-from tests.storage.recorded_lake import recorded_lake
 
 
 def _cut(file: Path, chance: random.Random) -> None:
@@ -44,22 +44,25 @@ FAULTS: Mapping[str, Callable[[Path, random.Random], None]] = {
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     """Damage one file of a lake's copy at a time, and look what `check` and a reader say; each kind once at least."""
     chance = random.Random(seed)
-    whole = recorded_lake(folder)
+    whole = lake_of_every_table(folder)
     tables = {contract.table: contract for contract in all_contracts() if whole.exists(contract)}
     before = {name: _rows(whole, contract) for name, contract in tables.items()}
     root = Path(whole.uri)
     files = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
-    log, data = ([file for file in files if ("_delta_log" in file.parts) is is_log] for is_log in (True, False))
+    log = [file for file in files if "_delta_log" in file.parts]
+    data = [file for file in files if file not in set(log)]
     ends, broken = dict[str, Counter[str]](), dict[str, list[str]]()
     until, kinds = time.monotonic() + seconds, tuple(product((("log entry", log), ("data file", data)), FAULTS.items()))
-    for number, ((what, choice), (how, damage)) in enumerate(cycle(kinds)):
+    every = product(chance.sample(sorted(tables), len(tables)), kinds)
+    for number, (table, ((what, of_all), (how, damage))) in enumerate(cycle(every)):
         if number >= len(kinds) and time.monotonic() > until:
             break
+        choice = [file for file in of_all if file.parts[0] == table]
         file, copy = chance.choice(choice), Lake(str(folder / "copy"))
         shutil.copytree(root, copy.uri)
         damage(Path(copy.uri) / file, chance)
-        end = _end(copy, tables[file.parts[0]], before[file.parts[0]])
-        if end == UNSEEN and how == "deleted" and file == _newest_entry(log, file.parts[0]):
+        end = _end(copy, tables[table], before[table])
+        if end == UNSEEN and how == "deleted" and file == _newest_entry(log, table):
             end = AS_BEFORE
         ends.setdefault(f"{what} {how}", Counter())[end] += 1
         if end == UNSEEN:

@@ -1,16 +1,18 @@
-"""A writer of its own process: lands rows and appends replies until told to stop, and says what it was promised.
+"""A writer of its own process: lands a row in every table until told to stop, and says what it was promised.
 
-`python -m chaos.writer LAKE`: prints a line of JSON for every commit, `{"landed": key}` or `{"refused": sentence}`; for
-every line on standard input it makes a round of commits, and of upkeep where the line is `upkeep`.
+`python -m chaos.writer LAKE`: prints a line of JSON for every commit, `{"table": name, "landed": number}` or
+`{"refused": sentence}`; for every line on standard input it makes a round of commits, one to each table, after upkeep
+where the line is `upkeep`. A reply is appended to the ledger, any other row takes the landing that all of them take.
 """
 
 import json
 import sys
 from collections.abc import Callable
-from itertools import count, islice
+from typing import Any
 
-import polars as pl
-
+from chaos.every_table import sound_row
+from contracts.compile.arrow import conform
+from contracts.contract import Contract
 from contracts.tables import CALLS
 from core.errors import EvalakeError
 from storage import ledger
@@ -18,23 +20,34 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.ledger import LedgerIndex
 from storage.maintenance import maintain
-from tests.storage.rows import TOYS, call, key_of, toy
-
-ROUND = 3  # commits of each table
+from suites.registry import all_contracts
+from tests.storage.rows import call, key_of
 
 
 def main(uri: str) -> None:
     """Make the rounds that standard input asks for."""
-    lake, numbers = Lake(uri), count(1)
-    for line in sys.stdin:
+    lake, contracts = Lake(uri), all_contracts()
+    for number, line in enumerate(sys.stdin, start=1):
         if line.strip() == "upkeep":
-            _say(lambda: maintain(lake, [TOYS, CALLS]), {})
-        for number in islice(numbers, ROUND):
-            row = call(number, response=f"reply {number}")
-            _say(lambda key=f"k{number}": land(lake, TOYS, pl.DataFrame([toy(key)])), {"landed": f"k{number}"})
-            _say(lambda row=row: ledger.append(lake, [row]), {"replied": number})
-            _say(lambda row=row: LedgerIndex.read(lake).fetch([key_of(row)]), {})
-        print(json.dumps({"round": True}), flush=True)
+            _say(lambda: maintain(lake, contracts), {})
+        for contract in contracts:
+            promise = {"table": contract.table, "landed": number}
+            _say(lambda contract=contract, number=number: _write(lake, contract, number), promise)
+        print(json.dumps({"round": number}), flush=True)
+
+
+def row_of(contract: Contract, number: int) -> dict[str, Any]:
+    """The row that a writer lands in a table in the round of that number."""
+    return call(number) if contract is CALLS else sound_row(contract, number)
+
+
+def _write(lake: Lake, contract: Contract, number: int) -> None:
+    row = row_of(contract, number)
+    if contract is not CALLS:
+        land(lake, contract, conform([row], contract))
+        return
+    ledger.append(lake, [row])
+    LedgerIndex.read(lake).fetch([key_of(row)])
 
 
 def _say(do: Callable[[], object], promise: dict[str, object]) -> None:
