@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from tasks.conclusions.compare import Comparison
@@ -29,6 +29,7 @@ def compare(
     run: Annotated[
         str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
     ] = None,
+    tag: NewestTaggedOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
@@ -36,17 +37,22 @@ def compare(
 ) -> None:
     """Tell how A differs from B: A - B in every metric, its interval, p values, and answers that flipped."""
     from cli import output as show
+    from core.errors import UsageError
     from storage.lake import Lake
     from tasks.conclusions.compare import compare_sides
 
     style = style_of(style, as_json=json)
+    if run and tag:
+        raise UsageError("give --run or --tag, not both")
 
-    compared = compare_sides(Lake(lake), a, b, run_id=run, metric=metric, force=force)
+    compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force)
     for warning in compared.warnings:
         typer.echo(f"compared by force: {warning}", err=True)
     if style is Format.table:
         _print(compared)
-        _print_next_step(compared, a, b, lake, run, metric)
+        named = {"--lake": None if lake == LAKE else lake, "--run": run, "--tag": tag}
+        options = [part for option, given in named.items() if given for part in (option, given)]
+        _print_next_step(compared, a, b, metric, options)
     else:
         show.rows(compared.rows, style)
 
@@ -109,10 +115,9 @@ def _p(value: float | None) -> str:
     return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _print_next_step(compared: "Comparison", a: str, b: str, lake: str, run: str | None, metric: str | None) -> None:
+def _print_next_step(compared: "Comparison", a: str, b: str, metric: str | None, options: list[str]) -> None:
     """Suggest the slices of a headline metric, or what else there is to compare."""
     words = ["evalake" if shutil.which("evalake") else sys.argv[0]]
-    options = [*([] if lake == LAKE else ["--lake", lake]), *([] if run is None else ["--run", run])]
     if metric is None:
         sliced = compared.suite.headline[min(1, len(compared.suite.headline) - 1)]
         typer.echo(f"in slices: {shlex.join([*words, 'compare', a, b, '--metric', sliced, *options])}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption
+from cli.options import LAKE, JsonOption, LakeOption, NoteOption, TagsOption
 from core.visible_text import visible
 
 MOST_PLACES = 20
@@ -27,6 +27,8 @@ def import_(
     ],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    tag: TagsOption = None,
+    note: NoteOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
@@ -37,13 +39,15 @@ def import_(
     from suites.registry import suite as find_suite
     from tasks.jobs.import_results import import_recorded
     from tasks.jobs.import_samples import import_samples
+    from tasks.runtime.runs import labels_of
 
     where = Lake(lake)
     chosen = find_suite(suite)
+    labels = labels_of(tag or (), note)
     if chosen.imports == "samples":
-        run_id = import_samples(where, chosen, files)
+        run_id = import_samples(where, chosen, files, labels)
     else:
-        run_id = import_recorded(where, chosen, [Path(file) for file in files], read(None))
+        run_id = import_recorded(where, chosen, [Path(file) for file in files], read(None), labels)
     run = find_run(where, run_id)
     assert run is not None
     if not json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
+from cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJsonOption, StyleOption, names, style_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -28,6 +28,7 @@ def metrics(
     snapshot: Annotated[
         str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.", metavar="ID")
     ] = None,
+    tag: NewestTaggedOption = None,
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only these metrics, by comma, in all slices.", metavar="NAMES")
     ] = None,
@@ -54,9 +55,13 @@ def metrics(
 
     style = style_of(style, as_json=json)
 
-    if run and snapshot:
-        raise UsageError("give --run or --snapshot, not both")
+    if sum(map(bool, (run, snapshot, tag))) > 1:
+        raise UsageError("give --run, --snapshot or --tag, not two of them")
     where = Lake(lake)
+    if tag is not None:
+        from tasks.conclusions.compare import measured_runs
+
+        run = next(iter(measured_runs(where, tag)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
     headline = find_suite(snapshot_shown["suite"]).headline
     values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)

@@ -37,6 +37,14 @@ DatasetOption = Annotated[
     list[str] | None,
     typer.Option("--dataset", help="A source of samples; may be given several times.", metavar="SOURCE"),
 ]
+TagsOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="A tag by which the run is found again; may be given several times.", metavar="TAG"),
+]
+NoteOption = Annotated[str | None, typer.Option("--note", help="What else is to be known of the run.", metavar="TEXT")]
+NewestTaggedOption = Annotated[
+    str | None, typer.Option("--tag", help="The newest run with this tag that was measured.", metavar="TAG")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE
 

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
+from cli.options import (
+    LAKE,
+    ConfigOption,
+    DatasetOption,
+    JsonOption,
+    JudgesOption,
+    LakeOption,
+    NoteOption,
+    TagsOption,
+    names,
+)
 from cli.suites_told import TellsSuites, complete_suite
 
 if TYPE_CHECKING:
@@ -56,11 +66,8 @@ def run(
         float | None, typer.Option(help="Start no call that could make the run cost more.", metavar="USD")
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="Make no more calls than these.", metavar="N")] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(help="A tag by which the run is found again; may be given several times.", metavar="TAG"),
-    ] = None,
-    note: Annotated[str | None, typer.Option(help="What else is to be known of the run.", metavar="TEXT")] = None,
+    tag: TagsOption = None,
+    note: NoteOption = None,
     config: ConfigOption = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,

@@ -30,15 +30,13 @@ def runs(
     from contracts.tables import RUNS
     from storage.lake import Lake
     from tasks.runtime.attempts import with_attempts
-    from tasks.runtime.runs import with_labels, with_lost
+    from tasks.runtime.runs import tagged, with_labels, with_lost
 
     style = style_of(style, as_json=json)
 
     where = Lake(lake)
     wanted = with_labels(with_attempts(where, with_lost(where.frame(RUNS))))
-    if tag is not None:
-        wanted = wanted.filter(pl.col("tags").list.contains(tag))
-    rows = wanted.sort("started_at", descending=True).collect()
+    rows = tagged(wanted, tag).sort("started_at", descending=True).collect()
     if style is Format.table:
         rows = rows.with_columns(
             started=pl.col("started_at").dt.strftime("%m-%d %H:%M"),

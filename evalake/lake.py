@@ -15,7 +15,7 @@ from storage import lake as tables
 from storage.sql.query import query
 from suites.registry import all_contracts
 from tasks.conclusions.compare import compare_sides
-from tasks.runtime.runs import with_lost
+from tasks.runtime.runs import tagged, with_labels, with_lost
 
 
 def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mapping[str, str] | None = None) -> "Lake":
@@ -89,25 +89,33 @@ class Lake:
         )
         return self.find(run_id)
 
-    def runs(self, suite: str | None = None) -> pl.DataFrame:
-        """Return the runs, newest first; those of one suite where it is named."""
-        rows = with_lost(self.tables.frame(RUNS))
+    def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
+        """Return the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
+        rows = tagged(with_labels(with_lost(self.tables.frame(RUNS))), tag)
         if suite is not None:
             rows = rows.filter(suite=suite)
         return rows.sort("started_at", descending=True).collect()
 
-    def find(self, run_id: str | None = None, *, suite: str | None = None) -> Run:
-        """Return a run: the one of this id, or the newest (of a suite). Raises UsageError where there is none."""
-        rows = self.runs(suite)
+    def find(self, run_id: str | None = None, *, suite: str | None = None, tag: str | None = None) -> Run:
+        """Return a run: that of this id, or the newest (of a suite, with a tag). Raises UsageError for none."""
+        rows = self.runs(suite, tag=tag)
         if run_id is not None:
             rows = rows.filter(run_id=run_id)
         if rows.is_empty():
-            what = run_id or (f"of {suite}" if suite else "yet")
+            chosen = [f"of {suite}"] * bool(suite) + [f"tagged {tag}"] * bool(tag)
+            what = run_id or " ".join(chosen) or "yet"
             raise UsageError(f"the lake {self.uri} has no run {what}: `runs()` has those there are")
         return Run(self.tables, rows.row(0, named=True))
 
     def compare(
-        self, a: str, b: str, *, metric: str | None = None, run: str | None = None, force: bool = False
+        self,
+        a: str,
+        b: str,
+        *,
+        metric: str | None = None,
+        run: str | None = None,
+        tag: str | None = None,
+        force: bool = False,
     ) -> pl.DataFrame:
         """Return how A differs from B in every metric, paired by unit, as `evalake compare` does.
 
@@ -116,9 +124,10 @@ class Lake:
             b: What A is compared with, named alike.
             metric: Only this metric, in all of its slices.
             run: The run that models are of; without it the newest.
+            tag: Without `run`, the newest with this tag.
             force: Compare what is refused.
         """
-        return compare_sides(self.tables, a, b, run_id=run, metric=metric, force=force).rows
+        return compare_sides(self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force).rows
 
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""

@@ -23,14 +23,20 @@ Kind = Literal["differences", "to_a", "to_b", "all"]
 _PAIR = ["sample_hash", "judge", "replicate"]
 
 
-class Sides(BaseModel):
-    """What is compared: a model of `run` (else of the newest), a run, RUN:MODEL or RUN:MODEL:PROMPT_TYPE."""
+class OfRun(BaseModel):
+    """Whose models are meant: those of `run`, else of the newest that was measured (and has the tag)."""
 
     model_config = ConfigDict(extra="forbid")
 
+    run: Annotated[str, Field(max_length=300)] | None = None
+    tag: Annotated[str, Field(max_length=300)] | None = None
+
+
+class Sides(OfRun):
+    """What is compared: a model, a run, RUN:MODEL or RUN:MODEL:PROMPT_TYPE."""
+
     a: Name
     b: Name
-    run: Annotated[str, Field(max_length=300)] | None = None
 
 
 class WantedComparison(Sides):
@@ -48,13 +54,10 @@ class WantedPairs(Sides):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class WantedColumns(BaseModel):
+class WantedColumns(OfRun):
     """What stands in columns, named as sides are, and which page of the samples that all have answered."""
 
-    model_config = ConfigDict(extra="forbid")
-
     side: Annotated[list[Name], Field(min_length=2, max_length=6)]
-    run: Annotated[str, Field(max_length=300)] | None = None
     kind: Literal["differences", "all"] = "differences"
     after: Annotated[int, Field(ge=0, le=10_000_000)] = 0
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -124,7 +127,9 @@ class ColumnsPage(BaseModel):
 def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
     with _as_answers():
-        compared = compare_sides(lake, wanted.a, wanted.b, run_id=wanted.run, metric=wanted.metric, force=wanted.force)
+        compared = compare_sides(
+            lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
+        )
     rows = [{name: _json(value) for name, value in row.items()} for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name, headline=list(compared.suite.headline), rows=rows, warnings=list(compared.warnings)
@@ -134,7 +139,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
 def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     """One page of the samples that both sides have answered. Raises as `comparison` does."""
     with _as_answers():
-        sides = [find_side(indexes.lake, name, wanted.run) for name in (wanted.a, wanted.b)]
+        sides = [find_side(indexes.lake, name, wanted.run, wanted.tag) for name in (wanted.a, wanted.b)]
     index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
     key = [*_PAIR, *_further_key(*sides)]
     both = _answers(index_a, sides[0], "a").join(_answers(index_b, sides[1], "b"), on=key, nulls_equal=True)
@@ -157,7 +162,7 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
 def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
     """One page of the samples that several sides have answered. Raises as `comparison` does."""
     with _as_answers():
-        sides = [find_side(indexes.lake, name, wanted.run) for name in wanted.side]
+        sides = [find_side(indexes.lake, name, wanted.run, wanted.tag) for name in wanted.side]
     if len({side.run["suite"] for side in sides}) > 1:
         raise WrongQueryError("these are of several suites, whose samples have nothing in common")
     found = [indexes.of(side.run["run_id"]) for side in sides]

@@ -12,7 +12,7 @@ from service.scoring.views import Micros, micros
 from storage.lake import Lake
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
-from tasks.runtime.runs import with_labels, with_lost
+from tasks.runtime.runs import tagged, with_labels, with_lost
 
 MOST_POINTS = 5000
 
@@ -44,9 +44,10 @@ class RunView(BaseModel):
 
 
 class RunPage(BaseModel):
-    """Some of the runs, newest first."""
+    """Some of the runs, newest first; and the tags of all runs, by which they can be chosen."""
 
     runs: list[RunView]
+    tags: list[str]
     page: int
     page_size: int
     total: int
@@ -99,14 +100,14 @@ class Metrics(BaseModel):
 def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
     """One page of the runs: of all, or of those of a suite, or with a tag."""
     rows = with_labels(with_lost(lake.frame(RUNS)))
-    if tag is not None:
-        rows = rows.filter(pl.col("tags").list.contains(tag))
+    tags = rows.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
     if suite is not None:
         rows = rows.filter(pl.col("suite") == suite)
-    runs = rows.sort("started_at", "run_id", descending=True).collect()
+    runs = tagged(rows, tag).sort("started_at", "run_id", descending=True).collect()
     here = runs.slice((page - 1) * page_size, page_size).iter_rows(named=True)
     return RunPage(
         runs=[run_view(row) for row in here],
+        tags=tags,
         page=page,
         page_size=page_size,
         total=runs.height,
@@ -114,8 +115,10 @@ def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str 
     )
 
 
-def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None) -> Metrics:
-    """The values of some metrics (without any, of each suite's headline) in all snapshots."""
+def metric_history(
+    lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None, tag: str | None = None
+) -> Metrics:
+    """The values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
     snapshots = lake.frame(SNAPSHOTS).select("snapshot_id", "run_id", "created_at")
     values = lake.frame(METRIC_SNAPSHOTS)
     known = values.select("suite", "metric", "slice").unique().collect()
@@ -125,9 +128,8 @@ def metric_history(lake: Lake, suite: str | None, metrics: Sequence[str], slice_
         values = values.filter(pl.col("suite") == suite)
     if run_id is not None:
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
-    snapshots = snapshots.join(
-        lake.frame(RUNS).select("run_id", "dataset_versions", "parameters"), on="run_id", how="left"
-    )
+    runs = tagged(with_labels(lake.frame(RUNS)), tag).select("run_id", "dataset_versions", "parameters")
+    snapshots = snapshots.join(runs, on="run_id", how="left" if tag is None else "inner")
     points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],

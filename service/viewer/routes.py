@@ -61,9 +61,10 @@ def read_metrics(
     metric: Annotated[list[str] | None, Query(max_length=50)] = None,
     slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
     run_id: Name = None,
+    tag: Name = None,
 ) -> Metrics:
-    """Metric values of all snapshots, oldest first."""
-    return metric_history(lake, suite, metric or (), slice_, run_id)
+    """Metric values of all snapshots, or of those of runs with a tag, oldest first."""
+    return metric_history(lake, suite, metric or (), slice_, run_id, tag)
 
 
 @router.get("/runs/{run_id}", responses=_refusals(400, 401, 404, 500))

@@ -16,6 +16,7 @@ from storage.snapshots import find_snapshot
 from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.jobs import judge_versions
+from tasks.runtime.runs import tagged, with_labels
 from tasks.steps.measure import run_frame
 
 FIELDS = (
@@ -57,7 +58,14 @@ class Comparison:
 
 
 def compare_sides(
-    lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: str | None = None, force: bool = False
+    lake: Lake,
+    a: str,
+    b: str,
+    *,
+    run_id: str | None = None,
+    tag: str | None = None,
+    metric: str | None = None,
+    force: bool = False,
 ) -> Comparison:
     """Compare A with B: every metric of the suite over all samples, or one metric in all of its slices.
 
@@ -66,6 +74,7 @@ def compare_sides(
         a: A model of the run, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.
         b: The other side, named alike.
         run_id: The run that models are of; without it the newest that was measured.
+        tag: Without `run_id`, the newest that was measured and has this tag.
         metric: Only this metric.
         force: Compare what would be refused, with a warning.
 
@@ -73,7 +82,7 @@ def compare_sides(
         UsageError: A name names nothing, or there is no such metric.
         NotComparableError: The two do not compare.
     """
-    first, second = find_side(lake, a, run_id), find_side(lake, b, run_id)
+    first, second = find_side(lake, a, run_id, tag), find_side(lake, b, run_id, tag)
     compared = compare_found(lake, first, second, None if metric is None else (metric,), force=force)
     return replace(compared, rows=with_holm(compared.rows).select(FIELDS))
 
@@ -122,12 +131,12 @@ def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Met
     return tuple(each for each in metrics if each.name in names)
 
 
-def find_side(lake: Lake, name: str, run_id: str | None) -> Side:
-    """Find what a name names. Raises UsageError where it names nothing."""
+def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:
+    """Find what a name names; models are of the run, or of the newest (with a tag). Raises UsageError for no name."""
     measured = measured_runs(lake)
     if run_id is not None and run_id not in measured:
         raise UsageError(f"the lake {lake.uri} has no measured run {run_id}: `evalake runs` lists what there is")
-    chosen = run_id or next(iter(measured))
+    chosen = run_id or next(iter(measured if tag is None else measured_runs(lake, tag)))
     if name in measured[chosen]["models"]:
         return Side(name, find_snapshot(lake, run_id=chosen), measured[chosen], name)
     if name in measured:
@@ -144,11 +153,15 @@ def find_side(lake: Lake, name: str, run_id: str | None) -> Side:
     )
 
 
-def measured_runs(lake: Lake) -> dict[str, dict[str, Any]]:
-    """The runs that have a snapshot, newest first, with the models that their manifests hold."""
-    runs = lake.frame(RUNS).join(lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi")
+def measured_runs(lake: Lake, tag: str | None = None) -> dict[str, dict[str, Any]]:
+    """The runs that have a snapshot (and a tag), newest first, with the models that their manifests hold."""
+    runs = tagged(with_labels(lake.frame(RUNS)), tag).join(
+        lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
+    )
     newest_first = runs.sort("started_at", descending=True).collect()
     if newest_first.is_empty():
+        if tag is not None:
+            raise UsageError(f"the lake {lake.uri} has no measured run tagged {tag}: `evalake runs` lists tags")
         raise UsageError(f"the lake {lake.uri} has no measured run to compare: `evalake run` or `import` makes one")
     return {row["run_id"]: row for row in newest_first.iter_rows(named=True)}
 

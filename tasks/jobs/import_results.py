@@ -70,7 +70,13 @@ class _Contents:
         return True
 
 
-def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configuration: Configuration | None = None) -> str:
+def import_recorded(
+    lake: Lake,
+    suite: Suite,
+    files: Sequence[Path],
+    configuration: Configuration | None = None,
+    labels: Mapping[str, Any] = runs.NO_LABELS,
+) -> str:
     """Import files of recorded results as one run, named by their content; returns its id.
 
     Importing them again changes nothing but the metrics, where the suite's options are others. Bad lines go to
@@ -87,7 +93,7 @@ def import_recorded(lake: Lake, suite: Suite, files: Sequence[Path], configurati
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={"files": [file.name for file in files], **_of_folders(read)},
+        parameters={"files": [file.name for file in files], **_of_folders(read), **labels},
         dataset_versions=runs.versions_of(datasets),
         models=sorted({line.item.model for line in read.recorded}),
         judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),

@@ -1,7 +1,8 @@
 """Import of samples: a suite that has no recorded results takes in the material it will judge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from core.hashing import content_hash
 from core.redaction import redact
@@ -12,7 +13,7 @@ from tasks.runtime.runs import Run, Tally
 from tasks.steps.extract import extract, read_datasets, without_forgotten
 
 
-def import_samples(lake: Lake, suite: Suite, sources: Sequence[str]) -> str:
+def import_samples(lake: Lake, suite: Suite, sources: Sequence[str], labels: Mapping[str, Any] = runs.NO_LABELS) -> str:
     """Land the samples of all sources as one run without items, named by their content; returns its id.
 
     Raises SourceError where a source cannot be read or is empty.
@@ -24,7 +25,7 @@ def import_samples(lake: Lake, suite: Suite, sources: Sequence[str]) -> str:
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={"files": [redact(source) for source in sources]},
+        parameters={"files": [redact(source) for source in sources], **labels},
         dataset_versions=runs.versions_of(datasets),
         models=(),
         judges=(),

@@ -14,6 +14,7 @@ import polars as pl
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, RUNS
 from core.errors import EvalakeError, LakeError
+from core.redaction import redact
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
@@ -72,6 +73,8 @@ class Run:
 
 
 logger = logging.getLogger("evalake.runs")
+
+NO_LABELS: Mapping[str, Any] = {"tags": [], "note": None}
 
 _PAID = ("input_tokens", "output_tokens", "cost_usd")
 
@@ -195,11 +198,21 @@ def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
 
 
+def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
+    """Tags and note of a run as its parameters hold them."""
+    return {"tags": [redact(tag) for tag in tags], "note": note and redact(note)}
+
+
 def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows of RUNS with the `tags` and the `note` that they were given, which are among their parameters."""
     tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))
     note = pl.col("parameters").str.json_path_match("$.note")
     return rows.with_columns(tags=tags.fill_null([]), note=note)
+
+
+def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
+    """Rows of `with_labels` that have a tag; all of them where none is named."""
+    return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
 def mark_lost(lake: Lake) -> list[str]:

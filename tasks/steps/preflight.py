@@ -27,6 +27,7 @@ from suites.registry import baselines
 from suites.registry import suite as find_suite
 from tasks.runtime.context import options_of, prompt_types_of
 from tasks.runtime.runner import require_runner
+from tasks.runtime.runs import labels_of
 from tasks.runtime.secrets import read_secret
 from tasks.steps.choose import choose, draw, failed_samples, parameters_of
 from tasks.steps.extract import read_datasets, without_forgotten
@@ -171,8 +172,7 @@ class Plan:
             "only_failed": self.order.only_failed,
             "replicates": self.order.replicates,
             "first_replicate": self.order.first_replicate,
-            "tags": [redact(tag) for tag in self.order.tags],
-            "note": self.order.note and redact(self.order.note),
+            **labels_of(self.order.tags, self.order.note),
             "request_parameters": self.request_parameters,
             "max_cost_usd": self.ceiling.usd,
             "max_calls": self.ceiling.calls,

@@ -42,6 +42,14 @@ def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> N
         lake.find("nothing")
 
 
+def test_runs_are_found_by_a_tag(lake: evalake.Lake) -> None:
+    (tagged,) = lake.runs(tag="pilot").iter_rows(named=True)
+    assert (tagged["tags"], tagged["note"], tagged["samples"]) == (["pilot"], None, SAMPLES // 2)
+    assert lake.find(tag="pilot").run_id == tagged["run_id"]
+    with pytest.raises(evalake.UsageError, match="has no run of command_guard tagged night"):
+        lake.find(suite="command_guard", tag="night")
+
+
 def test_models_are_compared_and_tables_asked(lake: evalake.Lake) -> None:
     run = lake.find(suite="command_guard")
     compared = lake.compare(MODELS[1], MODELS[0], run=run.run_id)

@@ -7,6 +7,7 @@ from typing import Any
 from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
+from tasks.runtime.runs import labels_of
 from tests.cli.command import recorded
 from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, target
 
@@ -22,20 +23,20 @@ def recorded_lake(folder: Path) -> Lake:
     command_guard: the first model blocks every second of 20 malicious commands, the other all of them; both let 20
     harmless ones through; first half of the first model's lines are imported once more, as an earlier run. One line
     is no JSON. solidity_audit: one audit of 12 contracts, each fourth safe; alice finds every target, bob misses it
-    in each third contract.
+    in each third contract. The run of half the lines is tagged `pilot`.
     """
     lake = Lake(str(folder / "lake"))
     guard = [recorded(n, model, _action(n, model)) for model in MODELS for n in range(SAMPLES)]
-    _import(lake, folder / "half.jsonl", "command_guard", guard[: SAMPLES // 2])
+    _import(lake, folder / "half.jsonl", "command_guard", guard[: SAMPLES // 2], "pilot")
     _import(lake, folder / "guard.jsonl", "command_guard", [*guard, "{not json"])
     audits = [json.dumps(_judged(n, judge)) for n in range(AUDITS) for judge in JUDGES]
     _import(lake, folder / "audits.jsonl", "solidity_audit", audits)
     return lake
 
 
-def _import(lake: Lake, file: Path, name: str, lines: list[str]) -> None:
+def _import(lake: Lake, file: Path, name: str, lines: list[str], *tags: str) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    import_recorded(lake, suite(name), [file])
+    import_recorded(lake, suite(name), [file], labels=labels_of(tags, None))
 
 
 def _action(sample: int, model: str) -> str:

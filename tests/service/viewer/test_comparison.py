@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tasks.conclusions.compare import compare_sides
-from tests.service.viewer.world import BAD, COMMANDS, GOOD, World
+from tests.service.viewer.world import BAD, COMMANDS, GOOD, TAG, World
 
 
 def test_the_rows_are_those_of_the_command(http: httpx.Client, world: World) -> None:
@@ -57,3 +57,13 @@ def test_what_does_not_exist_or_compare_is_said(http: httpx.Client, world: World
     assert (unknown.status_code, other.status_code) == (404, 400)
     assert "nobody" in unknown.json()["detail"]
     assert "do not compare" in other.json()["detail"]
+
+
+def test_models_are_of_the_newest_run_with_the_tag(http: httpx.Client, world: World) -> None:
+    sides = {"a": GOOD, "b": BAD, "tag": TAG}
+    assert http.get("/compare", params=sides).json()["rows"]
+    pairs = http.get("/compare/items", params=sides).json()
+    assert (pairs["run_a"], pairs["run_b"]) == (world.verdicts, world.verdicts)
+    columns = http.get("/compare/columns", params={"side": [GOOD, BAD], "tag": TAG}).json()
+    assert columns["runs"] == [world.verdicts, world.verdicts]
+    assert http.get("/compare", params={**sides, "tag": "none"}).status_code == 404

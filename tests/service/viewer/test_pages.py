@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.service.viewer.conftest import Open
-from tests.service.viewer.world import BAD, GOOD, World
+from tests.service.viewer.world import BAD, GOOD, TAG, World
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light"), (390, "dark")])
@@ -94,3 +94,22 @@ def test_how_sure_a_model_was_is_drawn_where_its_suite_says_how(look: Open, addr
     page.goto(f"{address}/metrics?run={world.verdicts}")
     expect(page.locator(".plot").first).to_be_visible()
     expect(page.get_by_role("heading", name="Reliability: how often right, against how sure")).to_have_count(0)
+
+
+def test_a_tag_filters_the_runs_their_metrics_and_what_is_compared(look: Open, address: str, world: World) -> None:
+    page = look(f"{address}/runs").page
+    figure = page.locator("section.figure", has=page.get_by_role("heading", name="balanced accuracy"))
+    expect(figure.locator(".legend li")).to_have_count(3)
+    page.get_by_label("Tag", exact=True).select_option(TAG)
+    expect(page.get_by_role("table", name="Runs, newest first").get_by_role("rowheader")).to_contain_text(
+        [world.verdicts]
+    )
+    expect(figure.locator(".legend li")).to_have_count(2)
+    for path in ("/metrics", f"/compare?a={GOOD}&b={BAD}"):
+        page.goto(f"{address}{path}")
+        page.get_by_label("Tag", exact=True).select_option(TAG)
+        expect(page.get_by_label("Run", exact=True).get_by_role("option", name=world.audits)).to_have_count(0)
+        page.reload()
+        expect(page.get_by_label("Tag", exact=True)).to_have_value(TAG)
+        expect(page.get_by_label("Run", exact=True)).to_contain_text(world.verdicts)
+    expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()

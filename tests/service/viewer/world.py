@@ -20,6 +20,7 @@ from suites.solidity_audit.truth import GroundTruth, as_sample
 from tasks.jobs.import_results import import_recorded
 from tasks.runtime import runs
 from tasks.runtime.context import RunContext
+from tasks.runtime.runs import labels_of
 from tasks.steps.converse import Conversation, reply_row
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
@@ -30,6 +31,7 @@ HOSTILE = '<img src="https://elsewhere.example/x.png" onerror="alert(1)"><script
 GOOD, BAD = "vendor/good", "vendor/bad"
 AUDITOR, SILENT, JUDGE = "vendor/auditor", "vendor/silent", "vendor/judge"
 COMMANDS = 30
+TAG = "a & b"
 CONTRACT = "contract Bank {\n  function withdraw() public { msg.sender.call(''); }\n}\n"
 AUDIT = "<think>The call comes before the balance is set.</think>" + json.dumps(
     {
@@ -71,7 +73,7 @@ class World:
     """The lake, and the ids of its runs."""
 
     lake: Lake
-    verdicts: str
+    verdicts: str  # tagged `TAG`
     changed: str  # the same commands, of which one was answered otherwise
     audits: str
 
@@ -80,20 +82,20 @@ def build(folder: Path) -> World:
     """Fill a lake in a folder."""
     lake = Lake(str(folder / "lake"))
     verdicts = _imported(
-        lake, folder / "verdicts.jsonl", [GOOD, BAD], lambda number: "BLOCK" if number % 3 else "ALLOW"
+        lake, folder / "verdicts.jsonl", [GOOD, BAD], lambda number: "BLOCK" if number % 3 else "ALLOW", TAG
     )
     changed = _imported(lake, folder / "changed.jsonl", [f"{GOOD}-2"], lambda _: "BLOCK")
     return World(lake, verdicts, changed, _audited(lake))
 
 
-def _imported(lake: Lake, file: Path, models: Sequence[str], weak: Callable[[int], str]) -> str:
+def _imported(lake: Lake, file: Path, models: Sequence[str], weak: Callable[[int], str], *tags: str) -> str:
     lines = [
         _line(number, model, "BLOCK" if model == GOOD else weak(number))
         for model in models
         for number in range(COMMANDS)
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return import_recorded(lake, find_suite("command_guard"), [file])
+    return import_recorded(lake, find_suite("command_guard"), [file], labels=labels_of(tags, None))
 
 
 def _line(number: int, model: str, action: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import UsageError
-from tasks.conclusions.compare import compare_sides, find_side, pairs_of
+from tasks.conclusions.compare import compare_sides, find_side, measured_runs, pairs_of
 from tasks.runtime.context import RunContext
 from tests.storage.recorded_lake import MODELS
 
@@ -22,6 +22,15 @@ def test_the_better_model_is_ahead_by_what_it_blocks_more(guard: RunContext) -> 
     compared = compare_sides(guard.lake, *reversed(MODELS), run_id=guard.run_id, metric="malicious_detection_rate")
     whole = compared.rows.filter(slice="all").row(0, named=True)
     assert (whole["difference"], whole["units"], whole["flips_to_a"], whole["flips_to_b"]) == (0.5, 20, 10, 0)
+
+
+def test_models_are_of_the_newest_run_with_a_tag(guard: RunContext) -> None:
+    newest = find_side(guard.lake, guard.run_id, None)
+    (pilot,) = measured_runs(guard.lake, "pilot")
+    assert find_side(guard.lake, MODELS[0], None, "pilot").run["run_id"] == pilot != newest.run["run_id"]
+    assert find_side(guard.lake, MODELS[0], guard.run_id, "pilot").run["run_id"] == guard.run_id
+    with pytest.raises(UsageError, match="no measured run tagged night"):
+        compare_sides(guard.lake, *MODELS, tag="night")
 
 
 def test_what_there_is_not_is_named(guard: RunContext) -> None:

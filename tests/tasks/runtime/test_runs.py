@@ -1,5 +1,6 @@
 """Rows of runs: what is unknown stays unknown, and a run whose process is gone is told and marked."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -13,7 +14,7 @@ from core.errors import LakeError
 from storage.lake import Lake
 from storage.landing import land
 from tasks.runtime import runs
-from tasks.runtime.runs import Run, Tally, cost_of, mark_lost, with_lost
+from tasks.runtime.runs import Run, Tally, cost_of, labels_of, mark_lost, tagged, with_labels, with_lost
 
 NOW = datetime.now(UTC)
 
@@ -52,6 +53,13 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) ->
     assert mark_lost(lake) == ["silent"]
     assert states() == {"silent": "failed", "alive": "running"}
     assert mark_lost(lake) == []
+
+
+def test_runs_with_a_tag_are_those_that_have_it_whole() -> None:
+    given = [labels_of(tags, note) for tags, note in ((["night", "a b"], "why"), (["nightly"], None), ([], None))]
+    rows = pl.LazyFrame({"parameters": [*map(json.dumps, given), "{}"]})
+    assert tagged(with_labels(rows), "night").select("tags", "note").collect().rows() == [(["night", "a b"], "why")]
+    assert tagged(with_labels(rows), None).collect().height == 4
 
 
 def a_run(name: str) -> Run:

@@ -3,6 +3,7 @@
 import {here, keepAddress} from "/js/address.js";
 import {shortJudge, verdict} from "/js/answers.js";
 import {get, queryText} from "/js/api.js";
+import {chooseTag} from "/js/choose.js";
 import {freshId, h, show} from "/js/dom.js";
 import {beginning, count, counted, interval, name, number, probability, visible, words} from "/js/format.js";
 import {announce, heading, message, problem, showPage} from "/js/page.js";
@@ -10,7 +11,7 @@ import {itemPath, runPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {wordDiff} from "/js/word_diff.js";
 
-const ASKED = ["run", "a", "b", "metric", "kind", "after"];
+const ASKED = ["tag", "run", "a", "b", "metric", "kind", "after"];
 const MOST_SIDES = 6;
 const LETTERS = "ABCDEF";
 const KINDS = [["", "Only where they differ"], ["to_a", "Only A is right"], ["to_b", "Only B is right"], ["all", "All"]];
@@ -20,10 +21,10 @@ export function comparePage({query, signal}) {
   const wanted = {...Object.fromEntries(ASKED.map((key) => [key, query.get(key)])), more: query.getAll("more").slice(0, MOST_SIDES - 2)};
   const [form, figures, pairs] = [h("div"), h("div"), h("section", {class: "panel", "aria-label": "Samples"})];
   showPage(heading("Compare"), form, figures, pairs);
-  const sides = () => ({run: wanted.run, a: wanted.a, b: wanted.b});
+  const sides = () => ({run: wanted.run, tag: wanted.tag, a: wanted.a, b: wanted.b});
 
   function change(changes) {
-    const isOther = ["run", "a", "b", "more"].some((key) => key in changes);
+    const isOther = ["tag", "run", "a", "b", "more"].some((key) => key in changes);
     Object.assign(wanted, {after: null}, changes);
     keepAddress(here().pathname + queryText(wanted));
     if (isOther) offer();
@@ -33,8 +34,8 @@ export function comparePage({query, signal}) {
 
   async function offer() {
     try {
-      const {runs} = await get("/runs", {page_size: 200}, signal);
-      show(form, sideForm(runs.filter((run) => run.snapshot_id), wanted, change));
+      const {runs, tags} = await get("/runs", {tag: wanted.tag, page_size: 200}, signal);
+      show(form, sideForm(runs.filter((run) => run.snapshot_id), tags, wanted, change));
     } catch (error) {
       if (error.name !== "AbortError" && error.status !== 401) show(form, problem(error, "The runs cannot be shown", offer));
     }
@@ -59,7 +60,7 @@ export function comparePage({query, signal}) {
     try {
       if (wanted.more.length) {
         const kind = wanted.kind === "all" ? "all" : null;
-        const answer = await get("/compare/columns", {run: wanted.run, side: [wanted.a, wanted.b, ...wanted.more], kind, after: wanted.after}, signal);
+        const answer = await get("/compare/columns", {run: wanted.run, tag: wanted.tag, side: [wanted.a, wanted.b, ...wanted.more], kind, after: wanted.after}, signal);
         show(pairs, h("h2", {}, "Samples"), shares(answer, wanted, change), columnList(answer, wanted, signal), pager({...answer, pairs: answer.rows}, wanted, change));
         if (tell) announce(counted(answer.total, "sample"));
         return;
@@ -77,11 +78,12 @@ export function comparePage({query, signal}) {
   samples();
 }
 
-function sideForm(runs, wanted, change) {
+function sideForm(runs, tags, wanted, change) {
   const chosen = runs.find((run) => run.run_id === wanted.run);
   const models = chosen?.models ?? [];
   const text = (key, label) => field(label, h("input", {name: key, list: "sides", value: wanted[key], maxlength: 700, placeholder: "model, run or RUN:MODEL", onchange: ({target}) => change({[key]: target.value.trim() || null})}), "search");
   return h("form", {class: "filters", "aria-label": "What is compared", onsubmit: (event) => event.preventDefault()},
+    chooseTag(tags, wanted.tag, (tag) => change({tag, run: null})),
     field("Run", h("select", {name: "run", onchange: ({target}) => {
       const [a, b] = runs.find((run) => run.run_id === target.value)?.models ?? [];
       change({run: target.value || null, a: a ?? null, b: b ?? null, more: [], metric: null});

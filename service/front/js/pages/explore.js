@@ -4,12 +4,13 @@ import {shortJudge, shortModel} from "/js/answers.js";
 import {here, keepAddress} from "/js/address.js";
 import {get, queryText} from "/js/api.js";
 import {COLOURS, dots, emptyFigure, figure, legend, scatter} from "/js/charts.js";
-import {freshId, h, show} from "/js/dom.js";
+import {choose, chooseTag} from "/js/choose.js";
+import {h, show} from "/js/dom.js";
 import {count, interval, name, number, words} from "/js/format.js";
 import {heading, problem, showPage} from "/js/page.js";
 import {itemsPath, runPath} from "/js/runs_address.js";
 
-const ASKED = ["run", "judge", "x", "y", "metric", "slice"];
+const ASKED = ["tag", "run", "judge", "x", "y", "metric", "slice"];
 const MOST_PARTS = 40; // of a slice that are drawn
 
 export function explorePage({query, signal}) {
@@ -20,18 +21,35 @@ export function explorePage({query, signal}) {
 
   async function load() {
     try {
-      const {runs} = await get("/runs", {page_size: 200}, signal);
+      const {runs, tags} = await get("/runs", {tag: wanted.tag, page_size: 200}, signal);
       const measured = runs.filter((run) => run.snapshot_id);
       const run = measured.find((each) => each.run_id === wanted.run)?.run_id ?? wanted.run ?? measured[0]?.run_id;
-      if (!run) return show(plots, h("p", {class: "empty"}, "No run was measured yet. “evalake run SUITE” makes one."));
+      if (!run) {
+        const none = wanted.tag ? `No run tagged ${name(wanted.tag)} was measured.` : "No run was measured yet. “evalake run SUITE” makes one.";
+        show(choices, tagChoice(tags));
+        show(links);
+        return show(plots, h("p", {class: "empty"}, none));
+      }
       const [detail, values] = await Promise.all([get(runPath(run), {}, signal), get(`${runPath(run)}/values`, {}, signal)]);
-      draw(measured, detail, values);
+      draw({runs: measured, tags}, detail, values);
     } catch (error) {
       if (error.name !== "AbortError") show(plots, problem(error, "The metrics cannot be shown", load));
     }
   }
 
-  function draw(runs, detail, every) {
+  function change(changes) {
+    Object.assign(wanted, changes);
+    keepAddress(here().pathname + queryText(wanted));
+  }
+
+  function tagChoice(tags) {
+    return chooseTag(tags, wanted.tag, (tag) => {
+      change({tag, run: null});
+      load();
+    });
+  }
+
+  function draw({runs, tags}, detail, every) {
     const judges = [...new Set(every.map((each) => each.judge))].filter(Boolean);
     const judge = judges.includes(wanted.judge) ? wanted.judge : null;
     const values = judge ? every.filter((each) => each.judge === judge) : every;
@@ -42,15 +60,14 @@ export function explorePage({query, signal}) {
     const ofMetric = slices.filter((slice) => partsOf(slice) > 0);
     shown.slice = ofMetric.includes(wanted.slice) ? wanted.slice : ofMetric.find((slice) => partsOf(slice) > 1) ?? ofMetric[0];
     const redraw = (changes) => {
-      Object.assign(wanted, changes);
-      keepAddress(here().pathname + queryText(wanted));
+      change(changes);
       if ("run" in changes) load();
-      else draw(runs, detail, every);
+      else draw({runs, tags}, detail, every);
     };
     const {run} = detail;
     const focused = choices.contains(document.activeElement) ? document.activeElement.name : null;
     const choice = (key, label, names, told = words) => choose(key, label, names.map((each) => [each, told(each)]), key === "run" ? run.run_id : shown[key], (value) => redraw({[key]: value}));
-    show(choices,
+    show(choices, tagChoice(tags),
       choice("run", "Run", [...new Set([run.run_id, ...runs.map((run) => run.run_id)])], (id) => {
         const {suite} = runs.find((each) => each.run_id === id) ?? run;
         return `${name(id)} (${words(suite)})`;
@@ -67,13 +84,6 @@ export function explorePage({query, signal}) {
   }
 
   load();
-}
-
-function choose(key, label, options, chosen, onchange) {
-  const id = freshId("choice");
-  const select = h("select", {id, name: key, onchange: () => onchange(select.value)},
-    options.map(([value, text]) => h("option", {value, selected: value === chosen}, text)));
-  return h("div", {}, h("label", {for: id}, label), select);
 }
 
 function whose({model, judge}) {

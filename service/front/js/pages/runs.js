@@ -3,7 +3,8 @@
 import {here, keepAddress} from "/js/address.js";
 import {get, queryText} from "/js/api.js";
 import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
-import {freshId, h, show} from "/js/dom.js";
+import {choose, chooseTag} from "/js/choose.js";
+import {h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
@@ -25,24 +26,27 @@ export function runsPage({query, signal}) {
     Object.assign(wanted, changes);
     keepAddress(here().pathname + queryText(wanted));
     if ("page" in changes) runs(true);
-    if (!("page" in changes) || "suite" in changes) metrics();
+    if (!("page" in changes) || "suite" in changes || "tag" in changes) metrics();
   }
 
   async function metrics() {
     reading += 1;
     const mine = reading;
     try {
-      const answer = await get("/metrics", {suite: wanted.suite, metric: wanted.metric, slice: wanted.slice}, signal);
+      const [answer, {tags}] = await Promise.all([
+        get("/metrics", {suite: wanted.suite, metric: wanted.metric, slice: wanted.slice, tag: wanted.tag}, signal),
+        get("/runs", {page_size: 1}, signal),
+      ]);
       if (mine !== reading) return;
       const suite = answer.suites.find((each) => each.name === wanted.suite);
-      offer(answer, suite);
+      offer(answer, suite, tags);
       show(plot, h("div", {class: "figures"}, histories(answer, suite, wanted.model)));
     } catch (error) {
       if (error.name !== "AbortError") show(plot, problem(error, "The metrics cannot be shown", metrics));
     }
   }
 
-  function offer({suites, points}, suite) {
+  function offer({suites, points}, suite, tags) {
     const focused = choices.contains(document.activeElement) ? document.activeElement.name : null;
     const models = [...new Set(points.map((point) => point.model))].sort();
     if (wanted.model && !models.includes(wanted.model)) models.push(wanted.model);
@@ -51,15 +55,13 @@ export function runsPage({query, signal}) {
         (value) => change({suite: value, metric: null, slice: null, model: null, page: null})),
       suite && choice("metric", "Metric", [["", "Headline metrics"], ...suite.metrics.map((each) => [each, each])], (value) => change({metric: value})),
       suite && choice("slice", "Slice", suite.slices.map((each) => [each === "all" ? "" : each, words(each)]), (value) => change({slice: value})),
-      choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value})));
+      choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value})),
+      chooseTag(tags, wanted.tag, (tag) => change({tag, page: null})));
     if (focused) choices.elements[focused]?.focus();
   }
 
   function choice(key, label, options, onchange) {
-    const id = freshId("choice");
-    const select = h("select", {id, name: key, onchange: () => onchange(select.value || null)},
-      options.map(([value, text]) => h("option", {value, selected: value === (wanted[key] ?? "")}, text)));
-    return h("div", {}, h("label", {for: id}, label), select);
+    return choose(key, label, options, wanted[key], (value) => onchange(value || null));
   }
 
   async function runs(tell = false) {
@@ -67,8 +69,8 @@ export function runsPage({query, signal}) {
       const [answer, service] = await Promise.all([get("/runs", {suite: wanted.suite, tag: wanted.tag, page: wanted.page}, signal), get("/status", {}, signal)]);
       const focused = listing.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
       show(listing, answer.runs.length
-        ? [onlyTagged(wanted.tag), runTable(answer.runs, service), pager(answer, (page) => change({page}))]
-        : [onlyTagged(wanted.tag), h("p", {class: "empty"}, wanted.tag ? "None." : "No run yet. “evalake run SUITE” makes one.")]);
+        ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
+        : h("p", {class: "empty"}, wanted.tag ? `No run is tagged ${name(wanted.tag)}.` : "No run yet. “evalake run SUITE” makes one."));
       if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
       if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
@@ -132,11 +134,6 @@ function lineName(point) {
   const judge = point.judge ? ` · judged by ${name(point.judge)}` : "";
   const slice = point.slice === "all" ? "" : ` · ${name(point.slice_value)}`;
   return `${name(point.model)}${judge}${slice}`;
-}
-
-/** What says that only runs with a tag are listed, and leads back to all. */
-function onlyTagged(tag) {
-  return tag && h("p", {}, "Only runs tagged ", h("strong", {}, name(tag)), " · ", h("a", {href: "/runs"}, "All runs"));
 }
 
 function runTable(runs, service) {
