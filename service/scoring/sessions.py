@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import polars as pl
+from cachetools import LRUCache
 
 from contracts.tables import RUNS, SAMPLES
 from core.hashing import content_hash
@@ -29,6 +30,7 @@ from tasks.steps.extract import extract
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
 READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
+KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,6 +63,7 @@ class Sessions:
         self._unfinished: dict[str, frozenset[str]] = {}  # by source
         self._read_at = float("-inf")
         self._lock = threading.RLock()
+        self._texts: LRUCache[str, str] = LRUCache(KEPT_CHARACTERS, getsizeof=len)  # by sample hash
         self._reading = threading.Lock()  # of its own, so that nobody who asks for a known session waits for a source
 
     def all(self) -> Mapping[str, Known]:
@@ -92,8 +95,15 @@ class Sessions:
 
     def session(self, known: Known) -> Session:
         """The session itself."""
-        ((_, sample),) = self.samples([known])
-        return load(sample.input)
+        with self._lock:
+            text = self._texts.get(known.sample_hash)
+        if text is None:
+            ((_, sample),) = self.samples([known])
+            text = sample.input
+            if len(text) <= KEPT_CHARACTERS:
+                with self._lock:
+                    self._texts[known.sample_hash] = text
+        return load(text)
 
     @property
     def has_sources(self) -> bool:
