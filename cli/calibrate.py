@@ -13,9 +13,10 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate(
-    judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.")],
+    judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.", metavar="NAMES")],
     suite: Annotated[
-        str | None, typer.Option(help="The suite whose calibration set is used; default: the one that has one.")
+        str | None,
+        typer.Option(help="The suite whose calibration set is used; default: the one that has one.", metavar="SUITE"),
     ] = None,
     config: ConfigOption = None,
     lake: LakeOption = LAKE,

@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from tasks.conclusions.compare import Comparison
 
 WIDTH = 80
+GAP = 2
+LONGEST_NAME = 76
+HEADINGS = ("A", "B", "A-B", "p", "units", "flips")
 
 
 def register(app: typer.Typer) -> None:
@@ -21,8 +25,10 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.")],
-    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.")],
+    a: Annotated[
+        str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.", metavar="A")
+    ],
+    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.", metavar="B")],
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
     ] = None,
@@ -68,34 +74,49 @@ def _print(compared: "Comparison") -> None:
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
         console.print(Text(visible(f"A {a}\nB {b}{judged}")))
-        console.print(_table(rows.to_dicts()))
+        typer.echo()
+        for line in _lines(rows.to_dicts(), console.width):
+            typer.echo(line)
+        typer.echo()
     typer.echo("A-B: difference and 95 % interval. p: adjusted by Holm for all rows.")
     typer.echo("flips: units that A answers better : units that B does.")
 
 
-def _table(rows: list[dict[str, Any]]) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def _lines(rows: Sequence[dict[str, Any]], width: int) -> Iterator[str]:
+    """Write a line for each metric and slice; the numbers of a name that leaves them no room are on a line below it."""
+    from rich.cells import cell_len, set_cell_size
 
-    from core.visible_text import visible
+    cells = [HEADINGS, *map(_cells, rows)]
+    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    heading, *numbers = (_aligned(each, sizes) for each in cells)
+    names = [_name(row) for row in rows]
+    room = max(0, min(max(map(cell_len, names)), width - len(heading)))
+    yield f"{'metric':<{room}}{heading}"
+    last = None
+    for row, name, behind in zip(rows, names, numbers, strict=True):
+        if row["slice"] != "all" and row["metric"] != last:
+            yield row["metric"]
+        last = row["metric"]
+        if cell_len(name) > room:
+            yield name
+            name = ""
+        yield f"{set_cell_size(name, room)}{behind}"
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("metric", overflow="fold")
-    for name in ("A", "B", "A-B", "p", "units", "flips"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        sliced = "" if row["slice"] == "all" else f"\n {row['slice']} {row['slice_value']}"
-        flips = "–" if row["flips_to_a"] is None else f"{row['flips_to_a']}:{row['flips_to_b']}"
-        cells = [
-            _number(row["value_a"]),
-            _number(row["value_b"]),
-            _difference(row),
-            _p(row["p_holm"]),
-            str(row["units"]),
-        ]
-        table.add_row(Text(visible(row["metric"] + sliced)), *cells, flips)
-    return table
+
+def _aligned(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    return "".join(f"{cell:>{GAP + size}}" for cell, size in zip(cells, sizes, strict=True))
+
+
+def _name(row: dict[str, Any]) -> str:
+    from reports.wording import one_line
+
+    return one_line(row["metric"] if row["slice"] == "all" else f"  {row['slice']} {row['slice_value']}", LONGEST_NAME)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    flips = "–" if row["flips_to_a"] is None else f"{row['flips_to_a']}:{row['flips_to_b']}"
+    values = (_number(row["value_a"]), _number(row["value_b"]), _difference(row), _p(row["p_holm"]))
+    return (*values, str(row["units"]), flips)
 
 
 def _difference(row: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.")],
-    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.")],
+    a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.", metavar="A")],
+    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.", metavar="B")],
     metric: Annotated[
         str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")
     ] = None,

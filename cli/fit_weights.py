@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 def fit_weights(
     ranking: Annotated[Path, typer.Argument(help="CSV with the columns model and rank, 1 the best.", metavar="FILE")],
-    run: Annotated[str | None, typer.Option("--run", help="The run that measured them; default: the newest.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run that measured them; default: the newest.", metavar="ID")
+    ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def gate(
-    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.")],
+    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.", metavar="RUN")],
     rule: Annotated[
         list[str],
         typer.Option(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.help import App
 from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from suites.base import SheetFormat
     from tasks.jobs.label import Labelled
 
-label = typer.Typer(help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
+label = App(help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +27,9 @@ def register(app: typer.Typer) -> None:
 def export(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     size: Annotated[int, typer.Option(min=1, help="How many results to draw.", metavar="N")] = 30,
-    out: Annotated[Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.", metavar="FILE")
+    ] = None,
     lake: LakeOption = LAKE,
 ) -> None:
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
@@ -47,7 +50,7 @@ def export(
 
 @label.command("agreement")
 def agreement(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.")],
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
@@ -65,10 +68,11 @@ def agreement(
 
 @label.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="The filled-in sheet, .csv or .jsonl.")],
+    file: Annotated[Path, typer.Argument(help="The filled-in sheet, .csv or .jsonl.", metavar="FILE")],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
     annotator: Annotated[
-        str | None, typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.")
+        str | None,
+        typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.", metavar="NAME"),
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from cli import configuration, environment
+from cli.help import App
 from cli.terminal import write_anything
 from cli.waiting import say_what_is_done
 from core.visible_text import visible
 
-app = typer.Typer(
+app = App(
     name="evalake",
     help="LLM evaluation as a lakehouse pipeline.",
     epilog="`evalake run --help` lists the suites, with prompt types, baselines and examples.",

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import accumulate, islice
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
 
 LEAST_LAST = 24  # characters of a listing's last column, before another column is left out for it
 LONGEST_CELL = 200  # characters of a cell that has to be on one line
+BRIEF_CELL = 40  # of one in a table that leaves columns out
+HASH = "^([0-9a-f]{12})[0-9a-f]{20,}$"  # whose beginning names it
+HAS_ALL = "--format json has all"
 GAP = 2  # between columns
 NARROWEST = 60  # what lines are laid out for at least
 PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
@@ -41,8 +43,18 @@ def rows(
     stream([frame], style, spreadsheet_safe=spreadsheet_safe)
 
 
-def stream(frames: Iterable[pl.DataFrame], style: Format, *, spreadsheet_safe: bool = False) -> int:
-    """Print the rows of frames, the parts of a whole, of which one is in memory at a time; returns how many."""
+def stream(
+    frames: Iterable[pl.DataFrame],
+    style: Format,
+    *,
+    spreadsheet_safe: bool = False,
+    whole: bool = False,
+    hint: str = HAS_ALL,
+) -> int:
+    """Print the rows of frames, the parts of a whole, of which one is in memory at a time; returns how many.
+
+    `whole` and `hint` are those of `table`.
+    """
     count = 0
     if style is Format.table:
         shown: list[pl.DataFrame] = []
@@ -50,7 +62,7 @@ def stream(frames: Iterable[pl.DataFrame], style: Format, *, spreadsheet_safe: b
             if count < MOST_ROWS:
                 shown.append(frame.head(MOST_ROWS - count))
             count += frame.height
-        table(pl.concat(shown), count)
+        table(pl.concat(shown), count, whole=whole, hint=hint)
         return count
     for number, frame in enumerate(frames):
         if style is Format.csv:
@@ -73,7 +85,7 @@ def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: S
         lake: The lake; that it has none of it is said beside the table, for its name may be misspelt.
         style: How the rows are printed.
         columns: The columns of the table. The last one takes what room is left. Where the others do not fit,
-            the later ones are left out, and named on standard error.
+            those that do not are left out, and named on standard error.
     """
     if style is not Format.table:
         rows(frame, style)
@@ -84,10 +96,18 @@ def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: S
         typer.echo(f"the lake {whole_address(lake)} has no {what}", err=True)
 
 
-def lines(frame: pl.DataFrame, least: int = LEAST_LAST) -> None:
+def lines(
+    frame: pl.DataFrame, least: int | None = LEAST_LAST, *, longest: int = LONGEST_CELL, hint: str = HAS_ALL
+) -> None:
     """Print a table of one line a row.
 
-    Columns that do not fit are left out and named; for the last one `least` characters are kept free, and it is cut.
+    Columns that do not fit are left out and named.
+
+    Args:
+        frame: The rows.
+        least: The characters that are kept free for the last column, which is cut; None where it is like the others.
+        longest: The characters of the longest cell; longer ones are cut.
+        hint: How one sees what was left out.
     """
     from rich.cells import cell_len
     from rich.console import Console
@@ -96,18 +116,21 @@ def lines(frame: pl.DataFrame, least: int = LEAST_LAST) -> None:
 
     from reports.wording import one_line
 
-    texts = {name: [one_line(_cell(value, ", "), LONGEST_CELL) for value in frame[name]] for name in frame.columns}
+    texts = {name: [one_line(_cell(value, ", "), longest) for value in frame[name]] for name in frame.columns}
     sizes = {name: max(map(cell_len, (name, *texts[name]))) for name in frame.columns}
     filled = [name for name in frame.columns if frame[name].null_count() < frame.height]
-    last = filled[-1:] if filled[-1:] == frame.columns[-1:] else []
+    last = filled[-1:] if least is not None and filled[-1:] == frame.columns[-1:] else []
     names = [name for name in filled if name not in last]
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDEST)
-    ends = accumulate((sizes[name] + GAP for name in names), initial=sum(min(sizes[name], least) for name in last))
-    shown = [
-        name for name, end in zip(names, islice(ends, 1, None), strict=True) if end - GAP * (not last) <= console.width
-    ]
+    room = console.width + GAP * (not last) - sum(min(sizes[name], least or 0) for name in last)
+    shown = []
+    for name in names:
+        if sizes[name] + GAP <= room:
+            shown.append(name)
+            room -= sizes[name] + GAP
+    shown = shown or names[: not last]
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
     for name in (*shown, *last):
         justify: JustifyMethod = "right" if frame.schema[name].is_numeric() else "left"
@@ -117,7 +140,7 @@ def lines(frame: pl.DataFrame, least: int = LEAST_LAST) -> None:
         grid.add_row(*map(Text, cells))
     console.print(grid)
     if missing := [name for name in names if name not in shown]:
-        typer.echo(fill(f"no room for {', '.join(missing)}; --format json has all", console.width), err=True)
+        typer.echo(fill(f"no room for {', '.join(missing)}; {hint}", console.width), err=True)
 
 
 def line(text: str) -> None:
@@ -143,10 +166,17 @@ def _json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
 
 
-def table(frame: pl.DataFrame, height: int | None = None) -> None:
-    """Print a frame as a table that a person can read: one column below the other where they do not fit side by side.
+def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False, hint: str = HAS_ALL) -> None:
+    """Print a frame as a table that a person can read.
 
-    What is left out of a very long one is said on standard error; `height` is its whole number of rows.
+    Where its columns do not fit side by side, a single row has one below the other, and of several rows later columns
+    are left out. That, and what is left out of a very long table, is said on standard error.
+
+    Args:
+        frame: The rows.
+        height: The whole number of rows, where these are not all of them.
+        whole: Leave no column out: have one below the other.
+        hint: How one sees the columns that are left out.
     """
     from rich.console import Console
     from rich.measure import Measurement
@@ -157,7 +187,12 @@ def table(frame: pl.DataFrame, height: int | None = None) -> None:
     needed = Measurement.get(console, console.options.update_width(sys.maxsize), side_by_side)
     if not console.is_terminal:
         console = Console(width=min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
-    console.print(side_by_side if needed.minimum <= console.width else _one_below_the_other(shown))
+    if needed.minimum <= console.width:
+        console.print(side_by_side)
+    elif whole or shown.height == 1:
+        console.print(_one_below_the_other(shown))
+    else:
+        lines(_brief(shown), None, longest=BRIEF_CELL, hint=hint)
     _say_more((frame.height if height is None else height) - shown.height)
 
 
@@ -168,6 +203,13 @@ def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.with_columns(_cut(name) for name in texts)
     lengths = pl.sum_horizontal(pl.lit(0), *(pl.col(name).str.len_chars() for name in texts)).cum_sum()
     return frame.filter((lengths <= MOST_CHARACTERS) | (pl.int_range(pl.len()) == 0))
+
+
+def _brief(frame: pl.DataFrame) -> pl.DataFrame:
+    """Name hashes by their beginnings, and show columns in which nothing is known as such."""
+    texts = [pl.col(name).str.replace(HASH, "$1…") for name, kind in frame.schema.items() if kind == pl.String]
+    empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
+    return frame.with_columns(texts).with_columns(pl.lit(_cell(None)).alias(name) for name in empty)
 
 
 def _cut(name: str) -> pl.Expr:

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def power(
-    suite: Annotated[str, typer.Argument(help="The suite.")],
+    suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
     detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
     metric: Annotated[
         str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")

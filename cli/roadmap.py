@@ -19,10 +19,12 @@ def register(app: typer.Typer) -> None:
 
 def roadmap(
     suite: Annotated[
-        str | None, typer.Option(help="The suite whose results are read; default: the one that has a roadmap.")
+        str | None,
+        typer.Option(help="The suite whose results are read; default: the one that has a roadmap.", metavar="SUITE"),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option(help="Who groups by meaning; default: rules, by the words in common.")
+        str | None,
+        typer.Option(help="Who groups by meaning; default: rules, by the words in common.", metavar="NAME"),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Say how well a labelled set is grouped; make no roadmap.")

@@ -19,6 +19,7 @@ SHORTEST_HASH = 8
 """Characters that the beginning of a sample's hash must have."""
 
 LONGEST_VERDICT = 16
+LEAST_INPUT = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +93,7 @@ def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit:
         show.line("no sample matches")
         return
     shown = [item for each in _pages(indexes, index, wanted, limit) for item in each.items][:limit]
-    show.lines(_table(shown), least=0)
+    show.lines(_table(shown), least=LEAST_INPUT)
     more = f" of {page.total:,} (--limit N shows more)" if page.total > len(shown) else ""
     mark = "; ✗ wrong" if any(answer.correct is False for item in shown for answer in item.answers) else ""
     show.line(f"\n{len(shown):,} samples{more}{mark}")

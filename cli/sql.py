@@ -13,6 +13,8 @@ from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
 if TYPE_CHECKING:
     import polars as pl
 
+HOW_TO_SEE_ALL = "select the columns that you want, or see all: --all, --json"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -21,7 +23,10 @@ def register(app: typer.Typer) -> None:
 
 def sql(
     query: Annotated[
-        str, typer.Argument(help="A query over the tables and views; `evalake tables --describe` has them.")
+        str,
+        typer.Argument(
+            help="A query over the tables and views; `evalake tables --describe` has them.", metavar="QUERY"
+        ),
     ],
     lake: LakeOption = LAKE,
     at: Annotated[
@@ -34,6 +39,7 @@ def sql(
         str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
     ] = "table",
     json: RowsAsJsonOption = False,
+    whole: Annotated[bool, typer.Option("--all", help="In a table, leave no column out for want of room.")] = False,
     spreadsheet_safe: Annotated[
         bool, typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet would run.")
     ] = False,
@@ -59,14 +65,16 @@ def sql(
         raise UsageError("--spreadsheet-safe goes with --format csv")
     where = Lake(lake)
     with open_query(where, all_contracts(), query, versions=_versions(at or [])) as result:
-        count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe)
+        count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
     if not count and not any(map(where.exists, all_contracts())):
         typer.echo(f"the lake {whole_address(lake)} has no tables", err=True)
     if out is not None:
         typer.echo(f"{count} rows in {out}")
 
 
-def _write(frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool) -> int:
+def _write(
+    frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool
+) -> int:
     """Write the parts of a result, one after the other; returns the number of rows."""
     from pyarrow import ArrowException
 
@@ -75,12 +83,12 @@ def _write(frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, sp
     from storage.sql.rows import write_parquet
 
     if out is None:
-        return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
+        return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
     try:
         if style == "parquet":
             return write_parquet(frames, out)
         with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
-            return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe)
+            return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
     except (OSError, ArrowException) as error:
         raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
 

@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperCommand
+from cli.help import Command
 
 if TYPE_CHECKING:
     from suites.places import Manifest
 
 WIDTH = 78
 INDENT = 2
+CONTINUED = " \\\n"  # how a shell is told that a line goes on
 
 
-class TellsSuites(TyperCommand):
+class TellsSuites(Command):
     """A command whose help ends with the suites there are, and with examples."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -56,9 +57,19 @@ def _lines(command: str) -> Iterator[str]:
         yield "\nExamples:"
     for name, each in manifests:
         for example in each.examples:
-            yield f"{INDENT * ' '}{command} {name} {example}".rstrip()
+            yield _folded(f"{command} {name} {example}".rstrip())
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
     later = (indent + INDENT) * " "
     return wrap(text, WIDTH, initial_indent=indent * " ", subsequent_indent=later, break_on_hyphens=False)
+
+
+def _folded(example: str) -> str:
+    """Write a command line so that a shell takes it as it stands, where it is long, too."""
+    room = WIDTH - len(CONTINUED)
+    first, later = INDENT * " ", 2 * INDENT * " "
+    parts = wrap(
+        example, room, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
+    return CONTINUED.join(parts)

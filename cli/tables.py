@@ -1,5 +1,6 @@
 """`evalake tables`: list the tables, or describe their columns."""
 
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -47,7 +48,8 @@ def _describe(table: str | None, lake: str, style: Format) -> None:
         show.rows(column_frame(entries), style)
     else:
         for entry in entries:
-            typer.echo(f"\n{entry.kind} {entry.name}: {entry.description}")
-            for rule in entry.rules:
-                typer.echo(f"  {rule}")
+            show.line("")
+            for said in (f"{entry.kind} {entry.name}: {entry.description}", *(f"  {rule}" for rule in entry.rules)):
+                for part in wrap(said, show.width(), subsequent_indent="    ", break_on_hyphens=False):
+                    show.line(part)
             show.rows(column_frame([entry]), style, COLUMN_FIELDS)

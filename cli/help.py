@@ -1,0 +1,38 @@
+"""How help reads: arguments by their names, without the types that Python has for them, and bounds in words."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand
+from typer.models import CommandFunctionType
+
+_TYPE = re.compile(r" <[^>]*>$")
+_AT_LEAST = re.compile(r"\bx>=([0-9]+)")
+
+
+class Command(TyperCommand):
+    """A command whose help names what a user writes."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options."""
+        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                title = "Arguments" if isinstance(parameter, TyperArgument) else "Options"
+                records[title].append((_TYPE.sub("", record[0]), _AT_LEAST.sub(r"at least \1", record[1])))
+        for title, written in records.items():
+            if written:
+                with formatter.section(title):
+                    formatter.write_dl(written)
+
+
+class App(typer.Typer):
+    """Commands whose help reads so."""
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **settings: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Add a command."""
+        return super().command(name, cls=cls, **settings)
