@@ -19,7 +19,7 @@ from benchmarks.material import CATEGORIES
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
 from contracts.contract import Contract
-from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from contracts.tables import CALLS, RUN_ITEMS, RUNS, SAMPLES
 from storage.lake import Lake
 from suites.command_guard.suite import SUITE
 from tasks.jobs.import_results import import_recorded
@@ -76,6 +76,8 @@ def _fill(lake: Lake, place: Path) -> str:
             copies = [_copy(rows, number) for number in range(first, min(first + AT_ONCE, numbers.stop))]
             write_deltalake(lake.open(contract), pl.concat(copies).to_arrow(), mode="append")
         _say_size(lake, contract)
+    in_all = str(SAMPLES_IN_ALL)
+    lake.open(RUNS).update(updates={"samples": in_all, "items": in_all, "rows_landed": in_all})
     return run_id
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from contracts.tables import CALLS, SAMPLES
 from service.errors import NotFoundError, WrongQueryError
-from service.viewer.run_index import RunIndex, RunIndexes
+from service.viewer.run_index import RunIndex, RunIndexes, count_samples
 from storage.lake import Lake
 
 Name = Annotated[str, Field(max_length=500)]
@@ -127,6 +127,9 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
 
     Raises NotFoundError where there is no such run, WrongQueryError for a filter that says nothing.
     """
+    is_first = not wanted.model_dump(exclude_defaults=True, exclude={"limit"})
+    if is_first and (beginning := indexes.beginning(run_id, wanted.limit)) is not None:
+        return _first_page(indexes, beginning)
     index = indexes.of(run_id)
     items = matching(indexes, index, wanted)
     start = 0 if wanted.after is None else _rank_after(index, items, wanted)
@@ -138,6 +141,15 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
         next=None if is_last or page.is_empty() else page["sample_hash"][-1],
         first=start + 1 if page.height else 0,
     )
+
+
+def _first_page(indexes: RunIndexes, beginning: RunIndex) -> ItemPage:
+    """The first page of all items, read by key while the index of all is read in the background."""
+    views = item_views(indexes.lake, beginning, beginning.samples, beginning.answers)
+    total = count_samples(indexes.lake, beginning.run)
+    indexes.read_ahead(beginning.run["run_id"])
+    is_last = not views or len(views) == total
+    return ItemPage(items=views, total=total, next=None if is_last else views[-1].item_id, first=1 if views else 0)
 
 
 def matching(indexes: RunIndexes, index: RunIndex, wanted: Wanted) -> Matching:

@@ -4,6 +4,7 @@ By it items are filtered, sorted and counted; texts are then read for one page, 
 """
 
 import json
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -20,14 +21,18 @@ from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Suite
 from suites.registry import suite as find_suite
+from tasks.jobs.verify_snapshot import ANY_FAILURE
 from tasks.runtime.runs import with_lost
 from tasks.steps.measure import ITEM_KEY
 
+WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
 MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB
 QUARANTINED = "quarantined"
 
 # What result rows may tell of the call, whichever suite they are of
 MEASURES = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "confidence")
+
+logger = logging.getLogger("evalake.viewer")
 
 # The same names in every answer of a run are kept once.
 _NAMES = pl.Categorical
@@ -58,21 +63,67 @@ class RunIndexes:
         self._tables: dict[str, OpenTable] = {}
         self._kept: OrderedDict[str, tuple[tuple[int, ...], RunIndex]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reading = threading.Lock()  # one index at a time; those that are kept are given meanwhile
+        self._ahead: threading.Thread | None = None
 
     def of(self, run_id: str) -> RunIndex:
         """The index of a run. Raises NotFoundError where there is no such run."""
         run = find_run(self.lake, run_id)
-        suite = find_suite(run["suite"])
-        inputs = (RUNS, RUN_ITEMS, SAMPLES, suite.results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
+        known = self._known(run)
+        if known is not None:
+            return known
+        with self._reading:
+            versions = self._versions(run)
+            known = self._known(run)  # another request may have read it by now
+            if known is None:
+                known = read_index(self.lake, run, find_suite(run["suite"]))
+                self._keep(run_id, versions, known)
+            return known
+
+    def beginning(self, run_id: str, count: int) -> RunIndex | None:
+        """The index of a run's first samples alone; None where that of all is there, or is read as fast.
+
+        Raises NotFoundError where there is no such run.
+        """
+        run = find_run(self.lake, run_id)
+        if run["items"] < WORTH_WAITING or self._known(run) is not None:
+            return None
+        return read_index(self.lake, run, find_suite(run["suite"]), first=count)
+
+    def read_ahead(self, run_id: str) -> None:
+        """Read the index of a run in the background, where none is being read."""
         with self._lock:
-            versions = tuple(self._version(contract) for contract in inputs)
-            known = self._kept.get(run_id)
+            if self._ahead is None or not self._ahead.is_alive():
+                self._ahead = threading.Thread(target=self._read, args=(run_id,), name="index", daemon=True)
+                self._ahead.start()
+
+    def _read(self, run_id: str) -> None:
+        try:
+            self.of(run_id)
+        except ANY_FAILURE as error:  # who asks for the index is told so
+            logger.warning("the items of %s cannot be read: %s", run_id, error)
+
+    def _known(self, run: Mapping[str, Any]) -> RunIndex | None:
+        versions = self._versions(run)
+        with self._lock:
+            known = self._kept.get(run["run_id"])
             if known is None or known[0] != versions:
-                self._kept[run_id] = versions, read_index(self.lake, run, suite)
+                return None
+            self._kept.move_to_end(run["run_id"])
+            return known[1]
+
+    def _keep(self, run_id: str, versions: tuple[int, ...], index: RunIndex) -> None:
+        with self._lock:
+            self._kept[run_id] = versions, index
             self._kept.move_to_end(run_id)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-            return self._kept[run_id][1]
+
+    def _versions(self, run: Mapping[str, Any]) -> tuple[int, ...]:
+        """The versions of the tables that a run's index follows from."""
+        results = find_suite(run["suite"]).results
+        inputs = (RUNS, RUN_ITEMS, SAMPLES, results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
+        return tuple(self._version(contract) for contract in inputs)
 
     def _version(self, contract: Contract) -> int:
         table = self._tables.setdefault(contract.table, OpenTable(self.lake, contract))
@@ -97,19 +148,26 @@ def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
     return suite.scorer_version if versions.is_empty() else str(versions.item())
 
 
-def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite) -> RunIndex:
-    """Read the index of a run from the tables as they are now."""
-    versions = list(json.loads(run["dataset_versions"]).values())
-    samples = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions)).sort("dataset", "position")
+def count_samples(lake: Lake, run: Mapping[str, Any]) -> int:
+    """How many samples a run has."""
+    return int(_samples(lake, run).select(pl.col("sample_hash").n_unique()).collect().item())
+
+
+def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite, first: int | None = None) -> RunIndex:
+    """Read the index of a run from the tables as they are now: of all of its samples, or only of the `first` ones."""
+    samples = _samples(lake, run).sort("dataset", "position")
+    if first is not None:
+        samples = samples.filter(pl.col("position") < first).head(first)  # positions count from 0 in each dataset
     samples = samples.unique("sample_hash", keep="first", maintain_order=True).with_row_index("place")
     columns = ("place", "sample_hash", "dataset", "sample_id", "category", "label")
     known = samples.select(columns).collect()
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"])
+    wanted = pl.lit(True) if first is None else pl.col("sample_hash").is_in(known["sample_hash"].to_list())
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"], wanted)
     measures = tuple(name for name in MEASURES if name in suite.results.column)
     flags = (*suite.viewing.flags, QUARANTINED)
     answers = (
         items.select(*ITEM_KEY, "prompt_type")
-        .join(_decided(lake, run, suite, measures), on=ITEM_KEY, how="left", nulls_equal=True)
+        .join(_decided(lake, run, suite, measures).filter(wanted), on=ITEM_KEY, how="left", nulls_equal=True)
         .join(known.lazy().select("place", "sample_hash"), on="sample_hash")
         .pipe(_with_failures, lake, run)
         .pipe(_with_quarantined, lake, run, suite)
@@ -128,6 +186,11 @@ def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite) -> RunIndex:
     )
     order = [pl.col(name).cast(pl.String) for name in ("model", "prompt_type", "judge")]
     return RunIndex(run, suite, known, answers.sort("place", *order, "replicate"), flags, measures)
+
+
+def _samples(lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
+    versions = list(json.loads(run["dataset_versions"]).values())
+    return lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions))
 
 
 def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[str, ...]) -> pl.LazyFrame:

@@ -5,6 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from service.viewer import run_index
+from service.viewer.items import WantedPage, item_page
+from service.viewer.run_index import RunIndexes
 from tests.service.viewer.world import BAD, COMMANDS, GOOD, World
 
 
@@ -38,6 +41,21 @@ def test_pages_follow_each_other_without_a_gap(http: httpx.Client, world: World)
             break
 
     assert seen == [f"sample-{number:02d}" for number in reversed(range(COMMANDS))]
+
+
+def test_the_first_page_of_a_large_run_is_the_same_before_its_index_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run_id in (world.verdicts, world.audits):
+        whole = item_page(RunIndexes(world.lake), run_id, WantedPage(limit=7))
+        with monkeypatch.context() as patch:
+            patch.setattr(run_index, "WORTH_WAITING", 1)
+            indexes = RunIndexes(world.lake)
+            assert indexes.beginning(run_id, 7) is not None
+            assert item_page(indexes, run_id, WantedPage(limit=7)) == whole
+            assert indexes.of(run_id).samples.height == whole.total
+            assert indexes.beginning(run_id, 7) is None  # the index of all is there
+            assert item_page(indexes, run_id, WantedPage(limit=7)) == whole
 
 
 def test_a_filter_keeps_items_of_which_any_shown_answer_matches(http: httpx.Client, world: World) -> None:

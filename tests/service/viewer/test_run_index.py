@@ -25,6 +25,17 @@ def test_it_holds_every_sample_and_answer_and_is_read_once(tmp_path: Path) -> No
     assert indexes.of(run).answers.equals(index.answers)
 
 
+def test_what_is_read_ahead_is_there_for_who_asks_next(tmp_path: Path) -> None:
+    lake = recorded_lake(tmp_path)
+    run = lake.frame(RUNS).filter(suite=GUARD).sort("started_at").collect()["run_id"][-1]
+    indexes = RunIndexes(lake)
+    indexes.read_ahead(run)
+    index = indexes.of(run)
+    assert index.samples.height == SAMPLES
+    indexes.read_ahead(run)
+    assert indexes.of(run) is index
+
+
 def test_a_run_that_there_is_not_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="the lake has no such run"):
         RunIndexes(Lake(str(tmp_path / "lake"))).of("nothing")

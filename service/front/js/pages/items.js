@@ -19,7 +19,7 @@ export function itemsPage({parts: [runId], query, signal}) {
   const wanted = wantedOf(query);
   let after = query.get("after");
   const results = h("section", {"aria-label": "Items"});
-  const filters = h("div");
+  const filters = h("div", {}, h("p", {class: "filters note"}, "Reading by what the items can be filtered …"));
   const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › Items");
   showPage(trail, heading("Items"), filters, results);
   let asking = null;
@@ -71,8 +71,7 @@ export function itemsPage({parts: [runId], query, signal}) {
     event.preventDefault();
     filters.querySelector("[name=q]")?.focus();
   }, {signal});
-  load();
-  offer();
+  load().then(offer); // one after the other: of a large run the first page is there long before the rest
 }
 
 /** Whether a key is meant for a field, or for the browser. */
