@@ -96,6 +96,7 @@ def compare(
         {**row, "metric": metric.name, "slice": name}
         for number, metric in enumerate(metrics)
         for name in metric.slices
+        if slices[name].pairs
         for row in _compared(metric, slices[name], columns, inputs.columns[number], draws)
     ]
     return pl.DataFrame(rows, schema=COMPARED)

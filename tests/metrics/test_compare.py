@@ -165,6 +165,17 @@ def test_every_metric_of_a_suite_is_compared_in_every_slice_judge_by_judge() -> 
     ]  # fmt: skip
 
 
+def test_a_slice_of_which_nothing_is_known_is_no_row() -> None:
+    both = Composite(
+        lambda parts: (parts["a"] + parts["b"]) / 2, {"a": Rate(pl.col("right")), "b": Rate(pl.col("right"))}
+    )
+    metric = Metric("both", both, slices=("all", "difficulty"))
+    sides = [
+        answers([True, False, right], difficulty=pl.Series([None] * 3, dtype=pl.String)) for right in (True, False)
+    ]
+    assert compare(*sides, [metric], cluster="cluster", pair="sample")["slice"].to_list() == ["all"]
+
+
 def test_no_shared_sample_is_no_row() -> None:
     assert compare(answers([True], [1]), answers([True], [2]), [ACCURACY], cluster="cluster", pair="sample").is_empty()
 
