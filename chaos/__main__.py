@@ -29,7 +29,8 @@ CAMPAIGNS: Mapping[str, int] = {
     "histories": 40,
     "storms": 40,
     "fuzz": 60,
-    "kills": 60,
+    "kills": 45,
+    "processes": 300,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +13,7 @@ from prefect.futures import PrefectFuture
 from prefect.settings import get_current_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from core.errors import ConfigurationError, UsageError
+from core.errors import ConfigurationError, EvalakeError, UsageError
 
 RUNNER = "EVALAKE_TASK_RUNNER"
 SCHEDULER = "EVALAKE_DASK_SCHEDULER"
@@ -20,6 +22,10 @@ THREADS_OF_A_RUN = 64
 CONNECT_SECONDS = 10.0
 
 Runner = TaskRunner[PrefectFuture[Any]]
+
+
+class ClusterError(EvalakeError):
+    """The Dask cluster that was to call batches was lost."""
 
 
 def task_runner() -> Runner:
@@ -48,6 +54,33 @@ def processes() -> int:
     context = FlowRunContext.get()
     client = getattr(context.task_runner, "client", None) if context else None
     return 1 if client is None else max(1, len(client.nthreads()))
+
+
+@contextmanager
+def saying_when_lost() -> Iterator[None]:
+    """Say in a sentence that a Dask cluster was lost in the block, which fails in Dask's own ways then.
+
+    Raises:
+        ClusterError: In the place of an error of Dask, and of any but our own once the connection is closed.
+    """
+    try:
+        yield
+    except EvalakeError:
+        raise
+    except Exception as error:
+        of_dask = type(error).__module__.partition(".")[0] in ("distributed", "dask")
+        if not of_dask and not _is_disconnected():
+            raise
+        raise ClusterError(
+            f"the Dask cluster at {os.environ.get(SCHEDULER)} was lost while it called batches: see that its scheduler "
+            "and workers run, then run again, and only what is missing is asked"
+        ) from error
+
+
+def _is_disconnected() -> bool:
+    context = FlowRunContext.get()
+    client = getattr(context.task_runner, "client", None) if context else None
+    return client is not None and client.status in ("closing", "closed")
 
 
 def spare_profiler() -> None:

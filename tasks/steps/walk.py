@@ -16,7 +16,7 @@ from suites.base import Item
 from tasks.runtime import progress, runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, is_over, stop_calls
-from tasks.runtime.runner import processes
+from tasks.runtime.runner import processes, saying_when_lost
 from tasks.runtime.shards import WHOLE, Shard
 from tasks.steps.batch import Batch, BatchIncompleteError, call_batch, replay_batch
 from tasks.steps.converse import Conversation, refused, replay_from_ledger
@@ -41,9 +41,10 @@ def walk(context: RunContext, plan: Plan, sink: ResultSink, shard: Shard = WHOLE
     """Answer every item of the plan, from the ledger or by calls; by calls only those of the shard.
 
     Items whose request another sample's item is already asking are not asked beside it: they follow in a second
-    pass, and find the reply in the ledger.
+    pass, and find the reply in the ledger. Raises ClusterError where a Dask cluster that calls batches is lost.
     """
-    _Walk(context, plan, sink, shard).run()
+    with saying_when_lost():
+        _Walk(context, plan, sink, shard).run()
 
 
 @dataclass(frozen=True)

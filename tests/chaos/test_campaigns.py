@@ -1,12 +1,14 @@
 """The campaigns of `make chaos`, in their shortest form."""
 
 import random
+import time
 from pathlib import Path
 
 import pytest
 
-from chaos import histories, object_store, surroundings, torn_files
+from chaos import histories, object_store, processes, surroundings, torn_files
 from chaos.histories import contradictions
+from chaos.processes import KILL, NO_MEMORY, STOP
 from chaos.proxy import LOST_REPLY
 
 pytestmark = pytest.mark.e2e
@@ -34,3 +36,10 @@ def test_a_history_of_clients_of_whom_one_is_killed_has_an_order(tmp_path: Path)
     history = histories.record(tmp_path / "history", random.Random(1), clients=3, operations=6)
     assert len(history) > 12
     assert list(contradictions(history)) == []
+
+
+def test_processes_that_die_or_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
+    drawn = [(NO_MEMORY, "Dask worker"), (STOP, "Prefect server"), (KILL, "run")]
+    outcomes = list(processes.of_runs(tmp_path, random.Random(1), drawn, time.monotonic(), least=len(drawn), items=240))
+    assert [outcome.injected for outcome in outcomes] == [1] * len(drawn)
+    assert {outcome.broken for outcome in outcomes} == {""}

@@ -18,17 +18,30 @@ class Cluster:
         self.environment: Mapping[str, str] = {"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": address}
         self._health = f"http://127.0.0.1:{dashboard}/health"
         options = ("--host", "127.0.0.1", "--port", str(port), "--dashboard-address", f"127.0.0.1:{dashboard}")
-        self._processes = [stack.start("distributed.cli.dask_scheduler", *options)]
+        self._options = options
+        self._processes: list[Process] = []
+        self.scheduler = self.start_scheduler()
+
+    def start_scheduler(self) -> Process:
+        """Start the scheduler, at the address that it had where it was there before."""
+        self.scheduler = self._stack.start("distributed.cli.dask_scheduler", *self._options)
+        self._processes.append(self.scheduler)
         wait_until(self._answers, "the start of the Dask scheduler")
+        return self.scheduler
 
     def worker(self, name: str, **environment: str) -> Process:
         """Start a worker without a nanny: when it is killed, it stays dead."""
+        worker = self.start_worker(name, **environment)
+        wait_until(lambda: "Registered to" in worker.log.read_text(), f"the joining of the worker {name}")
+        return worker
+
+    def start_worker(self, name: str, **environment: str) -> Process:
+        """The same, without waiting until it has joined."""
         home = str(self._folder / name)
         options = ("--name", name, "--nthreads", "4", "--no-nanny", "--no-dashboard", "--local-directory", home)
         address = self.environment["EVALAKE_DASK_SCHEDULER"]
         worker = self._stack.start("distributed.cli.dask_worker", address, *options, PREFECT_HOME=home, **environment)
         self._processes.append(worker)
-        wait_until(lambda: "Registered to" in worker.log.read_text(), f"the joining of the worker {name}")
         return worker
 
     def stop(self) -> None:

@@ -137,6 +137,11 @@ class PrefectStack:
             for log in self._server_logs:
                 require_no_errors(log)
 
+    @property
+    def server(self) -> Process:
+        """The process of the Prefect server."""
+        return self._processes[0]
+
     def restart_server(self) -> None:
         """End the server as a reboot does, and start it again, with the same database and address."""
         self._processes[0].kill()

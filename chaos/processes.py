@@ -1,0 +1,315 @@
+"""Processes that are killed, stopped or run out of memory: run, worker, Dask worker, scheduler, Prefect server, API."""
+
+import os
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count, product
+from pathlib import Path
+
+import httpx
+import psutil
+
+from chaos.outcome import Outcome
+from contracts.tables import CALLS, RUNS
+from storage.ledger import KEY
+from suites.command_guard.contract import RESULTS
+from tests.e2e.clusters import Cluster
+from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.flows.workplace import LIMITS, Workplace
+from tests.servers.model_server import ModelServer
+from tests.service.services import IMPATIENT, Place, Service, start
+
+DEPLOYMENT = "evaluate/command-guard-nightly"
+LATENCY = 0.3
+ITEMS = 1000  # of a run
+STOPPED_SECONDS = 2.0
+MEMORY = Path("/sys/fs/cgroup/memory")  # of the first version of control groups
+KILL, STOP, NO_MEMORY = "SIGKILL", "SIGSTOP, then SIGCONT", "out of memory"
+ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
+FAULTS = 60
+OF_API = 12  # of these
+WORDS = re.compile(r"\w+ \w+ \w+")
+NAME_OF_AN_ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception|Signal|Worker)\b")
+OUR_ERROR = "Flow run encountered an exception: ClusterError: "  # as Prefect tells of it: what follows is the sentence
+Fault = tuple[str, str]  # what is done, and to which process
+TARGETS = ("run", "worker", "Dask worker", "scheduler", "Prefect server")
+
+
+def inject(kind: str, process: psutil.Process) -> None:
+    """Kill a process, stop it for a while, or let the kernel kill it because it wants more memory than there is."""
+    if kind == STOP:
+        process.suspend()
+        time.sleep(STOPPED_SECONDS)
+        with suppress(psutil.NoSuchProcess):
+            process.resume()
+    elif kind == KILL or not _out_of_memory(process):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def memory_runs_out() -> bool:
+    """Whether the kernel lets us take its memory from a process; where it does not, SIGKILL is what it would send."""
+    return os.access(MEMORY, os.W_OK) and (MEMORY / "memory.limit_in_bytes").exists()
+
+
+def _out_of_memory(process: psutil.Process) -> bool:
+    """Put a process into a group without memory; False where it lives on, for it asked for none."""
+    if not memory_runs_out():
+        return False
+    (group := MEMORY / f"chaos-{process.pid}").mkdir(exist_ok=True)
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(64 * 1024))
+        (group / "cgroup.procs").write_text(str(process.pid))
+        with suppress(psutil.TimeoutExpired):
+            process.wait(10)
+    except OSError:
+        return not process.is_running()
+    finally:
+        with suppress(OSError):
+            group.rmdir()
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+class Scene:
+    """A run of a deployment on a Dask cluster, and every process that has a part in it."""
+
+    def __init__(
+        self, folder: Path, stack: PrefectStack, work: Workplace, chance: random.Random, items: int = ITEMS
+    ) -> None:
+        self._stack, self._work, self._chance, self._items = stack, work, chance, items
+        self._cluster = Cluster(stack, folder / "dask")
+        self._names = count()
+        self._askers = [self._new_asker() for _ in range(2)]
+        self._worker = stack.worker(**self._cluster.environment)
+        self._runs = 0
+        self._looked = 0.0
+        self._orphaned = False  # whether the worker that started the run is gone: nobody tells of the run's end then
+        self._committed: list[tuple[int, set[str]]] = []  # at each fault: requests so far, and what was committed
+        self.messages: set[str] = set()
+        self.repeated = self.allowed = self.asked_again = 0
+        self._begin()
+
+    def fault(self, target: str, kind: str) -> None:
+        """Inject one fault into one process while calls are on their way, and put another in its place."""
+        self._until_it_asks()
+        process = self._process(target)
+        self._allow_repeats()
+        inject(kind, process)
+        committed = self._work.committed()
+        self._committed.append((self._work.asked(), committed))
+        if kind != STOP:
+            self._replace(target)
+
+    def _allow_repeats(self) -> None:
+        arrivals = [request.started for request in self._work.server.seen[-1000:]]
+        self.allowed += self._work.server.in_flight + sum(arrivals[-1] - each < 1.0 for each in arrivals)
+
+    def end(self) -> None:
+        """Let the last run come to its end."""
+        while self._state() != "Completed":
+            self._until_it_asks(whole=True)
+        for asked, committed in self._committed:
+            self.asked_again += sum(each.content in committed for each in self._work.server.seen[asked:])
+        contents = [each.content for each in self._work.server.seen]
+        self.repeated = len(contents) - len(set(contents))
+
+    @property
+    def items(self) -> int:
+        """How many items the runs have, all in all."""
+        return self._runs * self._items
+
+    def _begin(self) -> None:
+        dataset = self._work.dataset(self._items, name=f"part {self._runs}", first=self._runs * self._items)
+        self._runs += 1
+        self._flow_run = self._stack.run(DEPLOYMENT, self._work.parameters(dataset))
+
+    def _until_it_asks(self, *, whole: bool = False) -> None:
+        """Wait for some more calls, or the end; a run that ended otherwise is retried, a completed one followed."""
+        target = self._work.asked() + self._chance.randrange(5, 40)
+        state = wait_until(lambda: (not whole and self._work.asked() >= target) or self._stopped(), "calls")
+        if state == "Completed" and not whole:
+            self._begin()
+            self._until_it_asks()
+        elif isinstance(state, str) and state != "Completed":
+            self.messages.add(str(self._stack.get(f"/flow_runs/{self._flow_run}")["state"]["message"]))
+            self._stack.set_state(self._flow_run, "SCHEDULED", "AwaitingRetry")
+            self._orphaned = False
+            self._until_it_asks(whole=whole)
+
+    def _state(self) -> str:
+        with suppress(httpx.HTTPError):
+            return str(self._stack.get(f"/flow_runs/{self._flow_run}")["state_name"])
+        return ""
+
+    def _stopped(self) -> str | None:
+        """The state in which the run ended; None while it goes on, and where that was looked at within a second."""
+        if time.monotonic() < self._looked + 1.0:
+            return None
+        self._looked = time.monotonic()
+        return state if (state := self._state()) in ENDED else None
+
+    def _process(self, target: str) -> psutil.Process:
+        if target == "run":
+            found_run: psutil.Process = wait_until(self._run, "a process of the run")
+            return found_run
+        found = {"worker": self._worker, "Dask worker": self._askers[0], "scheduler": self._cluster.scheduler}
+        return psutil.Process((found.get(target) or self._stack.server).popen.pid)
+
+    def _run(self) -> psutil.Process | None:
+        """The process of the run's attempt; None while there is none. Its number may be somebody else's by now."""
+        known = str(self._stack.get(f"/flow_runs/{self._flow_run}")["infrastructure_pid"])
+        with suppress(psutil.Error, ValueError):
+            process = psutil.Process(int(known.rpartition(":")[2]))
+            return process if process.environ().get("PREFECT_API_URL") == self._stack.url else None
+        return None
+
+    def _replace(self, target: str) -> None:
+        if target == "run" and self._orphaned:
+            self._stack.set_state(self._flow_run, "CRASHED", "Crashed", "its worker and its process are gone")
+        elif target == "worker":
+            self._worker.kill()
+            self._worker = self._stack.worker(**self._cluster.environment)
+            self._orphaned = True
+        elif target == "Dask worker":
+            self._askers[0].kill()
+            self._askers = [*self._askers[1:], self._new_asker()]
+        elif target == "scheduler":
+            self._cluster.scheduler.kill()
+            self._cluster.start_scheduler()
+            self._allow_repeats()
+            for asker in self._askers:
+                asker.kill()  # one that lost its scheduler ends by itself, later
+            self._askers = [self._new_asker() for _ in range(2)]
+        elif target == "Prefect server":
+            self._stack.restart_server()
+
+    def _new_asker(self) -> Process:
+        return self._cluster.start_worker(f"asker-{next(self._names)}")
+
+
+def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
+    """Inject 60 faults, or as many as the time allows: each kind into each process at least once."""
+    chance, now = random.Random(seed), time.monotonic()
+    kinds = list(product((KILL, STOP, NO_MEMORY), TARGETS))
+    drawn = [each for _ in range(-(-FAULTS // len(kinds))) for each in chance.sample(kinds, len(kinds))]
+    yield from of_services(folder / "services", OF_API, now + seconds / 4)
+    yield from of_runs(folder / "runs", chance, drawn[: FAULTS - OF_API], now + seconds, least=len(kinds))
+
+
+def of_runs(
+    folder: Path,
+    chance: random.Random,
+    drawn: Sequence[tuple[str, str]],
+    until: float,
+    *,
+    least: int,
+    items: int = ITEMS,
+) -> Iterator[Outcome]:
+    """Inject what was drawn while runs are under way, the first `least` of it even if the time is over."""
+    injected = Counter[tuple[str, str]]()
+    (folder / "work").mkdir(parents=True)
+    with ModelServer(keep_bodies=False) as server, _serving(folder / "prefect") as stack:
+        work = Workplace(folder / "work", server)
+        work.configure(batch_size=50, limits=LIMITS)
+        server.rule(reply='{"action": "BLOCK"}', latency=LATENCY)
+        try:
+            scene = Scene(folder, stack, work, chance, items)
+            for number, (kind, target) in enumerate(drawn):
+                if number >= least and time.monotonic() > until:
+                    break
+                scene.fault(target, kind)
+                injected[target, kind] += 1
+            scene.end()
+            broken = _wrong(work, scene)
+            held = (
+                f"{scene.items} result rows once each, no committed call asked again, {scene.repeated} calls repeated "
+                f"of {scene.allowed} that were in flight or within a second"
+            )
+        except AssertionError as error:  # something was waited for in vain
+            held, broken = "", [str(error)[:300]]
+    for (target, kind), times in sorted(injected.items()):
+        yield Outcome(f"{target}: {_name(kind)}", times, held, "; ".join(broken))
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[PrefectStack]:
+    """A stack whose server's log may hold errors, for it is killed."""
+    stack = PrefectStack(folder)
+    try:
+        stack.__enter__().deploy()
+        yield stack
+    finally:
+        stack.__exit__(AssertionError, AssertionError(), None)
+
+
+def _name(kind: str) -> str:
+    return f"{kind} (the kernel refuses: SIGKILL)" if kind == NO_MEMORY and not memory_runs_out() else kind
+
+
+def _wrong(work: Workplace, scene: Scene) -> list[str]:
+    broken = []
+    results, calls = work.rows(RESULTS).select(RESULTS.key), work.rows(CALLS).select(KEY)
+    if not results.height == results.n_unique() == scene.items:
+        broken.append(f"{results.height} result rows, {results.n_unique()} distinct, of {scene.items}")
+    # What was in flight may be answered twice: the first reply to a call counts, and upkeep takes the others away.
+    if calls.n_unique() != scene.items or calls.height - scene.items > scene.repeated:
+        broken.append(f"{calls.height} replies in the ledger, {calls.n_unique()} distinct, of {scene.items}")
+    if scene.asked_again:
+        broken.append(f"{scene.asked_again} committed calls asked again")
+    if scene.repeated > scene.allowed:
+        broken.append(f"{scene.repeated} calls repeated, {scene.allowed} were in flight or within a second")
+    told = {*scene.messages, *work.rows(RUNS)["message"].drop_nulls()}
+    return broken + [f"not a sentence: {each!r}" for each in told if not _is_sentence(each)]
+
+
+def _is_sentence(told: str) -> bool:
+    told = told.removeprefix(OUR_ERROR)
+    return WORDS.search(told) is not None and not NAME_OF_AN_ERROR.search(told)
+
+
+def of_services(folder: Path, times: int, until: float) -> Iterator[Outcome]:
+    """The scoring service, with a Prefect server and a runner of its own, which its death ends, too."""
+    alone = PrefectStack(folder / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    (folder / "place").mkdir()
+    injected, broken = Counter[str](), list[str]()
+    with ModelServer() as judge:
+        place = Place(folder / "place", judge, IMPATIENT)
+        sessions = [f"session-{number}" for number in range(times)]
+        place.write(*sessions)
+        place.answer(latency=1.0)
+        service = start(alone, place)
+        for number, session in enumerate(sessions):
+            if number >= 3 and time.monotonic() > until:
+                break
+            kind = (KILL, STOP, NO_MEMORY)[number % 3]
+            asked = len(judge.requests())
+            service.ask(session)
+            wait_until(lambda asked=asked: len(judge.requests()) > asked, "a question to the judge")
+            inject(kind, psutil.Process(service.process.popen.pid))
+            injected[kind] += 1
+            if kind != STOP:
+                service.kill()
+                service = start(alone, place)
+        for session in sessions[: injected.total()]:
+            broken += _wrong_with(service, place, session)
+        service.stop()
+        held = f"{injected.total()} sessions scored once each, of {len(judge.requests())} questions to the judge"
+    for kind, count_of in sorted(injected.items()):
+        yield Outcome(f"API: {_name(kind)}", count_of, held, "; ".join(broken))
+
+
+def _wrong_with(service: Service, place: Place, session: str) -> Iterator[str]:
+    """What is wrong with a session's score, which is asked for once more where the service's death ended it."""
+    score = service.wait_for(session, "completed", "failed")
+    if score["status"] == "failed":
+        if not _is_sentence(score["error_message"] or ""):
+            yield f"not a sentence: {score['error_message']!r}"
+        service.ask(session, force=True)
+        service.wait_for(session, "completed")
+    if [row["status"] for row in place.scores(session)].count("completed") != 1:
+        yield f"{session} was scored {place.scores(session)}"
