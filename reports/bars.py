@@ -5,7 +5,7 @@ What is unknown is said in its bar's place; what is not reliable is hatched.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reports.axes import (
@@ -26,13 +26,16 @@ from reports.axes import (
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, number, one_line
-from suites.base.figures import Bars, ByJudge, Quantity, Statistics, Unit
+from suites.base.figures import Bars, ByJudge, Decisions, Quantity, Statistics, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 BAR = 17
 """Pixels of a bar and the room to the next one."""
+
+MOST_PAIRS = 6
+"""So many pairs of judges are drawn; the table has all."""
 
 ROOM_FOR_TEXT = 1.24
 """How much longer than the longest bar the axis is: values stand to the right of their bars."""
@@ -91,6 +94,40 @@ def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:
     ]
     alt = f"{', '.join(quantity.label for quantity in known)} of each judge."
     return _drawing([one_line(judge or "by rules", 80) for judge in judges], series, alt)
+
+
+def draw_decisions(report: Report, figure: Decisions) -> Drawing:
+    """Each statistic in a plot of its own: under each decision that it is known of, a bar a pair of judges."""
+    pairs = report.slice_values(figure.statistics[0], figure.slice)
+    shown = pairs[:MOST_PAIRS]
+    panels = {each.label: _decided(report, figure, each, shown) for each in figure.statistics}
+    known = {label: plot for label, plot in panels.items() if plot is not None}
+    notes = [f"Drawn: the first {MOST_PAIRS} of {len(pairs)} pairs of judges."] if len(pairs) > MOST_PAIRS else []
+    alt = f"{', '.join(known)} of each pair of judges, decision by decision."
+    if not known:
+        return Drawing.of(None, alt, [*notes, "unknown for every pair of judges."])
+    key = tuple(Key(_pair_name(pair), colour(k)) for k, pair in enumerate(shown)) if len(shown) > 1 else ()
+    return Drawing(known, alt, tuple(notes), key=key, wide=True)
+
+
+def _decided(report: Report, figure: Decisions, statistic: Quantity, pairs: Sequence[str]) -> "go.Figure | None":
+    """One statistic of the decisions that it is known of; None where that is none."""
+    values = {
+        label: [report.pooled(replace(statistic, metric=statistic.metric + ending), figure.slice, p) for p in pairs]
+        for ending, label in figure.decisions
+    }
+    known = {label: of_pairs for label, of_pairs in values.items() if any(v.value is not None for v in of_pairs)}
+    if not known:
+        return None
+    series = [
+        Series(_pair_name(p), colour(k), statistic, [(Subject(_pair_name(p)), known[label][k]) for label in known])
+        for k, p in enumerate(pairs)
+    ]
+    return _plot(list(known), series, stacked=False)
+
+
+def _pair_name(pair: str) -> str:
+    return " and ".join(one_line(judge, 80) for judge in pair.split("~", 1))
 
 
 def _drawing(

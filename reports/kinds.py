@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reports import tables
-from reports.bars import draw_bars, draw_by_judge, draw_statistics
+from reports.bars import draw_bars, draw_by_judge, draw_decisions, draw_statistics
 from reports.drawing import Drawing
 from reports.heat_maps import draw_agreement, draw_heat_map
 from reports.reliability import draw_reliability
@@ -43,5 +43,5 @@ KINDS: Mapping[type, Kind] = {
     AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
     ByJudge: Kind(tables.by_judge_table, draw_by_judge),
     Statistics: Kind(tables.statistics_table, draw_statistics),
-    Decisions: Kind(tables.decisions_table),
+    Decisions: Kind(tables.decisions_table, draw_decisions),
 }

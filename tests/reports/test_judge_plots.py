@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reports.bars import draw_bars, draw_by_judge, draw_statistics
+from reports.bars import MOST_PAIRS, draw_bars, draw_by_judge, draw_decisions, draw_statistics
 from reports.heat_maps import draw_agreement
 from reports.reliability import MOST_LINES, draw_reliability
 from reports.tables import agreement_table, by_judge_table, decisions_table, reliability_table, statistics_table
@@ -152,6 +152,26 @@ def test_decisions_of_a_pair_are_told_once_over_all_models() -> None:
     assert built.shown == (DECISIONS,)
     cells = [[cell.text for cell in row] for row in decisions_table(built, DECISIONS).rows]
     assert cells == [["found", "x", "y", "0.500", "–"], ["fix", "x", "y", "–", "0.750"]]
+
+
+def test_decisions_are_drawn_with_a_plot_for_each_statistic_and_a_bar_for_each_pair() -> None:
+    told = [("cohen_kappa", "x~y", 0.5), ("cohen_kappa", "x~z", -0.25), ("cohen_kappa_fix", "x~y", 0.75)]
+    told += [("icc_fix", "x~z", 0.125)]
+    pairs = [metric("a", name, value, 40, 0.125) | {"slice": "pair", "slice_value": p} for name, p, value in told]
+    drawing = draw_decisions(report([metric("a", "score", 0.9), *pairs]), DECISIONS)
+    assert [entry.text for entry in drawing.key] == ["x and y", "x and z"]
+    kappa, icc = drawing.panels["kappa"], drawing.panels["ICC"]
+    assert [list(bar.x) for bar in kappa.data] == [[0.5, 0.75], [-0.25, None]]
+    assert list(kappa.data[0].error_x.array) == [0.125, 0.125]
+    assert kappa.layout.xaxis.range[0] == -0.375, "an interval that goes below zero is whole"
+    assert next(text.text for text in icc.layout.annotations) == "fix", "nobody knows the other decision's"
+
+
+def test_of_many_pairs_of_judges_the_first_are_drawn_and_the_rest_counted() -> None:
+    pairs = [metric("a", "cohen_kappa", 0.5) | {"slice": "pair", "slice_value": f"x~{k}"} for k in range(9)]
+    drawing = draw_decisions(report([metric("a", "score", 0.9), *pairs]), DECISIONS)
+    assert len(drawing.panels["kappa"].data) == MOST_PAIRS
+    assert drawing.notes == (f"Drawn: the first {MOST_PAIRS} of 9 pairs of judges.",)
 
 
 def test_tables_of_judges_are_left_out_where_there_is_one_judge() -> None:
