@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from metrics.columns import added_up, numbered
 from metrics.estimators import Draw, Estimate, Estimator, effective_size, quotient
-from metrics.intervals import CONFIDENCE, Array, Integers, Z, wilson
+from metrics.intervals import CONFIDENCE, Array, Integers, Z, student, wilson
 from metrics.units import Linearised, View, linearised
 
 BINS = 10
@@ -213,9 +213,9 @@ class _Bins:
         inwards = np.where(self.gap > centre, self.gap - self.low, self.high - self.gap)
         down = 2 * np.sqrt(raw) * inwards if squared else inwards
         up = np.maximum(np.maximum(most, clean) - clean, down)
-        shared = np.sqrt(self._shared(statistic))
-        low = middle - shared * np.sqrt(self.total((self.share * down) ** 2))
-        high = middle + shared * np.sqrt(self.total((self.share * up) ** 2))
+        reach = np.sqrt(self._shared(statistic)) * self._few_units()
+        low = middle - reach * np.sqrt(self.total((self.share * down) ** 2))
+        high = middle + reach * np.sqrt(self.total((self.share * up) ** 2))
         value = self.total(self.share * raw)
         if statistic == "debiased":
             noise = _mean_of_noisy(clean, self.variance) - clean
@@ -230,6 +230,11 @@ class _Bins:
         apart = self.view.units.total(added_up(self.unit, own**2, len(self.view.units.group_of)))
         together = self.view.units.total(self.influence(statistic) ** 2)
         return np.where(apart > 0, np.maximum(1.0, quotient(together, apart)), 1.0)
+
+    def _few_units(self) -> Array:
+        """How much further than the normal Student's quantile reaches, for a variance between so many units."""
+        units = self.view.units.total((self.view.sums("confident") != 0).astype(np.float64))
+        return np.nan_to_num(student(units), nan=Z) / Z
 
     def influence(self, statistic: Statistic) -> Array:
         """What each unit of the whole adds to the error of a weighted mean."""

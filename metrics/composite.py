@@ -25,7 +25,7 @@ FEWEST_UNITS = 5
 """Below so many units, the other values of a part than those seen are as likely for a composite."""
 
 TIE = 1e-9
-"""Rates of clusters apart vary together by no more than rounding."""
+"""Rates of clusters apart vary together as much as apart, but for rounding."""
 
 STEPS = 4
 """Of the search for how far parts take a composite together."""
@@ -228,14 +228,19 @@ def _correlations(influences: Sequence[Array], supports: Sequence[Array], units:
     """[parts, parts, groups]: how the changes hang together.
 
     Where one does not vary between the units seen, nothing is known of that: parts of the same units may go together.
+    Changes that cancel in the units seen are taken to do so but for two unseen ones, in which they do not.
     """
     parts = len(influences)
     correlations = np.empty((parts, parts, units.groups))
     with np.errstate(all="ignore"):
         deviation = [np.sqrt(units.total(each**2)) for each in influences]
+        most = [units.most(np.abs(each)) for each in influences]
+        wider = [np.sqrt(own**2 + 2 * unseen**2) for own, unseen in zip(deviation, most, strict=True)]
         sizes = [np.sqrt(units.total(each)) for each in supports]
         for i, j in combinations_with_replacement(range(parts), 2):
-            seen = units.total(influences[i] * influences[j]) / (deviation[i] * deviation[j])
+            covariance = units.total(influences[i] * influences[j])
+            spread = np.where(covariance < 0, wider[i] * wider[j], deviation[i] * deviation[j])
+            seen = covariance / spread
             possible = np.nan_to_num(units.total(supports[i] * supports[j]) / (sizes[i] * sizes[j]))
             correlations[i, j] = correlations[j, i] = np.where(np.isfinite(seen), seen, possible)
     correlations[np.arange(parts), np.arange(parts)] = 1.0
@@ -318,9 +323,8 @@ class MacroAverage(Estimator):
     @staticmethod
     def _reach(units: Array, shared: Array) -> Array:
         """The factor for rates that vary together, by Student's quantile, for that much is known of few clusters."""
-        return np.sqrt(shared) * np.where(
-            shared > 1 + TIE, np.fmax(1.0, np.nan_to_num(student(units), nan=1.0) / Z), 1.0
-        )
+        together = np.abs(shared - 1) > TIE
+        return np.sqrt(shared) * np.where(together, np.fmax(1.0, np.nan_to_num(student(units), nan=1.0) / Z), 1.0)
 
     @staticmethod
     def _noise(rate: Estimate, whole: Array) -> Array:

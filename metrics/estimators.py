@@ -276,11 +276,8 @@ class Maximum(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        rows, group = view.columns.known(view.named("value")), view.units.group
-        largest = np.full(view.units.groups + 1, -np.inf)
-        np.maximum.at(largest, group[rows], view.values("value")[rows])
         units = view.units.total((view.sums("known") != 0).astype(np.float64))
-        return Estimate.bare(largest[:-1], view.totals("known"), units)
+        return Estimate.bare(view.largest("value"), view.totals("known"), units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +365,8 @@ def ratio_estimate(
     if np.isfinite(high - low):
         ends = bounded(line, low, high, LEAST_WEIGHT, heaviest)
     elif low == 0:
-        ends = _counted(line) if view.columns.is_whole(view.named("numerator")) else above_zero(value, se, line.count)
+        whole_numbers = view.columns.is_whole(view.named("numerator"))
+        ends = _counted(view, line) if whole_numbers else above_zero(value, se, line.count)
         ends = (ends[0], np.where(se > 0, ends[1], np.nan)) if not np.isnan(ends[1]).all() else ends
     else:
         ends = student_t(value, se, line.count)
@@ -422,15 +420,23 @@ def _scaled(line: Linearised, low: float, high: float | Array) -> Array:
     return np.asarray((line.numerator - low * line.denominator) / (upper - low))
 
 
-def _counted(line: Linearised) -> tuple[Array, Array]:
-    """The interval of a mean of counts, whose variance is taken as if one more unit had counted one."""
+def _counted(view: View, line: Linearised) -> tuple[Array, Array]:
+    """Compute the interval of a mean of counts, whose variance allows for a unit in which more comes together.
+
+    Between the units seen, as `bounded`, and by a weight one unseen one, which counts in each row one more than the
+    largest row seen (add one, Laplace 1814): few events in few units do not show how many others have. The weight is
+    the share of units that counted nothing.
+    """
     units = line.units
+    empty = (line.numerator == 0) & (line.denominator != 0)
+    weight = np.maximum(quotient(units.total(empty.astype(np.float64)), line.count), LEAST_WEIGHT)
     with np.errstate(all="ignore"):
-        size = line.unit_size
-        mean = (units.total(line.numerator) + size) / (line.denominators + size)
-        squares = units.total((line.numerator - mean[units.group_of] * line.denominator) ** 2) + size**2
-        variance = squares / line.denominators**2
-        return counts(line.value, variance / mean, line.count)
+        unseen = line.unit_size * (1 + view.largest("numerator"))
+        whole = line.denominators + weight * line.unit_size
+        mean = (units.total(line.numerator) + weight * unseen) / whole
+        squares = units.total((line.numerator - mean[units.group_of] * line.denominator) ** 2)
+        squares = squares + weight * (unseen - mean * line.unit_size) ** 2
+        return counts(line.value, squares / line.denominators**2 / mean, line.count)
 
 
 def _effective_rows(view: View, line: Linearised, n: Array) -> Array:

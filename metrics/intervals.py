@@ -86,11 +86,11 @@ def above_zero(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array,
 
 
 def counts(mean: Array, variance: Array, units: Array) -> tuple[Array, Array]:
-    """Compute the score interval of a mean of counts, whose variance is `variance` / `mean` times a Poisson's.
+    """Compute the score interval of a mean of overdispersed counts (Rao 1948; quasi-Poisson, Wedderburn 1974).
 
     Args:
         mean: The mean, 0 or more.
-        variance: The squared standard error of a mean slightly above 0 (see `units.smoothed`), so it is above 0, too.
+        variance: The squared standard error of a mean slightly above 0, over that mean.
         units: How many units the variance is between.
     """
     half = student(units) ** 2 * variance / 2

@@ -46,6 +46,12 @@ class Units:
         """Add up what each unit has, [units], by group."""
         return added_up(self.group_of, values, self.groups)
 
+    def most(self, values: Array) -> Array:
+        """Find the largest of what each unit has, [units], by group; 0 at least."""
+        most = np.zeros(self.groups)
+        np.maximum.at(most, self.group_of, values)
+        return most
+
     def apart(self, label: Integers) -> tuple["Units", Integers, Integers]:
         """Split every group by its rows' labels, 0 for rows to leave out.
 
@@ -100,6 +106,13 @@ class View:
     def totals(self, role: str) -> Array:
         """Add up an input by group, [groups]."""
         return self.columns.sums(self.named(role), self.units.group, self.units.groups + 1)[:-1]
+
+    def largest(self, role: str) -> Array:
+        """Find the largest value of an input by group, [groups]; minus infinity where none is known."""
+        rows = self.columns.known(self.named(role))
+        largest = np.full(self.units.groups + 1, -np.inf)
+        np.maximum.at(largest, self.units.group[rows], self.values(role)[rows])
+        return largest[:-1]
 
     def values(self, role: str) -> Array:
         """Return an input row by row, 0 for null."""

@@ -25,13 +25,14 @@ SELDOM = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulated population and size: how often the interval held the value; its mean width."""
+    """One simulated population and size: how often the interval held the value; its mean width; of how many samples."""
 
     name: str
     population: Population
     size: int
     coverage: float
     width: float
+    times: int
 
 
 def cells(
@@ -40,10 +41,12 @@ def cells(
     sizes: Sequence[int] = SIZES,
     rates: Sequence[float] = RATES,
     structures: Sequence[Structure] = STRUCTURES,
+    shares: Sequence[float] = SHARES,
     whole: int = WHOLE,
+    seed: int = SEED,
 ) -> Iterator[Cell]:
     """Simulate every quantity in every population that it depends on, with `times` samples of each size."""
-    for structure, rate, share in product(structures, rates, SHARES):
+    for structure, rate, share in product(structures, rates, shares):
         chosen = [each for each in quantities if _depends(each, rate, share, structure)]
         if not chosen:
             continue
@@ -52,7 +55,7 @@ def cells(
         known = measure(population.draw(whole // structure.repeats, 1, SEED + 1), metrics, cluster="cluster")
         truth = dict(known.select("metric", "value").iter_rows())
         for size in sizes:
-            measured = measure(population.draw(size, times, SEED), metrics, cluster="cluster")
+            measured = measure(population.draw(size, times, seed), metrics, cluster="cluster")
             for metric in metrics:
                 of_metric = measured.filter(pl.col("metric") == metric.name)
                 ends = of_metric.drop_nulls(["ci_low", "ci_high"])
@@ -65,7 +68,19 @@ def cells(
                     ).mean()
                 )
                 width = ends.select((pl.col("ci_high") - pl.col("ci_low")).mean())
-                yield Cell(metric.name, population, size, float(held.item()), float(width.item()))
+                yield Cell(metric.name, population, size, float(held.item()), float(width.item()), times)
+
+
+def settled(simulated: Sequence[Cell], times: int, whole: int = WHOLE) -> Iterator[Cell]:
+    """Simulate what came out short again, with more samples and others than before, which tells chance from fault."""
+    by_name = {quantity.name: quantity for quantity in QUANTITIES}
+    for cell in simulated:
+        if cell.coverage >= LEAST:
+            yield cell
+            continue
+        of = cell.population
+        places = (cell.size,), (of.rate,), (of.structure,), (of.share,)
+        yield from cells(times, (by_name[cell.name],), *places, whole=whole, seed=SEED + 4)
 
 
 def _depends(quantity: Quantity, rate: float, share: float, structure: Structure) -> bool:
@@ -87,6 +102,7 @@ class Compared:
     significant: float
     coverage: float
     width: float
+    times: int
 
 
 def compared(
@@ -105,9 +121,9 @@ def compared(
     metrics = [Metric(each.name, each.estimator) for each in quantities]
     first, second = (
         dict(measure(side, metrics, cluster="cluster").select("metric", "value").iter_rows())
-        for side in _models(population, whole // population.structure.repeats, 1, lift, SEED + 1)
+        for side in models(population, whole // population.structure.repeats, 1, lift, SEED + 1)
     )
-    a, b = _models(population, size, times, lift, SEED)
+    a, b = models(population, size, times, lift, SEED)
     rows = compare(a, b, metrics, cluster="cluster", pair="sample", draws=DRAWS)
     for metric in metrics:
         true = first[metric.name] - second[metric.name] if lift else 0.0
@@ -119,11 +135,12 @@ def compared(
             held=((pl.col("ci_low") <= true + 1e-9) & (true - 1e-9 <= pl.col("ci_high"))).mean(),
             width=(pl.col("ci_high") - pl.col("ci_low")).mean(),
         )
-        yield Compared(metric.name, population, size, lift, *map(float, found.row(0)))
+        significant, held, width = map(float, found.row(0))
+        yield Compared(metric.name, population, size, lift, significant, held, width, times)
 
 
-def _models(population: Population, size: int, times: int, lift: float, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The answers of two models, each comparison under a judge of its own.
+def models(population: Population, size: int, times: int, lift: float, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Draw the answers of two models, each comparison under a judge of its own.
 
     The first answers as the second does on the samples of `SHARED` of the clusters; on the others its answers are drawn
     anew from the same population.

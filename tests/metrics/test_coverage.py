@@ -1,13 +1,15 @@
 """A seeded part of `python -m benchmarks coverage`: every kind of interval holds the value as often as it promises."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, Conclusion, corrected, decisions, drifts, family
 from benchmarks.coverage.page import mark, write
 from benchmarks.coverage.populations import COMPARED_STRUCTURES, STRUCTURES, Population
 from benchmarks.coverage.quantities import QUANTITIES
-from benchmarks.coverage.simulation import LEAST, Cell, Compared, cells, compared
+from benchmarks.coverage.simulation import LEAST, Cell, Compared, cells, compared, settled
 
 TIMES = 100
 CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
@@ -34,14 +36,43 @@ def test_equal_models_are_rarely_called_different_and_a_difference_is_in_its_int
             assert better.coverage >= LEAST - CHANCE
 
 
+def test_few_counts_that_hang_together_reach_as_far_as_an_unseen_unit_may() -> None:
+    chosen = [each for each in QUANTITIES if each.name == "mean of counts"]
+    simulated = list(cells(300, chosen, rates=(0.02,), structures=STRUCTURES[1:], whole=50_000))
+    assert len(simulated) == 9
+    assert min(cell.coverage for cell in simulated) >= LEAST - 3 * (LEAST * (1 - LEAST) / 300) ** 0.5
+
+
+def test_what_came_out_short_by_chance_is_simulated_again() -> None:
+    rate = next(cells(50, QUANTITIES[:1], (50,), (0.5,), STRUCTURES[:1], whole=20_000))
+    assert list(settled([rate], 200)) == [rate]
+    (again,) = settled([replace(rate, coverage=0.5)], 200, whole=20_000)
+    assert (again.name, again.population, again.size, again.times) == (rate.name, rate.population, rate.size, 200)
+    assert again.coverage > 0.9
+
+
+def test_conclusions_err_no_more_often_than_they_promise() -> None:
+    simulated = [
+        *(drifts(asked, 60) for asked in ASKED),
+        *(corrected(labelled, 200) for labelled in LABELLED[::5]),
+        family(Population(0.5, 0.5, STRUCTURES[3]), 50, 60),
+        *decisions(Population(0.9, 0.5, STRUCTURES[3]), 50, 200),
+    ]
+    assert [each for each in simulated if not each.kept] == []
+    assert sum(each.least == FOUND for each in simulated) == 1
+
+
 def test_the_page_marks_what_is_short_and_what_is_wide(tmp_path: Path) -> None:
     path = tmp_path / "coverage.md"
     population = Population(0.02, 0.5, STRUCTURES[0])
     of = {"good": 0.95, "narrow": 0.9, "broad": 0.99}
-    simulated = [Cell(name, population, 50, coverage, 0.1) for name, coverage in of.items()]
-    paired = [Compared("rate", population, 50, *each) for each in ((0.0, 0.04, 0.96, 0.2), (0.1, 0.5, 0.92, 0.4))]
-    write(simulated, paired, 1_000, 100, path)
+    simulated = [Cell(name, population, 50, coverage, 0.1, 500) for name, coverage in of.items()]
+    paired = [Compared("rate", population, 50, *each, 60) for each in ((0.0, 0.04, 0.96, 0.2), (0.1, 0.5, 0.92, 0.4))]
+    concluded = [Conclusion("drift", "8 items", 400, share, most=0.05) for share in (0.04, 0.2)]
+    write(simulated, concluded, paired, path)
     lines = path.read_text().splitlines()
     assert [mark([coverage]) for coverage in of.values()] == ["", "short", "wide"]
     assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |" in lines
     assert "| rate | single | 50 | 4.0% | 92.0% – 96.0% at 0.02 | 94.0% | 0.300 |" in lines
+    assert "| drift | 8 items | 400 | at most 5% | 4.0% |  |" in lines
+    assert "| drift | 8 items | 400 | at most 5% | 20.0% | missed |" in lines

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.coverage.conclusions import drawn
 from core.errors import MetricError
 from metrics.intervals import Array, Integers, wilson
 from metrics.prediction_powered import FEWEST_LABELS, PPIEstimate, ratio
@@ -12,13 +13,6 @@ SIMULATIONS = 1000
 
 def proportion(judged: Array, labelled: Integers, human: Array, probability: Array) -> PPIEstimate | None:
     return ratio(judged, np.ones(len(judged)), labelled, human, probability)
-
-
-def drawn(chance: Array, rng: np.random.Generator) -> Array:
-    """A systematic sample with these probabilities, in random order."""
-    order = rng.permutation(len(chance))
-    ends = np.cumsum(chance[order])
-    return np.unique(order[np.minimum(np.searchsorted(ends, np.arange(rng.random(), ends[-1], 1.0)), len(order) - 1)])
 
 
 @pytest.mark.parametrize("informative", [False, True])
@@ -38,7 +32,7 @@ def test_the_interval_of_a_proportion_covers_where_the_raw_one_fails(
         doubtful = rng.random(samples) < np.where(truth != judged, 0.6, 0.2)
         weight = np.where(doubtful & informative, 4.0, 1.0)
         chance = np.minimum(1.0, labels * weight / weight.sum())
-        chosen = drawn(chance, rng).astype(np.int64)
+        chosen = drawn(chance, rng)
         estimate = proportion(judged.astype(float), chosen, truth[chosen].astype(float), chance[chosen])
         assert estimate is not None
         covered += estimate.ci_low <= rate <= estimate.ci_high

@@ -1,0 +1,171 @@
+"""Conclusions: how often tests, families of tests, decisions and corrected rates err in many simulations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks.coverage.populations import STRUCTURES, Floats, Population
+from benchmarks.coverage.quantities import QUANTITIES, Quantity
+from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, models
+from metrics import Metric, measure
+from metrics.compare import compare, with_holm
+from metrics.drift import Given, drift
+from metrics.prediction_powered import ratio
+from reports.decision import Verdict, decide
+
+RESAMPLES = 999
+DECIDED = ("rate", "mean of scores", "F1", "balanced accuracy", "SUI")
+DECIDED_RATES = (0.5, 0.9)
+FAMILY = ("rate", "rate of what rows count", "mean of scores", "F1", "balanced accuracy")
+FOUND = 0.8
+SENSITIVITY, SPECIFICITY = 0.9, 0.7
+"""Of the judge whose word people's labels correct: it errs more to one side than to the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How often something is concluded in a kind of simulation, and between which shares that should lie."""
+
+    name: str
+    where: str
+    times: int
+    share: float
+    least: float = 0.0
+    most: float = 1.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether the share lies where it should, but for three standard errors of chance."""
+        return self.least - self._chance(self.least) <= self.share <= self.most + self._chance(self.most)
+
+    def _chance(self, share: float) -> float:
+        return 3 * float(np.sqrt(share * (1 - share) / self.times))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Items that are asked twice: how often each time, how noisy answers are, and by how much the later ones moved."""
+
+    items: int
+    before: int
+    after: int
+    noise: float
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Samples with a judge's word, of which people label some: all alike, or more of those where the judge errs."""
+
+    samples: int
+    labels: int
+    rate: float
+    informative: bool
+
+
+ASKED = (
+    Asked(8, 5, 1, 0.05),
+    Asked(8, 5, 1, 0.3),
+    Asked(24, 3, 3, 0.1),
+    Asked(24, 5, 1, 0.1, shift=0.3),
+)
+LABELLED = tuple(Labelled(*each) for each in product((500,), (50, 200), (0.1, 0.5, 0.9), (False, True)))
+
+
+def conclusions(times: int) -> Iterator[Conclusion]:
+    """Simulate every kind of conclusion, each `times` times."""
+    yield from (drifts(asked, times) for asked in ASKED)
+    yield from (corrected(labelled, times) for labelled in LABELLED)
+    for structure in (STRUCTURES[0], STRUCTURES[3]):
+        yield family(Population(0.5, 0.5, structure), 50, times)
+        for rate, size in product(DECIDED_RATES, (50, 200)):
+            yield from decisions(Population(rate, 0.5, structure), size, times)
+
+
+def drifts(asked: Asked, times: int) -> Conclusion:
+    """Find how often the test of drift says that answers moved."""
+    rng = np.random.default_rng([SEED, asked.items, asked.after, int(100 * asked.noise)])
+    tests = (
+        drift(_answers(rng, asked, asked.before, 0.0), _answers(rng, asked, asked.after, asked.shift), RESAMPLES)
+        for _ in range(times)
+    )
+    share = float(np.mean([test.p_value < ALPHA for test in tests]))
+    where = f"{asked.items} items, {asked.before} answers before, {asked.after} after, noise {asked.noise:g}"
+    if asked.shift:
+        return Conclusion("drift that is there is found", f"{where}, moved by {asked.shift:g}", times, share, FOUND)
+    return Conclusion("drift is found where there is none", where, times, share, most=ALPHA)
+
+
+def _answers(rng: np.random.Generator, asked: Asked, times: int, shift: float) -> list[list[Given]]:
+    """Answers to every item, some items noisier than others; a verdict beside the score changes at times, too."""
+    return [
+        [
+            {
+                "score": float(np.clip(0.5 + shift + asked.noise * (1 + item % 3) * rng.normal(), 0, 1)),
+                "vulnerable": bool(rng.random() < asked.noise),
+            }
+            for _ in range(times)
+        ]
+        for item in range(asked.items)
+    ]
+
+
+def corrected(labelled: Labelled, times: int) -> Conclusion:
+    """Find how often the prediction-powered interval holds the true rate."""
+    rng = np.random.default_rng([SEED, labelled.labels, int(10 * labelled.rate), labelled.informative])
+    held = 0
+    for _ in range(times):
+        truth = rng.random(labelled.samples) < labelled.rate
+        random = rng.random(labelled.samples)
+        judged = np.where(truth, random < SENSITIVITY, random > SPECIFICITY)
+        doubtful = rng.random(labelled.samples) < np.where(truth != judged, 0.6, 0.2)
+        weight = np.where(doubtful & labelled.informative, 4.0, 1.0)
+        chance = np.minimum(1.0, labelled.labels * weight / weight.sum())
+        chosen = drawn(chance, rng)
+        known = ratio(judged.astype(float), np.ones(len(truth)), chosen, truth[chosen].astype(float), chance[chosen])
+        held += known is not None and known.ci_low <= labelled.rate <= known.ci_high
+    how = "rather where the judge errs" if labelled.informative else "drawn alike"
+    where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} samples, {how}"
+    return Conclusion("a prediction-powered interval holds the rate", where, times, held / times, LEAST)
+
+
+def drawn(chance: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a systematic sample with these probabilities, in random order."""
+    order = rng.permutation(len(chance))
+    ends = np.cumsum(chance[order])
+    places = np.searchsorted(ends, np.arange(rng.random(), ends[-1], 1.0))
+    return np.unique(order[np.minimum(places, len(order) - 1)]).astype(np.int64)
+
+
+def family(population: Population, size: int, times: int) -> Conclusion:
+    """Find how often equal models differ significantly in any metric of a family, p adjusted by Holm."""
+    metrics = [Metric(each.name, each.estimator) for each in _named(FAMILY)]
+    rows = compare(*models(population, size, times, 0.0, SEED), metrics, cluster="cluster", pair="sample", draws=DRAWS)
+    wrong = [bool((with_holm(of_one)["p_holm"] < ALPHA).any()) for of_one in rows.partition_by("judge")]
+    where = f"{len(metrics)} metrics, rate {population.rate:g}, {population.structure.name}, n {size}"
+    return Conclusion("equal models differ in any of a family", where, times, float(np.mean(wrong)), most=ALPHA)
+
+
+def decisions(population: Population, size: int, times: int) -> Iterator[Conclusion]:
+    """Find how often a model that is exactly at its target passes, and fails."""
+    metrics = [Metric(each.name, each.estimator) for each in _named(DECIDED)]
+    known = measure(population.draw(WHOLE // population.structure.repeats, 1, SEED + 1), metrics, cluster="cluster")
+    target = dict(known.select("metric", "value").iter_rows())
+    measured = measure(population.draw(size, times, SEED), metrics, cluster="cluster")
+    for metric in metrics:
+        rows = measured.filter(pl.col("metric") == metric.name).drop_nulls("value")
+        ends = rows.select("value", "ci_low", "ci_high", "units").iter_rows()
+        reached = target[metric.name]
+        verdicts = [decide(value, low, high, units, reached).verdict for value, low, high, units in ends]
+        where = f"{metric.name}, rate {population.rate:g}, {population.structure.name}, n {size}"
+        for verdict in (Verdict.PASS, Verdict.FAIL):
+            share = verdicts.count(verdict) / len(verdicts)
+            yield Conclusion(f"{verdict} of a model exactly at its target", where, times, share, most=ALPHA)
+
+
+def _named(names: Sequence[str]) -> list[Quantity]:
+    return [quantity for quantity in QUANTITIES if quantity.name in names]
