@@ -1,7 +1,8 @@
 """`evalake check`: every table of a lake against its contract, and every snapshot against its recomputation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +18,14 @@ def register(app: typer.Typer) -> None:
     app.command("check")(check)
 
 
-def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
+def check(
+    out: Annotated[Path, typer.Option(help="Where the data docs go.", metavar="DIR")] = Path("evalake-reports"),
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
     """Check every table against its contract, its log, its files and its keys, and compute every snapshot again.
+
+    What was found is also written as a page, the data docs of the lake's last check.
 
     Exits with 0 where all is proved, 1 where something is wrong, 3 where nothing is but a snapshot could not be
     recomputed.
@@ -36,12 +43,28 @@ def check(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
     if not checked:  # the name of the lake may be misspelt, and what looked at nothing must not pass
         raise LakeError(f"the lake {lake} has no tables: there is nothing to check")
     proofs = [proof for table in checked for proof in table.proofs]
+    docs = _leave_data_docs(lake, checked, out)
     if json:
-        show.as_json(_as_object(lake, checked, proofs))
+        show.as_json(_as_object(lake, checked, proofs) | {"data_docs": docs})
     else:
         _print_snapshots(proofs)
+        if docs:
+            typer.echo(f"data docs: {docs}")
     if code := exit_code(checked):
         raise typer.Exit(code)
+
+
+def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) -> str | None:
+    """Write the data docs, and return their path; None where they cannot be written, which says nothing of the lake."""
+    from core.errors import UsageError
+    from storage.lake import Lake
+    from tasks.jobs.data_docs import leave_data_docs
+
+    try:
+        return str(leave_data_docs(Lake(lake), checked, out))
+    except UsageError as error:
+        typer.echo(f"evalake: {error}", err=True)
+        return None
 
 
 def _print_table(table: "CheckedTable") -> None:

@@ -11,11 +11,13 @@ from prefect.states import Completed
 
 from contracts.tables import SNAPSHOTS
 from core.default_lake import lake_uri
-from core.errors import EvalakeError, LakeError
+from core.errors import EvalakeError, LakeError, UsageError
 from flows.form import LakeUri
 from storage.lake import Lake
-from tasks.jobs.check import check_lake
+from tasks.jobs.check import CheckedTable, check_lake
+from tasks.jobs.data_docs import leave_data_docs
 from tasks.jobs.verify_snapshot import reasons
+from tasks.runtime.artifacts import leaves_reports, link_to, reports_folder
 from tasks.runtime.logs import redact_logs
 
 ARTIFACT = "check"
@@ -47,12 +49,23 @@ def check(lake: LakeUri = None) -> State[Any]:
         summary = f"{summary}; {warning}"
         get_run_logger().warning(warning)
     rows = [asdict(finding) for finding in findings] + [_row(reason, names) for reason, names in unproved.items()]
-    create_table_artifact(rows, key=ARTIFACT, description=summary)
+    create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked))
     if findings:
         raise CheckError(
             f"{summary}; the first: {findings[0].table} {findings[0].problem}; to mend: {findings[0].mend}"
         )
     return Completed(message=summary)
+
+
+def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
+    """Write the data docs where flow runs leave reports; returns where they are, to be said behind the summary."""
+    if not leaves_reports():
+        return ""
+    try:
+        return f"; data docs: {link_to(leave_data_docs(lake, checked, reports_folder()))}"
+    except UsageError as error:
+        get_run_logger().warning(str(error))
+        return ""
 
 
 def _warning(unproved: Mapping[str, Sequence[str]]) -> str:

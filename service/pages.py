@@ -10,7 +10,7 @@ from fastapi.staticfiles import StaticFiles
 
 FOLDER = Path(__file__).resolve().parent / "front"
 _RUNS = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}")
-VIEWER = (*_RUNS, "/metrics", "/compare", "/sql")
+VIEWER = (*_RUNS, "/metrics", "/compare", "/checks", "/sql")
 REFERENCE = "/reference"  # the API's own page, on which it can be tried
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 

@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from service.viewer.access import IndexesHere, LakeHere
+from service.viewer.checks import TableCheck, last_checks
 from service.viewer.comparison import (
     ColumnsPage,
     ColumnsQuery,
@@ -107,6 +108,12 @@ def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
 def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
     """The samples that several sides have answered, an answer of each beside the others."""
     return columns_page(indexes, wanted)
+
+
+@router.get("/checks", responses=_refusals(401, 500))
+def read_checks(lake: LakeHere) -> list[TableCheck]:
+    """The rules of each table, and what came of them when it was checked last."""
+    return last_checks(lake)
 
 
 @router.get("/sql", responses=_refusals(401, 500))

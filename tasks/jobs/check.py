@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -24,11 +24,16 @@ Engines = Mapping[str, dict[str, RuleResult]]
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """What the check of one table found; `proofs` has what came of each snapshot, for the table of their values."""
+    """What the check of one table found.
+
+    `proofs` has what came of each snapshot, for the table of their values; `results` what came of each rule, by engine,
+    where the table could be read.
+    """
 
     contract: Contract
     findings: Sequence[Finding]
     proofs: Sequence[Proof] = ()
+    results: Engines = field(default_factory=dict)
 
 
 def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Iterator[CheckedTable]:
@@ -60,13 +65,15 @@ def _check(lake: Lake, contract: Contract, seen: Seen) -> CheckedTable:
     findings = _of_another_schema(lake, contract) or find_damage(lake, contract, seen)
     if findings:
         return CheckedTable(contract, findings)
-    findings = [*find_tampering(lake, contract), *_broken_rules(lake, contract)]
+    version, results = lake.version(contract), _hold_to_rules(lake, contract)
+    findings = [*find_tampering(lake, contract), *_disagreeing_or_broken(contract, results)]
+    findings += _keep_results(lake, contract, results, version)
     if contract is RUNS:
         findings += _lost_snapshots(lake)
     if contract is SNAPSHOTS:
         findings += _false_ids(lake)
     proofs = list(verify_snapshots(lake)) if contract is METRIC_SNAPSHOTS else []
-    return CheckedTable(contract, [*findings, *_wrong_snapshots(proofs)], proofs)
+    return CheckedTable(contract, [*findings, *_wrong_snapshots(proofs)], proofs, results)
 
 
 def _of_another_schema(lake: Lake, contract: Contract) -> list[Finding]:
@@ -102,8 +109,8 @@ def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
         return {}  # a damaged table bears no witness; its own check says what is wrong with it
 
 
-def _broken_rules(lake: Lake, contract: Contract) -> list[Finding]:
-    version = lake.version(contract)
+def _hold_to_rules(lake: Lake, contract: Contract) -> Engines:
+    """Hold a table to its rules by both engines."""
     checked, failed = 0, {"polars": Counter[str](), "great_expectations": Counter[str]()}
     for chunk in chunks(lake, contract):
         checked += chunk.height
@@ -115,14 +122,18 @@ def _broken_rules(lake: Lake, contract: Contract) -> list[Finding]:
     }
     whole = audit_table(_rule_columns(lake, contract), contract)
     by_engine["polars"] |= {result.rule_id: result for result in whole}
-    findings = list(_disagreeing_or_broken(contract, by_engine))
+    return by_engine
+
+
+def _keep_results(lake: Lake, contract: Contract, by_engine: Engines, version: int | None) -> list[Finding]:
+    """Keep what came of the rules as rows."""
     try:
         for engine, results in by_engine.items():
             record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
     except ANY_FAILURE as error:
         problem = f"its results cannot be kept in contract_checks: {first_words(error)}"
-        findings.append(Finding(contract.table, problem, "mend the table contract_checks"))
-    return findings
+        return [Finding(contract.table, problem, "mend the table contract_checks")]
+    return []
 
 
 def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Finding]:

@@ -54,11 +54,10 @@ def _report(context: RunContext, run: Run) -> str:
 
     A run of the command leaves that to the command, unless a folder is named.
     """
-    from reports.page import PAGE, write_page
+    from reports.page import write_page
     from tasks.steps.report import build_report
 
-    named = os.environ.get(REPORTS)
-    if run.snapshot_id is None or not (named or deployment.id):
+    if run.snapshot_id is None or not leaves_reports():
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
     folder = reports_folder() / run.run_id
     try:
@@ -67,8 +66,18 @@ def _report(context: RunContext, run: Run) -> str:
         logger.warning("the report could not be written to %s: %s", folder, error)
         return f"`evalake report {run.run_id}` writes it"
     logger.info("report: %s", page)
+    return link_to(page)
+
+
+def leaves_reports() -> bool:
+    """Whether flow runs write pages: those of deployments do, and others where a folder is named."""
+    return bool(os.environ.get(REPORTS) or deployment.id)
+
+
+def link_to(page: Path) -> str:
+    """A page in the folder of reports as Markdown: a link where somebody serves that folder, or else its path."""
     if served := os.environ.get(REPORTS_URL):
-        return f"[{PAGE}]({served.rstrip('/')}/{run.run_id}/{PAGE})"
+        return f"[{page.name}]({served.rstrip('/')}/{page.relative_to(reports_folder()).as_posix()})"
     return f"`{page}`"
 
 

@@ -27,17 +27,28 @@ def test_the_command_exits_with_one_and_says_what_to_mend(lake: Lake, tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["healthy"] is True
     assert [proof["outcome"] for proof in json.loads(done.stdout)["snapshots"]] == ["proved"]
+    docs = tmp_path / json.loads(done.stdout)["data_docs"]
+    assert "all in order" in docs.read_text(encoding="utf-8")
     gone = Path(lake.open(SAMPLES).file_uris()[0])
     gone.unlink()
     done = evalake_here("check", "--lake", lake.uri, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "samples: 1 found" in done.stdout
     assert "to mend: restore the files from a backup" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"data docs: {docs.relative_to(tmp_path)}"
+    assert "restore the files from a backup" in docs.read_text(encoding="utf-8")
     said = json.loads(evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path).stdout)
     assert said["healthy"] is False
     (damaged,) = [table for table in said["tables"] if table["findings"]]
     assert damaged["table"] == "samples"
     assert gone.name in damaged["findings"][0]["problem"]
+
+
+def test_data_docs_that_cannot_be_written_say_nothing_of_the_lake(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = evalake_here("check", "--lake", lake.uri, "--out", "file", folder=tmp_path)
+    assert (done.returncode, "data docs:" in done.stdout) == (0, False)
+    assert "evalake: cannot write the report to file" in done.stderr
 
 
 def test_the_command_exits_with_three_where_nothing_is_wrong_but_a_snapshot_was_not_recomputed(

@@ -24,7 +24,9 @@ def artifact() -> tuple[str, list[dict[str, str]]]:
     return newest.description or "", json.loads(str(newest.data))
 
 
-def test_a_snapshot_that_was_not_recomputed_is_a_warning_of_a_completed_run(tmp_path: Path) -> None:
+def test_a_snapshot_that_was_not_recomputed_is_a_warning_of_a_completed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "results.jsonl").write_text("\n".join(recorded(n) for n in range(6)))
     lake = Lake(str(tmp_path / "lake"))
     import_recorded(lake, suite("command_guard"), [tmp_path / "results.jsonl"])
@@ -40,6 +42,12 @@ def test_a_snapshot_that_was_not_recomputed_is_a_warning_of_a_completed_run(tmp_
     description, (row,) = artifact()
     assert "warning: 1 snapshots" in description
     assert foreign[:12] in row["mend"]
+
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path / "reports"))
+    monkeypatch.setenv("EVALAKE_REPORTS_URL", "https://reports.example/")
+    check(lake.uri)
+    (page,) = (tmp_path / "reports").glob("*/data-docs.html")
+    assert artifact()[0].endswith(f"; data docs: [{page.name}](https://reports.example/{page.parent.name}/{page.name})")
 
     Path(lake.open(SAMPLES).file_uris()[0]).unlink()
     with pytest.raises(CheckError, match="data files are gone"):

@@ -2,6 +2,7 @@
 
 import {takeToken} from "/js/api.js";
 import {onConnection} from "/js/live.js";
+import {checksPage} from "/js/pages/checks.js";
 import {comparePage} from "/js/pages/compare.js";
 import {explorePage} from "/js/pages/explore.js";
 import {itemPage} from "/js/pages/item.js";
@@ -22,6 +23,7 @@ const OF_SCORING = [
 const OF_VIEWER = [
   [/^\/compare\/?$/, comparePage],
   [/^\/metrics\/?$/, explorePage],
+  [/^\/checks\/?$/, checksPage],
   [/^\/sql\/?$/, sqlPage],
   [/^\/runs\/?$/, runsPage],
   [/^\/runs\/([^/]+)\/items\/([^/]+)$/, itemPage],

@@ -21,6 +21,7 @@ def test_every_page_is_readable_and_fits(look: Open, address: str, world: World,
         f"/compare{sides}",
         f"/compare{sides}&more={world.changed}:{GOOD}-2",
         "/sql",
+        "/checks",
         f"/metrics?run={world.verdicts}",
         f"/metrics?run={world.audits}",
     ):
@@ -113,3 +114,12 @@ def test_a_tag_filters_the_runs_their_metrics_and_what_is_compared(look: Open, a
         expect(page.get_by_label("Tag", exact=True)).to_have_value(TAG)
         expect(page.get_by_label("Run", exact=True)).to_contain_text(world.verdicts)
     expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
+
+
+def test_the_data_docs_show_what_broke_first_and_every_rule(look: Open, address: str) -> None:
+    page = look(f"{address}/runs").page
+    page.get_by_role("link", name="data docs of the last check").click()
+    expect(page.get_by_role("heading", level=2)).to_have_text(["runs: 1 rule broken", "samples: ok"])
+    expect(page.get_by_role("row", name="cost_usd is at least 0")).to_contain_text("broken by 3 rows")
+    page.locator("summary").last.click()
+    expect(page.get_by_role("row", name="sample_id holds more than white space")).to_contain_text("kept")

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from contracts.audit import audit
 from contracts.compile.arrow import conform
-from contracts.tables import CALL_FAILURES
+from contracts.tables import CALL_FAILURES, RUNS, SAMPLES
 from core.configuration import Configuration
 from providers.request import Failure, Reply
 from storage.lake import Lake
@@ -25,7 +28,7 @@ from tasks.steps.converse import Conversation, reply_row
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
 from tasks.steps.plan import write_manifest
-from tasks.steps.publish import publish_results
+from tasks.steps.publish import publish_results, record_checks
 
 HOSTILE = '<img src="https://elsewhere.example/x.png" onerror="alert(1)"><script>alert(2)</script>'
 GOOD, BAD = "vendor/good", "vendor/bad"
@@ -85,7 +88,13 @@ def build(folder: Path) -> World:
         lake, folder / "verdicts.jsonl", [GOOD, BAD], lambda number: "BLOCK" if number % 3 else "ALLOW", TAG
     )
     changed = _imported(lake, folder / "changed.jsonl", [f"{GOOD}-2"], lambda _: "BLOCK")
-    return World(lake, verdicts, changed, _audited(lake))
+    audits = _audited(lake)
+    for contract in (SAMPLES, RUNS):
+        rows = lake.frame(contract).collect()
+        if contract is RUNS:
+            rows = rows.with_columns(cost_usd=pl.lit(-1.0))  # as a damaged table would be found
+        record_checks(lake, contract, audit(rows, contract).results, table_version=lake.version(contract))
+    return World(lake, verdicts, changed, audits)
 
 
 def _imported(lake: Lake, file: Path, models: Sequence[str], weak: Callable[[int], str], *tags: str) -> str:

@@ -19,7 +19,7 @@ export function runsPage({query, signal}) {
   const choices = h("form", {class: "filters", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
   const plot = h("div");
   const listing = h("div");
-  showPage(heading("Runs and metrics"), choices, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), listing), plot);
+  showPage(heading("Runs and metrics"), choices, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), h("p", {class: "note"}, "Their tables, rule by rule: ", h("a", {href: "/checks"}, "data docs of the last check")), listing), plot);
   let reading = 0;
 
   function change(changes) {

@@ -1,0 +1,83 @@
+"""What the last check of each table found of its rules, as `evalake check` keeps it in `contract_checks`."""
+
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from contracts.compile.words import describe
+from contracts.contract import Contract
+from contracts.tables import CONTRACT_CHECKS
+from service.scoring.views import Micros, micros
+from storage.lake import Lake
+from suites.registry import all_contracts
+
+
+class EngineResult(BaseModel):
+    """What came of a rule in one engine."""
+
+    engine: str
+    passed: bool
+    rows_failed: int
+    message: str | None
+
+
+class RuleCheck(BaseModel):
+    """A rule, in words, and what came of it."""
+
+    rule_id: str
+    demands: str
+    severity: str
+    dimension: str
+    results: list[EngineResult]
+
+
+class TableCheck(BaseModel):
+    """A table as it was checked last."""
+
+    table: str
+    description: str
+    version: int
+    rows: int
+    checked_at_us: Micros
+    broken: int  # rules
+    rules: list[RuleCheck]
+
+
+def last_checks(lake: Lake) -> list[TableCheck]:
+    """Each table's rules, as they fared in its newest version that was checked; tables that broke one come first."""
+    rows = lake.frame(CONTRACT_CHECKS).filter(pl.col("batch_id").is_null(), pl.col("table_version").is_not_null())
+    is_newest = pl.col("table_version") == pl.col("table_version").max().over("table_name")
+    newest = rows.filter(is_newest).sort("rule_id", "engine").collect()
+    tables = [_table(each, newest.filter(table_name=each.table)) for each in all_contracts()]
+    return sorted((table for table in tables if table is not None), key=lambda table: not table.broken)
+
+
+def _table(contract: Contract, rows: pl.DataFrame) -> TableCheck | None:
+    if rows.is_empty():
+        return None
+    by_rule: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        by_rule.setdefault(row["rule_id"], []).append(row)
+    demands = {rule.id: describe(rule) for rule in contract.rules} | {
+        rule.id: describe(rule) for rule in contract.table_rules
+    }
+    places = {rule_id: number for number, rule_id in enumerate(demands)}
+    return TableCheck(
+        table=contract.table,
+        description=contract.description,
+        version=rows["table_version"][0],
+        rows=max(rows["rows_checked"].to_list()),
+        checked_at_us=micros(max(rows["checked_at"].to_list())) or 0,
+        broken=rows.filter(~pl.col("passed"))["rule_id"].n_unique(),
+        rules=[
+            RuleCheck(
+                rule_id=rule_id,
+                demands=demands.get(rule_id, rule_id),
+                severity=results[0]["severity"],
+                dimension=results[0]["dimension"],
+                results=[EngineResult(**{name: row[name] for name in EngineResult.model_fields}) for row in results],
+            )
+            for rule_id, results in sorted(by_rule.items(), key=lambda each: places.get(each[0], len(places)))
+        ],
+    )
