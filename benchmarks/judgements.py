@@ -90,7 +90,7 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         bonus_rejected=pl.lit(0, pl.Int64),
         human_target_found=pl.lit(None, pl.Boolean),
         human_valid_findings=pl.lit(None, pl.Int64),
-        human_probability=pl.lit(None, pl.Float64),
+        human_weight=pl.lit(None, pl.Float64),
     )
     frame = pl.DataFrame().select(**columns)
     tenth = equal_width_bin(pl.col("confidence")).replace_strict(BINS, default=None, return_dtype=pl.String)

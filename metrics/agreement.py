@@ -4,14 +4,14 @@ Each is declared from expressions over rows that hold all raters' answers to one
 A statistic without variation to explain is undefined.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import polars as pl
 
 from metrics.composite import Composite, Parts
-from metrics.estimators import Estimator, Rate, Ratio, Total
+from metrics.estimators import Estimator, Rate, Ratio, Total, WeightedRate
 from metrics.intervals import Array
 from metrics.jackknife import Jackknife, Sums
 
@@ -27,9 +27,13 @@ def votes(raters: Sequence[pl.Expr], categories: Sequence[object]) -> list[pl.Ex
     ]
 
 
-def percent_agreement(first: pl.Expr, second: pl.Expr) -> Rate:
-    """Share of the samples answered by both on which both answered the same."""
-    return Rate(first == second)
+def percent_agreement(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Rate:
+    """Share of the samples answered by both on which both answered the same; a sample counts as its weight says."""
+    return _share(first == second, pl.lit(value=True), weight)
+
+
+def _share(of: pl.Expr, among: pl.Expr, weight: pl.Expr | None) -> Rate:
+    return Rate(of, among) if weight is None else WeightedRate(of, among, weight)
 
 
 def _chance_corrected(parts: Parts, categories: int) -> Array:
@@ -40,20 +44,25 @@ def _chance_corrected(parts: Parts, categories: int) -> Array:
     return np.asarray((parts["agreeing"] - expected) / np.where(expected < 1 - ROUNDING, 1 - expected, np.nan))
 
 
-def cohen_kappa(first: pl.Expr, second: pl.Expr, categories: Sequence[object]) -> Composite:
-    """Chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose one of the categories."""
+def cohen_kappa(
+    first: pl.Expr, second: pl.Expr, categories: Sequence[object], weight: pl.Expr | None = None
+) -> Composite:
+    """Chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose one of the categories.
+
+    A sample counts as its weight says, such as one over the probability with which it was drawn.
+    """
     both = first.is_in(list(categories)).fill_null(False) & second.is_in(list(categories)).fill_null(False)
-    parts: dict[str, Estimator] = {"agreeing": Rate(first == second, both)}
+    parts: dict[str, Estimator] = {"agreeing": _share(first == second, both, weight)}
     for i, category in enumerate(categories):
-        parts[f"first {i}"] = Rate(first == pl.lit(category), both)
-        parts[f"second {i}"] = Rate(second == pl.lit(category), both)
+        parts[f"first {i}"] = _share(first == pl.lit(category), both, weight)
+        parts[f"second {i}"] = _share(second == pl.lit(category), both, weight)
     function = partial(_chance_corrected, categories=len(categories))
     return Composite(function, parts, n=both, low=-1.0, explains_variation=True)
 
 
-def gwet_ac1(first: pl.Expr, second: pl.Expr, categories: Sequence[object]) -> Composite:
+def gwet_ac1(first: pl.Expr, second: pl.Expr, categories: Sequence[object], weight: pl.Expr | None = None) -> Composite:
     """Agreement of two raters beyond chance, which one-sided answers do not deflate (Gwet 2008)."""
-    kappa = cohen_kappa(first, second, categories)
+    kappa = cohen_kappa(first, second, categories, weight)
     return Composite(partial(_ac1, categories=len(categories)), kappa.parts, n=kappa.n, low=-1.0)
 
 
@@ -138,8 +147,40 @@ def _pearson(s: Sums) -> Array:
     return np.where(varied, np.clip(correlation, -1.0, 1.0), np.nan)
 
 
-def pearson(first: pl.Expr, second: pl.Expr) -> Jackknife:
+def pearson(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Jackknife:
     """Product-moment correlation of two scores (Pearson 1895), over samples that have both."""
+    return _of_moments(_pearson, first, second, weight)
+
+
+def _quadratic(s: Sums) -> Array:
+    n = s["n"]
+    apart = s["xx"] + s["yy"] - 2 * s["xy"]
+    by_chance = s["xx"] + s["yy"] - 2 * s["x"] * s["y"] / n
+    return np.where(by_chance > ROUNDING * (s["xx"] + s["yy"]), 1 - apart / by_chance, np.nan)
+
+
+def quadratic_kappa(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Jackknife:
+    """Chance-corrected agreement of two scores, apart as the square of their difference (Cohen 1968).
+
+    Over samples that have both. Of scores on a scale it is Lin's concordance (1989).
+    """
+    return _of_moments(_quadratic, first, second, weight)
+
+
+def _of_moments(
+    function: Callable[[Sums], Array], first: pl.Expr, second: pl.Expr, weight: pl.Expr | None
+) -> Jackknife:
     both = first.is_not_null() & second.is_not_null()
     x, y = (pl.when(both).then(score).cast(pl.Float64) for score in (first, second))
-    return Jackknife(_pearson, {"n": both, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}, n=both)
+    sums = {"x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
+    if weight is None:
+        return Jackknife(function, {"n": both, **sums}, n=both)
+    each = pl.when(both).then(weight.cast(pl.Float64))
+    return Jackknife(function, {"n": each, **{name: each * value for name, value in sums.items()}}, n=both)
+
+
+def mean_absolute_difference(first: pl.Expr, second: pl.Expr, weight: pl.Expr, *, most: float) -> Ratio:
+    """How far two scores are apart in the mean, over samples that have both; never further than `most`."""
+    both = first.is_not_null() & second.is_not_null()
+    each = pl.when(both).then(weight.cast(pl.Float64))
+    return Ratio(each * (first - second).abs(), each, rows=both, high=most)

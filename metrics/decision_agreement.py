@@ -1,13 +1,14 @@
 """How far one's decisions are another's: agreement by decision with intervals over units, and beyond chance."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from metrics.agreement import cohen_kappa
+from metrics.agreement import cohen_kappa, gwet_ac1, mean_absolute_difference, quadratic_kappa
 from metrics.compute import measure
 from metrics.definition import Metric
-from metrics.estimators import Rate
+from metrics.estimators import WeightedRate
 
 PAIRS = pl.Schema(
     {
@@ -21,12 +22,20 @@ PAIRS = pl.Schema(
 )
 """One decision about one thing, as both took it; `agrees` where they mean the same."""
 
+WEIGHED_PAIRS = pl.Schema({**PAIRS, "weight": pl.Float64(), "first_score": pl.Float64(), "second_score": pl.Float64()})
+"""Pairs of which each stands for as many as its weight says; where the answers are numbers, these."""
+
 
 def agreement_table(pairs: pl.DataFrame, decisions: Sequence[str]) -> pl.DataFrame:
     """One row for each judge and each of the decisions that there are pairs of, in the order of `decisions`.
 
-    Kappa is null where the answers are numbers on a scale, or do not vary.
+    Pairs are PAIRS, each of which counts alike, or WEIGHED_PAIRS.
+    Kappa is Cohen's, of scores weighed by the square of their difference, and null where nothing varies; `ac1` is
+    Gwet's, of words; `difference` is the mean absolute difference of scores.
     """
+    if "weight" not in pairs.columns:
+        unknown = pl.lit(None, pl.Float64)
+        pairs = pairs.with_columns(weight=1.0, first_score=unknown, second_score=unknown)
     rows = [
         _measured(pairs.filter(pl.col("judge") == judge, pl.col("decision") == decision), judge, decision)
         for judge in pairs["judge"].unique().sort()
@@ -38,21 +47,32 @@ def agreement_table(pairs: pl.DataFrame, decisions: Sequence[str]) -> pl.DataFra
 def _measured(pairs: pl.DataFrame, judge: str, decision: str) -> dict[str, object] | None:
     if pairs.is_empty():
         return None
-    first, second = pl.col("first"), pl.col("second")
-    categories = sorted({*pairs["first"].drop_nulls(), *pairs["second"].drop_nulls()})
-    metrics = [Metric("agreement", Rate(pl.col("agrees")))]
-    if len(categories) > 1:
-        metrics.append(Metric("kappa", cohen_kappa(first, second, categories)))
-    values = {row["metric"]: row for row in measure(pairs, metrics, groups=("judge",), cluster="cluster").to_dicts()}
-    share, kappa = values["agreement"], values.get("kappa")
+    declared = {metric.name: metric for metric in _metrics(pairs)}
+    measured = measure(pairs, list(declared.values()), groups=("judge",), cluster="cluster")
+    values = {row["metric"]: row for row in measured.to_dicts()}
+    share = values["agreement"]
+    further = {name: values[name]["value"] if name in values else None for name in ("kappa", "ac1", "difference")}
     return {
         "judge": judge,
         "decision": decision,
         "agreement": share["value"],
         "ci_low": share["ci_low"],
         "ci_high": share["ci_high"],
-        "kappa": None if kappa is None else kappa["value"],
+        **further,
         "n": share["n"],
         "units": share["units"],
         "reliable": share["reliable"],
     }
+
+
+def _metrics(pairs: pl.DataFrame) -> Iterator[Metric]:
+    first, second, weight = pl.col("first"), pl.col("second"), pl.col("weight")
+    yield Metric("agreement", WeightedRate(pl.col("agrees"), weight=weight))
+    categories = sorted({*pairs["first"].drop_nulls(), *pairs["second"].drop_nulls()})
+    if len(categories) > 1:
+        yield Metric("kappa", cohen_kappa(first, second, categories, weight))
+        yield Metric("ac1", gwet_ac1(first, second, categories, weight))
+    if pairs["first_score"].count():
+        scores = pl.col("first_score"), pl.col("second_score")
+        yield Metric("kappa", quadratic_kappa(*scores, weight))
+        yield Metric("difference", mean_absolute_difference(*scores, weight, most=math.inf))

@@ -5,7 +5,7 @@ group of a slice (`estimate`). What is missing leaves the denominator: it is nev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -18,6 +18,9 @@ from metrics.units import Linearised, View, linearised
 
 LEAST_WEIGHT = 0.2
 """Of unseen extremes, in the interval of a bounded mean; see `bounded`."""
+
+ALIKE = 1e-9
+"""Weights that differ by less, as a share of them, are the same."""
 
 
 class Draw(Protocol):
@@ -132,6 +135,59 @@ class Rate(Estimator):
             se = np.where(line.single, recorded, np.sqrt(line.variance))
         low, high = wilson(np.where(p >= 1, n_eff, p * n_eff), n_eff)
         return Estimate(p, n, line.count, np.where(n > 0, n_eff, np.nan), se, low, high, line.count, line.influence)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRate(Rate):
+    """A proportion of rows that stand for unequal numbers of others, such as those drawn with unequal chances.
+
+    The sum of the successes' weights over the sum of weights (Hájek 1971), among the rows that `Rate` counts. Where all
+    rows of a group weigh the same, it is `Rate`. n is the rows; `n_eff` shrinks with the spread of the weights.
+    """
+
+    weight: pl.Expr = field(default_factory=lambda: pl.lit(1.0))
+
+    @override
+    def inputs(self) -> Mapping[str, pl.Expr]:
+        inputs = super().inputs()
+        counted = inputs["successes"].is_not_null() & inputs["of"].cast(pl.Boolean)
+        weight = pl.when(counted).then(self.weight.cast(pl.Float64))
+        return {**inputs, "weighted": weight * self.successes.cast(pl.Float64), "weight": weight}
+
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        return quotient(draw.sums("weighted"), draw.sums("weight"))
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        alike = super().estimate(view)
+        whole = view.totals("weight")
+        p = quotient(view.totals("weighted"), whole)
+        line = linearised(view, view.sums("weighted"), view.sums("weight"), view.rows("weight"), p, whole)
+        low, high = bounded(line, 0.0, 1.0, LEAST_WEIGHT)
+        n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(p)), alike.n)
+        unequal = self._unequal(view, whole, alike.n)
+
+        def either(weighted: Array, same: Array) -> Array:
+            return np.where(unequal, weighted, same)
+
+        return replace(
+            alike,
+            value=either(p, alike.value),
+            n_eff=either(n_eff, alike.n_eff),
+            se=either(np.sqrt(line.variance), alike.se),
+            ci_low=either(low, alike.ci_low),
+            ci_high=either(high, alike.ci_high),
+            influence=np.where(unequal[view.units.group_of], line.influence, alike.influence),
+        )
+
+    @staticmethod
+    def _unequal(view: View, whole: Array, n: Array) -> Array:
+        """Whether a group's rows weigh differently."""
+        weight = view.values("weight")
+        mean = view.of_rows(quotient(whole, n))
+        apart = np.where(weight != 0, np.abs(weight - mean), 0.0)
+        return np.asarray(view.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole)
 
 
 @dataclass(frozen=True, eq=False)

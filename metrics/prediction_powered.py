@@ -31,9 +31,7 @@ class PPIEstimate:
     labels: int
 
 
-def ratio(
-    numerator: Array, denominator: Array, labelled: Integers, human: Array, probability: Array
-) -> PPIEstimate | None:
+def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array, weight: Array) -> PPIEstimate | None:
     """The ratio of two sums over samples, between 0 and 1, whose numerator is for people to say.
 
     Args:
@@ -41,7 +39,7 @@ def ratio(
         denominator: By sample: the denominators, which nobody disputes (such as all findings); all 1 for a proportion.
         labelled: By label: the number of the sample that it is of, without repetition.
         human: By label: people's numerators.
-        probability: By label: with which probability the sample was drawn to be labelled.
+        weight: By label: what the sample stands for, such as one over the probability with which it was drawn.
 
     Returns:
         The estimate; None with fewer than 5 labels.
@@ -50,11 +48,11 @@ def ratio(
         MetricError: The arrays do not fit together.
     """
     f, d, y = (np.asarray(values, np.float64) for values in (numerator, denominator, human))
-    _require_fit(f, d, labelled, y, probability)
+    weight = np.asarray(weight, np.float64)
+    _require_fit(f, d, labelled, y, weight)
     size, n = len(f), len(y)
     if n < FEWEST_LABELS or d.sum() <= 0:
         return None
-    weight = 1 / np.asarray(probability, np.float64)
     share = weight / weight.sum()
     judge, scale = f[labelled], d.mean()
     tuned = _judge_weight(judge, y, share)
@@ -90,13 +88,12 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-def _require_fit(f: Array, d: Array, labelled: Integers, y: Array, probability: Array) -> None:
-    if len(f) != len(d) or not len(labelled) == len(y) == len(probability):
-        raise MetricError("numerators and denominators, and labels and their probabilities, must be equally many")
+def _require_fit(f: Array, d: Array, labelled: Integers, y: Array, weight: Array) -> None:
+    if len(f) != len(d) or not len(labelled) == len(y) == len(weight):
+        raise MetricError("numerators and denominators, and labels and their weights, must be equally many")
     if len(np.unique(labelled)) != len(labelled):
         raise MetricError("a sample is labelled twice: make people's words on a sample one")
     if not all(np.isfinite(values).all() for values in (f, d, y)):
         raise MetricError("a judged or labelled value is missing or infinite")
-    chances = np.asarray(probability, np.float64)
-    if not ((chances > 0) & (chances <= 1)).all():
-        raise MetricError("the probability of a label must be above 0 and at most 1")
+    if not ((weight > 0) & np.isfinite(weight)).all():
+        raise MetricError("the weight of a label must be above 0 and finite")

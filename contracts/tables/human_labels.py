@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-from contracts.changes import Rewritten
+from contracts.changes import Added, Rewritten
 from contracts.contract import Contract, Row
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from core.hashing import content_hash
@@ -34,6 +34,9 @@ class HumanLabelRow(Row):
     answer: str | None = Field(description="The answer in the suite's words; null where it is a number.")
     score: float | None = Field(description="The answer on the question's scale; null where it is a word.")
     inclusion_probability: float | None = Field(description="With which chance it was drawn; null where it was picked.")
+    draw: str | None = Field(
+        description="Which draw it came in, by a hash of what was drawn; null where it was picked."
+    )
     labelled_at: datetime = Field(description="When.")
     note: str | None = Field(description="Why they say so.")
 
@@ -104,5 +107,5 @@ HUMAN_LABELS = Contract(
         ),
     ),
     replaced_when="new.labelled_at > old.labelled_at",
-    changes=(Rewritten("one row for each question that was answered", _one_row_a_question),),
+    changes=(Rewritten("one row for each question that was answered", _one_row_a_question), Added(("draw",))),
 )

@@ -12,7 +12,7 @@ from service.scoring.views import Rating, micros
 from storage.cached_table import CachedTable
 from storage.lake import Lake
 from storage.landing import land
-from suites.session_review.ratings import QUESTION
+from suites.session_review.people import QUESTION
 from suites.session_review.suite import SUITE
 
 Row = Mapping[str, Any]
@@ -46,6 +46,7 @@ class Ratings:
             "finding_id": None,
             "annotator": user,
             "inclusion_probability": None,
+            "draw": None,
             "labelled_at": datetime.now(UTC),
             "note": note,
         }

@@ -3,7 +3,7 @@
 from suites.base.calibration import Calibration
 from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
 from suites.base.definition import Derived, Index, Suite
-from suites.base.labelling import Labelling, Labels, Refusal
+from suites.base.labelling import Labelling, Labels, Question, Refusal, Seen, Stage
 from suites.base.result_row import (
     JudgedRow,
     ReplyColumns,
@@ -30,6 +30,7 @@ __all__ = [
     "Labelling",
     "Labels",
     "Options",
+    "Question",
     "Recorded",
     "RecordedFolder",
     "Refusal",
@@ -39,8 +40,10 @@ __all__ = [
     "Sample",
     "SampleTable",
     "Score",
+    "Seen",
     "SheetFormat",
     "Skipped",
+    "Stage",
     "Suite",
     "Viewing",
     "identity_columns",

@@ -8,6 +8,7 @@ from suites.command_guard.baselines import BASELINES
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
 from suites.command_guard.metrics import METRICS, TARGET
+from suites.command_guard.people import LABELLING
 from suites.command_guard.prompt import PARTS, PROMPT_TYPES, check_prompt
 from suites.command_guard.recorded import read_recorded
 from suites.command_guard.score import SCORER_VERSION, converse, score
@@ -45,6 +46,7 @@ SUITE = Suite(
         "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
     ),
     viewing=VIEWING,
+    labelling=LABELLING,
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},

@@ -1,6 +1,8 @@
 """What a report of session_review shows: scores by judge, their bands and categories, the tools that were missed."""
 
 from suites.base.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
+from suites.base.people import people_figure
+from suites.session_review.people import LABELLING
 from suites.session_review.replies.scores import CATEGORIES
 
 MEAN = Quantity("score_mean", "mean score", Unit.POINTS)
@@ -35,4 +37,5 @@ FIGURES: tuple[Figure, ...] = (
         Quantity("missing_tool_count", "sessions", Unit.COUNT, higher_is_better=False),
         "tool_name",
     ),
+    people_figure(LABELLING),
 )

@@ -22,6 +22,7 @@ _score = pl.col("total_score")
 _completed = pl.col("status") == "completed"
 _over = _completed | (pl.col("status") == "failed")
 _human = pl.when(_completed).then(pl.col("human_score"))
+_human_weight = pl.col("human_weight_score")
 
 _SESSION = ("model", "judge", "dataset", "sample_id", "sample_hash")
 LOWEST, HIGHEST = 0, 100
@@ -92,13 +93,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "judge_human_pearson",
-        pearson(_score, _human),
+        pearson(_score, _human, _human_weight),
         description="Correlation of the judge's scores with what people give the same sessions.",
+        version=2,
     ),
     Metric(
         "judge_human_kappa_bands",
-        cohen_kappa(_band(_score), _band(_human), tuple(BANDS)),
+        cohen_kappa(_band(_score), _band(_human), tuple(BANDS), _human_weight),
         description="Agreement beyond chance (Cohen) on the score band, between the judge and people's mean.",
+        version=2,
     ),
 )
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from contracts.tables import HUMAN_LABELS
 from metrics.compute import measure
 from suites.base import Options, Suite
 from suites.session_review.answers import ANSWERS
@@ -10,8 +11,8 @@ from suites.session_review.contract import MISSING_TOOLS, RESULTS
 from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
 from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
+from suites.session_review.people import LABELLING
 from suites.session_review.prompts import PARTS, SETS, check_prompt, templates_of
-from suites.session_review.ratings import INPUTS, join_inputs
 from suites.session_review.roadmap import ROADMAP
 from suites.session_review.score import SCORER_VERSION, score
 from suites.session_review.sources.read import read_dataset
@@ -40,8 +41,8 @@ SUITE = Suite(
     results=RESULTS,
     extra_tables=(MISSING_TOOLS,),
     own_metrics=metrics,
-    inputs=INPUTS,
-    join_inputs=join_inputs,
+    inputs=(HUMAN_LABELS,),
+    labelling=LABELLING,
     cross_row_metrics=_tool_metrics,
     headline=("score_mean", "score_median", "scoring_failure_rate"),
     prompt_types=PROMPT_TYPES,

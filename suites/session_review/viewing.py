@@ -15,8 +15,8 @@ MOST_OF_A_PART = 110  # characters of alert and first words in a list
 TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
 
 
-def _session_text(sample: Sample) -> str:
-    """The session as its judge reads it; its JSON where it cannot be read as one."""
+def session_text(sample: Sample) -> str:
+    """Write the session as its judge reads it; its JSON where it cannot be read as one."""
     try:
         return fit(load(sample.input), MOST_CHARACTERS).text
     except (EvalakeError, ValueError):
@@ -69,6 +69,6 @@ VIEWING = Viewing(
         ("error_message", "failed because"),
     ),
     details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
-    input_text=_session_text,
+    input_text=session_text,
     input_brief=in_brief,
 )

@@ -15,7 +15,9 @@ from suites.base.figures import (
     Statistics,
     Unit,
 )
+from suites.base.people import people_figure
 from suites.solidity_audit.mistakes import ADDED_COLUMNS, MISTAKE, add_columns
+from suites.solidity_audit.people.questions import LABELLING
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 
 SUI = Quantity("sui", "security understanding")
@@ -110,6 +112,13 @@ OF_PAIRS = (
             ("pearson", "Pearson"),
         )
     ),
+)
+OF_PEOPLE = (
+    Quantity("judge_human_agreement", "agreement"),
+    Quantity("judge_human_kappa", "Cohen's kappa", Unit.SCORE),
+    Quantity("judge_human_ac1", "Gwet's AC1", Unit.SCORE),
+    Quantity("target_detection_rate_corrected", "targets found, corrected by people"),
+    Quantity("finding_precision_corrected", "valid findings, corrected by people"),
 )
 DECISIONS = (
     ("", "target found"),
@@ -208,6 +217,8 @@ FIGURES: tuple[Figure, ...] = (
         "judge_pair_pooled",
         note="Over all models. Kappa and AC1 are for decisions in words, ICC and Pearson's correlation for numbers.",
     ),
+    Statistics("Agreement with people on targets found", OF_PEOPLE),
+    people_figure(LABELLING),
     ByJudge(
         "Hallucinated findings by judge",
         HALLUCINATED,

@@ -15,7 +15,7 @@ from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panels.rows import derive
 from suites.solidity_audit.people.join import INPUTS, join_inputs
-from suites.solidity_audit.people.sheets import LABELLING
+from suites.solidity_audit.people.questions import LABELLING
 from suites.solidity_audit.prompts.own import PARTS
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import read_recorded
@@ -58,7 +58,7 @@ SUITE = Suite(
     inputs=INPUTS,
     join_inputs=join_inputs,
     cross_row_metrics=cross_row_metrics,
-    cross_row_version=4,
+    cross_row_version=5,
     warnings=warnings,
     labelling=LABELLING,
     calibration=CALIBRATION,

@@ -14,10 +14,14 @@ from storage.lake import Lake
 from storage.landing import Landed
 from storage.ledger import replies
 from suites.base import Labelling, Labels, Refusal, SheetFormat, Suite
+from suites.base.people import decisions, pairs_with_people
+from suites.base.sheet_answers import read_labels
+from suites.base.sheet_lines import NEEDED, columns, lines_to_fill_in
 from suites.base.sheets import Line, read_sheet, write_sheet
 from suites.registry import suite as find_suite
 from tasks.runtime.context import SEED
-from tasks.steps.measure import run_results
+from tasks.steps.clusters import with_clusters
+from tasks.steps.measure import run_results, run_samples
 from tasks.steps.publish import Published, publish
 
 
@@ -40,8 +44,8 @@ def suite_of(lake: Lake, run_id: str) -> str:
 
 def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
     """Write the sheet of `lines_to_label`. Raises as that does."""
-    columns = labelling_of(suite_of(lake, run_id)).columns
-    return write_sheet(lines_to_label(lake, run_id, size), columns, form)
+    labelling = labelling_of(suite_of(lake, run_id))
+    return write_sheet(lines_to_label(lake, run_id, size), columns(labelling), form)
 
 
 def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
@@ -52,7 +56,8 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
     suite = find_suite(suite_of(lake, run_id))
     labelling = labelling_of(suite.name)
     tables = _tables(lake, suite, run_id)
-    return labelling.sheet(tables | _material(lake, tables[suite.results.table]), size, SEED)
+    results = tables[suite.results.table]
+    return lines_to_fill_in(labelling, results, tables | _material(lake, results), size, SEED)
 
 
 def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -65,21 +70,25 @@ def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     """How far each judge of a run decided as people did, decision by decision, over all of its models.
 
-    Raises UsageError where there is no such run, its suite compares none, or nobody labelled anything of it.
+    Where models are judged by rules, it is how far each model did, and the dataset's labels.
+    Raises UsageError where there is no such run, or nobody labelled anything of it.
     """
     suite = find_suite(suite_of(lake, run_id))
     labelling = labelling_of(suite.name)
-    if labelling.compare is None:
-        raise UsageError(f"the judges of {suite.name} are not compared with people decision by decision")
-    pairs = labelling.compare(_tables(lake, suite, run_id))
+    tables = _tables(lake, suite, run_id)
+    if labelling.compare is not None:
+        pairs = labelling.compare(tables)
+    else:
+        pairs = pairs_with_people(tables[suite.results.table], tables[HUMAN_LABELS.table], labelling)
     if pairs.is_empty():
         raise UsageError(f"nobody has labelled a result of run {run_id}: `evalake label export {run_id}` begins it")
-    return agreement_table(pairs, labelling.decisions)
+    return agreement_table(pairs, labelling.decisions or decisions(labelling))
 
 
 def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     """The run's rows of every table of its suite, and all labels."""
     results = run_results(lake, suite, run_id, {}).collect()
+    results = with_clusters(results, run_samples(lake, suite, results, {}))
     mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
     for contract in suite.extra_tables:
@@ -96,8 +105,8 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, ann
     Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
     """
     labelling = labelling_of(suite_name)
-    lines = read_sheet(text, form, labelling.needed)
-    labels = named(lake, labelling.read(lines, annotator, datetime.now(UTC)))
+    lines = read_sheet(text, form, NEEDED)
+    labels = named(lake, read_labels(labelling, lines, annotator, datetime.now(UTC)))
     return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
 
 

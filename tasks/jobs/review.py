@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, create_model
 
 from storage.lake import Lake
 from suites.base import Labels
+from suites.base.sheet_answers import questions_about, read_labels
 from suites.base.sheets import Line
 from tasks.jobs.label import labelling_of, lines_to_label, suite_of
 
@@ -41,10 +42,10 @@ class Batch:
 
     def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
         """The form: who fills it in, and the suite's questions about each line, with the answers given so far."""
-        questions = labelling_of(self.suite).questions
+        labelling = labelling_of(self.suite)
         fields: dict[str, Any] = {
             name: (
-                questions(line),
+                questions_about(labelling, line),
                 Field(default=answers.get(name, {}), title=title(line), json_schema_extra={"position": number}),
             )
             for number, (name, line) in enumerate(self._named(), start=1)
@@ -58,7 +59,9 @@ class Batch:
     def labels(self, answers: Answers, when: datetime) -> Labels:
         """What a filled-in form says. Line numbers of refusals are those of the form."""
         filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
-        return labelling_of(self.suite).read(enumerate(filled, start=1), str(answers.get("annotator", "")), when)
+        return read_labels(
+            labelling_of(self.suite), enumerate(filled, start=1), str(answers.get("annotator", "")), when
+        )
 
     def _named(self) -> Iterator[tuple[str, Line]]:
         return ((f"line_{number}", line) for number, line in enumerate(self.lines, start=1))

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from contracts.contract import Contract
-from contracts.tables import JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from contracts.tables import HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
 from core.errors import LakeError
 from storage.lake import Lake
 from storage.snapshots import Snapshot, land_snapshot
 from suites.base import Options, Suite
+from suites.base.people import measure_people, people_metrics, with_people
 from tasks.jobs.calibrate import calibration_notes
 from tasks.jobs.judge_versions import version_warnings
 from tasks.runtime.context import CODE_VERSION, SEED, RunContext
@@ -64,7 +65,8 @@ def _judges(frame: pl.DataFrame) -> list[str]:
 def inputs(suite: Suite) -> tuple[Contract, ...]:
     """The tables a snapshot of the suite is computed from."""
     judged = (JUDGE_VERSIONS,) if suite.is_judged else ()  # no value follows from it, but a warning may
-    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.inputs, *judged)
+    people = (HUMAN_LABELS,) if suite.labelling is not None and HUMAN_LABELS not in suite.inputs else ()
+    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.inputs, *people, *judged)
 
 
 def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
@@ -77,6 +79,8 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
         values.append(variance_components(frame, suite.repeated))
     if suite.cross_row_metrics is not None:
         values.append(suite.cross_row_metrics(frame, options))
+    if suite.labelling is not None:
+        values.append(measure_people(frame, suite.labelling))
     return pl.concat(values)
 
 
@@ -86,6 +90,8 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.D
     `dataset_version` is the run's; `cluster` is what rows hang together by.
     """
     rows = run_results(lake, suite, run_id, versions)
+    if suite.labelling is not None:
+        rows = with_people(rows, lake.pinned(HUMAN_LABELS, versions), suite.labelling)
     if suite.join_inputs is not None:
         rows = suite.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.inputs})
     frame = rows.collect()
@@ -122,4 +128,5 @@ def definition_hash_of(suite: Suite, options: Options) -> str:
     """SHA-256 over the declared versions of all that decides the suite's values under these options."""
     from metrics.definition import definition_hash
 
-    return definition_hash(suite.metrics(options), USAGE_VERSION, suite.cross_row_version, dict(options))
+    people = () if suite.labelling is None else people_metrics(suite.labelling)
+    return definition_hash((*suite.metrics(options), *people), USAGE_VERSION, suite.cross_row_version, dict(options))

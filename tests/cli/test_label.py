@@ -59,8 +59,8 @@ def test_a_sheet_that_is_no_regular_file_is_not_waited_for(audited: Imported) ->
     assert "pipe.csv is not read: no regular file" in done.stderr
 
 
-def test_suites_without_sheets_say_so(audited: Imported) -> None:
+def test_a_file_that_is_no_sheet_says_so(audited: Imported) -> None:
     (audited.folder / "empty.csv").write_text("a,b\n")
     done = evalake_here("label", "import", "empty.csv", "--suite", "command_guard", folder=audited.folder)
     assert done.returncode == 2
-    assert "not labelled" in done.stderr
+    assert "no sheet of labels" in done.stderr

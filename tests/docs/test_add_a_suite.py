@@ -1,5 +1,6 @@
 """docs/add-a-suite.md is true: its suite runs, imports, is queried, reported and checked as it stands."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "add-a-suite.md").read_text(encoding="utf-8")
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 QUESTIONS, RECORDED = re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL)
+(PEOPLE,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "review.md").read_text("utf-8"), flags=re.DOTALL)
 (SETTING,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
 
 MODEL, JUDGE = "openai/answerer", "openai/judge"
@@ -98,6 +100,29 @@ def test_it_runs_imports_is_queried_reported_and_checked(place: Place, model_ser
     assert refused["reason"].startswith("results.jsonl:2: unknown field 'id'")
     assert len(model_server.seen) == 6
     place.evalake("check")
+
+
+def test_it_is_labelled_by_people_once_it_declares_the_questions_of_the_page_on_review(place: Place) -> None:
+    code = CODE.replace("SUITE = Suite(", f"{PEOPLE}\nSUITE = Suite(\n    labelling=LABELLING,")
+    (place.work.parent / "my-suites" / "quiz" / "suite.py").write_text(code, encoding="utf-8")
+    (place.work / "results.jsonl").write_text(RECORDED, encoding="utf-8")
+    place.evalake("import", "results.jsonl", "--suite", "quiz")
+    (run,) = (row["run_id"] for row in place.rows("select run_id from runs"))
+    place.evalake("label", "export", run, "--out", "sheet.jsonl")
+    (line,) = (json.loads(each) for each in (place.work / "sheet.jsonl").read_text("utf-8").splitlines())
+    assert (line["question"], line["answer"], line["expected"]) == ("What is the capital of Italy?", "Rome", "Rome")
+    assert line["fill_in"] == "right"
+    (place.work / "sheet.jsonl").write_text(json.dumps(line | {"right": "yes"}), encoding="utf-8")
+    place.evalake("label", "import", "sheet.jsonl", "--suite", "quiz", "--annotator", "ann")
+    (row,) = json.loads(place.evalake("label", "agreement", run, "--json"))
+    assert (row["judge"], row["decision"], row["agreement"], row["n"]) == ("openai/o4", "right", 1.0, 1)
+
+
+def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> None:
+    (place.work / "results.jsonl").write_text(RECORDED, encoding="utf-8")
+    place.evalake("import", "results.jsonl", "--suite", "quiz")
+    (run,) = (row["run_id"] for row in place.rows("select run_id from runs"))
+    place.evalake("label", "export", run, code=2)
 
 
 def test_a_judge_is_asked_for_by_name(place: Place) -> None:

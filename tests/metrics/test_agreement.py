@@ -10,7 +10,19 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from metrics.agreement import cohen_kappa, fleiss_kappa, icc_2_1, krippendorff_alpha, pearson, percent_agreement, votes
+from metrics.agreement import (
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    icc_2_1,
+    krippendorff_alpha,
+    mean_absolute_difference,
+    pearson,
+    percent_agreement,
+    quadratic_kappa,
+    votes,
+)
+from metrics.estimators import Estimator, Rate
 from tests.metrics.frames import estimate, one_group
 
 BANDS = ("red", "yellow", "green")
@@ -124,3 +136,75 @@ def test_correlation_is_that_of_scipy(scores: list[tuple[int | None, int | None]
         assert got["value"] is None
     else:
         assert got["value"] == pytest.approx(stats.pearsonr(both[:, 0], both[:, 1]).statistic, abs=1e-9)
+
+
+WEIGHT = pl.col("weight")
+weighed = st.lists(
+    st.tuples(st.sampled_from(BANDS), st.sampled_from(BANDS), st.sampled_from([1.0, 2.5, 40.0])),
+    min_size=2,
+    max_size=40,
+)
+
+
+@given(weighed)
+@settings(max_examples=60)
+def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(rows: list[tuple[str, str, float]]) -> None:
+    first, second, weight = (list(column) for column in zip(*rows, strict=True))
+    frame = one_group(a=first, b=second, weight=weight)
+    share = estimate(frame, percent_agreement(a, b, WEIGHT))
+    agreeing = [x == y for x, y, _ in rows]
+    assert share["value"] == pytest.approx(np.average(agreeing, weights=weight))
+    assert 0 <= share["ci_low"] <= share["value"] <= share["ci_high"] <= 1
+    assert share["n"] == len(rows)
+    if len({*first, *second}) > 1:
+        expected = cohen_kappa_score(first, second, sample_weight=weight)
+        assert estimate(frame, cohen_kappa(a, b, BANDS, WEIGHT))["value"] == pytest.approx(expected, abs=1e-9)
+
+
+@given(weighed)
+@settings(max_examples=60)
+def test_scores_agree_as_scikit_learn_s_quadratic_kappa_says(rows: list[tuple[str, str, float]]) -> None:
+    first, second = ([BANDS.index(row[at]) for row in rows] for at in (0, 1))
+    weight = [row[2] for row in rows]
+    frame = one_group(a=first, b=second, weight=weight)
+    found = estimate(frame, quadratic_kappa(a, b, WEIGHT))
+    if len({*first, *second}) > 1:
+        expected = cohen_kappa_score(first, second, weights="quadratic", sample_weight=weight)
+        assert found["value"] == pytest.approx(expected, abs=1e-9)
+    apart = estimate(frame, mean_absolute_difference(a, b, WEIGHT, most=2))
+    assert apart["value"] == pytest.approx(np.average(np.abs(np.subtract(first, second)), weights=weight))
+    assert 0 <= apart["ci_low"] <= apart["value"] <= apart["ci_high"] <= 2
+
+
+@pytest.mark.parametrize("weight", [1.0, 7.0])
+def test_samples_that_all_weigh_the_same_are_as_without_weights(weight: float) -> None:
+    answers = {"a": ["x", "x", "y", "y", "x", "y", "x", None], "b": ["x", "y", "y", "y", "x", "x", "x", "x"]}
+    frame = one_group(**answers, weight=[weight] * 8)
+    words = ("x", "y")
+    alike: list[tuple[Estimator, Estimator]] = [
+        (percent_agreement(a, b, WEIGHT), percent_agreement(a, b)),
+        (cohen_kappa(a, b, words, WEIGHT), cohen_kappa(a, b, words)),
+        (gwet_ac1(a, b, words, WEIGHT), gwet_ac1(a, b, words)),
+    ]
+    for weighted, plain in alike:
+        assert estimate(frame, weighted) == estimate(frame, plain)
+    assert isinstance(percent_agreement(a, b), Rate)
+
+
+def test_the_interval_of_a_weighted_share_covers_what_the_plain_one_misses() -> None:
+    """Of 2,000 samples, those that disagree are drawn four times as often: the plain share is far too low."""
+    rng = np.random.default_rng(13)
+    agrees = np.arange(2000) >= 178
+    chance = np.where(agrees, 1.0, 4.0)
+    chance *= 150 / chance.sum()
+    values, covered, plain = [], 0, []
+    for _ in range(300):
+        drawn = rng.random(2000) < chance
+        frame = one_group(ok=agrees[drawn], weight=1 / chance[drawn])
+        found = estimate(frame, percent_agreement(pl.col("ok"), pl.lit(value=True), WEIGHT))
+        values.append(found["value"])
+        covered += bool(found["ci_low"] <= 0.911 <= found["ci_high"])
+        plain.append(agrees[drawn].mean())
+    assert np.mean(values) == pytest.approx(0.911, abs=0.004)
+    assert np.mean(plain) < 0.75
+    assert 0.93 <= covered / 300 <= 0.995

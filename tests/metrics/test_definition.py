@@ -76,6 +76,7 @@ def session_frame() -> pl.DataFrame:
             "agent": ["g"] * n,
             "breakdown_consistent": rng.random(n) < 0.9,
             "human_score": np.where(session % 2 == 0, score - 3, score + 4),
+            "human_weight_score": 1.0,
             **{name: rng.integers(5, 25, n) for name in CATEGORIES},
             "cost_usd": rng.random(n).round(4),
             "input_tokens": rng.integers(1, 99, n),

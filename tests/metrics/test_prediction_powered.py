@@ -12,7 +12,8 @@ SIMULATIONS = 1000
 
 
 def proportion(judged: Array, labelled: Integers, human: Array, probability: Array) -> PPIEstimate | None:
-    return ratio(judged, np.ones(len(judged)), labelled, human, probability)
+    with np.errstate(divide="ignore"):
+        return ratio(judged, np.ones(len(judged)), labelled, human, 1 / probability)
 
 
 @pytest.mark.parametrize("informative", [False, True])
@@ -53,7 +54,7 @@ def test_the_interval_of_a_ratio_covers_where_the_raw_one_fails() -> None:
         chosen = rng.choice(800, 80, replace=False)
         numbers = (values.astype(np.float64) for values in (judged, total, valid[chosen]))
         numerator, denominator, human = numbers
-        estimate = ratio(numerator, denominator, chosen, human, np.full(80, 0.1))
+        estimate = ratio(numerator, denominator, chosen, human, np.full(80, 10.0))
         assert estimate is not None
         covered += estimate.ci_low <= 0.6 <= estimate.ci_high
         low, high = wilson(judged.sum(), total.sum())
@@ -105,7 +106,7 @@ def test_too_few_labels_are_no_estimate() -> None:
     [
         ([0, 0, 1, 2, 3], [1.0] * 5, [0.5] * 5, "twice"),
         ([0, 1, 2, 3, 4], [1.0] * 4, [0.5] * 5, "equally many"),
-        ([0, 1, 2, 3, 4], [1.0] * 5, [0.0] * 5, "probability"),
+        ([0, 1, 2, 3, 4], [1.0] * 5, [0.0] * 5, "weight"),
         ([0, 1, 2, 3, 4], [np.nan] * 5, [0.5] * 5, "missing"),
     ],
 )

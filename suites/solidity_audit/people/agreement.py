@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from metrics.agreement import cohen_kappa, percent_agreement
+from metrics.agreement import cohen_kappa, gwet_ac1, percent_agreement
 from metrics.compute import MEASURES, RELIABLE_FROM, measure
 from metrics.definition import Metric
 from metrics.estimators import Count
@@ -16,10 +16,13 @@ COLUMNS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String()
 
 _judge, _human = pl.col("target_found"), pl.col("human_target_found")
 _both = pl.col("is_vulnerable") & _judge.is_not_null() & _human.is_not_null()
+_words = pl.when(_both).then(_judge), pl.when(_both).then(_human)
+_weight = pl.col("human_weight").fill_null(1.0)  # a picked label stands for itself
 
 METRICS: tuple[Metric, ...] = (
-    Metric("judge_human_kappa", cohen_kappa(pl.when(_both).then(_judge), pl.when(_both).then(_human), (True, False))),
-    Metric("judge_human_agreement", percent_agreement(pl.when(_both).then(_judge), pl.when(_both).then(_human))),
+    Metric("judge_human_kappa", cohen_kappa(*_words, (True, False), _weight)),
+    Metric("judge_human_ac1", gwet_ac1(*_words, (True, False), _weight)),
+    Metric("judge_human_agreement", percent_agreement(*_words, _weight)),
     *(
         Metric(f"judge_{'found' if judge else 'missed'}_human_{'found' if human else 'missed'}", Count(both, _both))
         for judge in (True, False)
@@ -27,7 +30,10 @@ METRICS: tuple[Metric, ...] = (
         for both in (((_judge == judge) & (_human == human)).fill_null(False),)
     ),
 )
-"""On target found: agreement beyond chance, agreement, and the four cells of the confusion."""
+"""On target found: agreement beyond chance, agreement, and the four cells of the confusion.
+
+Agreement is of all audits, from those that were drawn; the cells count those that people answered.
+"""
 
 
 def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
@@ -69,7 +75,7 @@ CORRECTED: tuple[tuple[str, Callable[[pl.DataFrame], PPIEstimate | None]], ...] 
 
 
 def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PPIEstimate | None:
-    drawn = pl.col(human).is_not_null() & pl.col("human_probability").is_not_null()  # a picked label stands for itself
+    drawn = pl.col(human).is_not_null() & pl.col("human_weight").is_not_null()  # a picked label stands for itself
     labelled = judged.select(drawn.arg_true()).to_series()
     if judged.is_empty() or labelled.is_empty():
         return None
@@ -80,7 +86,7 @@ def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PP
         _array(total),
         labelled.to_numpy().astype("int64"),
         _array(chosen[human]),
-        _array(chosen["human_probability"]),
+        _array(chosen["human_weight"]),
     )
 
 

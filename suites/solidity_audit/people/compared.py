@@ -6,10 +6,13 @@ from typing import Any
 import polars as pl
 
 from contracts.tables.human_labels import HUMAN_LABELS, YES
-from metrics.decision_agreement import PAIRS
+from metrics.decision_agreement import WEIGHED_PAIRS
+from suites.base.drawing import represented
+from suites.base.labelling import ANSWER
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.panels.rows import PREFIX
 from suites.solidity_audit.taxonomy import VALID
+from suites.solidity_audit.truth import SUITE
 
 DECISIONS = (
     *("verdict", "target found", "type match", "location", "reasoning"),
@@ -27,13 +30,15 @@ SCORES |= {"fix_score": ("fsv", "fix")}
 
 
 def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The pairs of all judges of a run and all annotators, first the judge's word, in the columns of PAIRS."""
+    """The pairs of all judges of a run and all annotators, first the judge's word, in the columns of WEIGHED_PAIRS."""
     results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
-    answer = ["sample_hash", "model", "prompt_type", "replicate"]
+    answer = list(ANSWER)
+    ours = labels.filter(pl.col("suite") == SUITE).join(judged.select(answer).unique(), on=answer, how="semi")
+    labels = ours.join(represented(ours.lazy(), answer).collect(), on=answer)
     on_audits = labels.filter(pl.col("finding_id").is_null()).join(judged, on=answer, suffix=" judged")
     answers = labels.filter(pl.col("finding_id").is_not_null()).select(
-        *answer, "judge", "finding_id", "question", "answer"
+        *answer, "judge", "finding_id", "question", "answer", "human_weight"
     )
     shown = judged.select(*answer, "judge", "judge_hash", "scorer_version", "cluster")
     on_findings = answers.join(shown, on=[*answer, "judge"]).join(
@@ -42,10 +47,10 @@ def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     )
     rows = [pair for row in on_audits.iter_rows(named=True) for pair in _on_audit(row)]
     rows += [pair for row in on_findings.iter_rows(named=True) for pair in _on_finding(row)]
-    return pl.DataFrame(rows, schema=PAIRS, orient="row")
+    return pl.DataFrame(rows, schema=WEIGHED_PAIRS, orient="row")
 
 
-_Pair = tuple[str, str, str, str | None, str | None, bool]
+_Pair = tuple[str, str, str, str | None, str | None, bool, float, float | None, float | None]
 
 
 def _on_audit(row: Mapping[str, Any]) -> Iterator[_Pair]:
@@ -54,21 +59,23 @@ def _on_audit(row: Mapping[str, Any]) -> Iterator[_Pair]:
         column, decision = SCORES[question]
         if row[column] is not None:
             near = abs(row[column] - row["score"]) <= NEAR
-            yield judge, decision, cluster, None, None, near
+            yield judge, decision, cluster, None, None, near, row["human_weight"], row[column], row["score"]
         return
     decided = _DECIDED.get(question)
     if decided is not None:
         decision, ours = decided
         if (word := ours(row)) is not None:
-            yield judge, decision, cluster, word, row["answer"], word == row["answer"]
+            agrees = word == row["answer"]
+            yield judge, decision, cluster, word, row["answer"], agrees, row["human_weight"], None, None
 
 
 def _on_finding(row: Mapping[str, Any]) -> Iterator[_Pair]:
     judge, cluster, ours, theirs = row["judge"], row["cluster"], row["classification"], row["answer"]
     if row["question"] == "classification":
-        yield judge, "finding class", cluster, ours, theirs, ours == theirs
+        more = row["human_weight"], None, None
+        yield judge, "finding class", cluster, ours, theirs, ours == theirs, *more
         valid, truly = _yes(ours in VALID), _yes(theirs in VALID)
-        yield judge, "finding valid", cluster, valid, truly, valid == truly
+        yield judge, "finding valid", cluster, valid, truly, valid == truly, *more
 
 
 def _yes(value: bool | None) -> str | None:

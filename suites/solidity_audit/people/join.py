@@ -6,13 +6,14 @@ import polars as pl
 
 from contracts.tables.human_labels import HUMAN_LABELS, YES
 from metrics.calibration import equal_width_bin
+from suites.base.drawing import represented
+from suites.base.labelling import ANSWER
 from suites.solidity_audit.contract import FINDINGS
 from suites.solidity_audit.taxonomy import BONUS, VALID
 from suites.solidity_audit.truth import SUITE
 
 AUDIT = ("prompt_hash", "sample_hash", "replicate")
 RESULT = (*AUDIT, "judge_hash")
-ANSWER = ("sample_hash", "model", "prompt_type", "replicate")  # what identifies an audit that people label, in a run
 
 BINS = {k: f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10)}
 
@@ -24,12 +25,13 @@ def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl
 
     human_target_found      what most people say, whichever judge; null where nobody does, or as many the other way
     human_valid_findings    how many of a judge's findings people call valid; null unless they labelled every one
-    human_probability       with which chance the audit was drawn to be labelled; null where it was picked
+    human_weight            how many audits it stands for, of all draws together; null where it was picked
     bonus_confirmed, bonus_rejected  how many bonus findings people judged so; a finding they disagree on is neither
     confidence_bin          which tenth the stated confidence is in, as in the calibration error
     findings                what each finding is, as the judge has it; null without any
     """
     labels = inputs[HUMAN_LABELS.table].filter(pl.col("suite") == SUITE)
+    labels = labels.join(results.select(ANSWER).unique(), on=ANSWER, how="semi")
     joined = results.join(_on_audits(labels), on=ANSWER, how="left", maintain_order="left")
     on_findings = _on_findings(labels, results, inputs[FINDINGS.table])
     for more in (on_findings, _findings(inputs[FINDINGS.table])):
@@ -44,9 +46,12 @@ def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl
 
 def _on_audits(labels: pl.LazyFrame) -> pl.LazyFrame:
     yes = (pl.col("answer") == YES).filter(pl.col("question") == "target_found").mean()
-    return labels.group_by(ANSWER).agg(
-        human_target_found=pl.when(yes != 0.5).then(yes > 0.5), human_probability=pl.col("inclusion_probability").max()
+    said = labels.group_by(ANSWER).agg(
+        human_target_found=pl.when(yes != 0.5).then(yes > 0.5),
+        drawn=pl.col("inclusion_probability").is_not_null().any(),
     )
+    weight = pl.when("drawn").then("human_weight").alias("human_weight")
+    return said.join(represented(labels, ANSWER), on=ANSWER).with_columns(weight).drop("drawn")
 
 
 def _findings(findings: pl.LazyFrame) -> pl.LazyFrame:

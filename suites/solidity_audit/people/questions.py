@@ -1,61 +1,141 @@
-"""What a form asks a person about one line of a sheet: about an audit as a whole, or about one of its findings."""
+"""What people are asked about audits.
+
+First, blind, as nothing tells the truth: what the audit concludes. What needs the truth comes after all of these, with
+what is known of the contract: whether the audit found it, how well, and what each of its findings is, as the audit's
+first judge counted them. No line shows what judges made of the audit.
+"""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+import polars as pl
 
-from suites.base.questions import Questions
-from suites.solidity_audit.taxonomy import Classification
+from suites.base import Labelling, Question, Seen, Stage
+from suites.base.labelling import ANSWER, YES_NO
+from suites.solidity_audit.contract import FINDINGS
+from suites.solidity_audit.panels.rows import PREFIX
+from suites.solidity_audit.people.compared import DECISIONS, NEAR, compare_with_people
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS
+from suites.solidity_audit.truth import SUITE, GroundTruth
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Note = Annotated[str, Field(max_length=2000)]
+DISAGREEMENT, CONFIDENT_AND_WRONG, UNCONFIRMED_BONUS = 4.0, 3.0, 2.0
+"""How much more than another audit one is worth a look: judges disagree, it is confidently wrong, a bonus is open."""
 
-
-VERDICT, TARGET_FOUND, CLASSIFICATION = "verdict", "target_found, rcir, ava, fsv", "classification"
-"""What is to be filled in: of an audit, blind; of an audit beside the truth; of one of its findings, likewise."""
-
-
-class AboutVerdict(Questions):
-    """What the audit concludes, whatever the truth is. What is left empty is not said."""
-
-    verdict: Literal["vulnerable", "safe"] | None = Field(None, title="What does the audit say that the contract is?")
-    note: Note | None = Field(None, title="Why do you say so?")
+CONFIDENT = 0.8
 
 
-class AboutTarget(Questions):
-    """Whether the audit finds what is known, and how well. What is left empty is not said."""
-
-    target_found: Literal["yes", "no"] | None = Field(None, title="Does it name the known vulnerability?")
-    rcir: Share | None = Field(
-        None, title="How well does it identify the root cause?", description="From 0 (not at all) to 1 (exactly)."
-    )
-    ava: Share | None = Field(
-        None, title="How valid is the attack that it describes?", description="From 0 (impossible) to 1 (it works)."
-    )
-    fsv: Share | None = Field(
-        None, title="Would the fix that it suggests work?", description="From 0 (not at all) to 1 (wholly)."
-    )
-    note: Note | None = Field(None, title="Why do you say so?")
+def _weighed(weight: float, condition: pl.Expr) -> pl.Expr:
+    return weight * condition.any().fill_null(value=False).cast(pl.Float64)
 
 
-class AboutAudit(AboutVerdict, AboutTarget):
-    """The audit as a whole."""
+WORTH = (
+    1
+    + DISAGREEMENT * (pl.col("target_found").drop_nulls().n_unique() > 1).cast(pl.Float64)
+    + _weighed(CONFIDENT_AND_WRONG, (pl.col("confidence") > CONFIDENT) & ~pl.col("detection_correct"))
+    + _weighed(UNCONFIRMED_BONUS, pl.col("bonus_valid_findings") > 0)
+)
 
 
-class AboutFinding(Questions):
-    """One finding. What is left empty is not said."""
-
-    classification: Classification | None = Field(None, title="What is this finding?")
-    note: Note | None = Field(None, title="Why do you say so?")
+def _contract(seen: Seen) -> str | None:
+    return seen.sample.get("input")
 
 
-def questions(line: Mapping[str, Any]) -> type[BaseModel]:
-    """The questions about a line of a sheet; their answers are columns of it.
+def _audit(seen: Seen) -> str | None:
+    return seen.reply
 
-    A line of before, which does not say what to fill in, is asked everything about the audit.
-    """
-    if line["finding_id"] is not None:
-        return AboutFinding
-    asked: Mapping[str, type[BaseModel]] = {VERDICT: AboutVerdict, TARGET_FOUND: AboutTarget}
-    return asked.get(line.get("fill_in") or "", AboutAudit)
+
+def _known(seen: Seen) -> str | None:
+    truth = _truth(seen)
+    return None if truth is None else in_words(truth)
+
+
+def _truth(seen: Seen) -> GroundTruth | None:
+    target = seen.sample.get("target")
+    return GroundTruth.model_validate_json(target) if target else None
+
+
+def _to_be_found(seen: Seen) -> bool:
+    truth = _truth(seen)
+    return truth is None or truth.is_vulnerable
+
+
+def _findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    return tables[FINDINGS.table]
+
+
+def in_words(truth: GroundTruth) -> str:
+    """Tell what is known of a contract."""
+    if not truth.is_vulnerable:
+        return "none is known: the contract counts as safe"
+    places = [*truth.vulnerable_functions, *(f"line {number}" for number in truth.vulnerable_lines)]
+    parts = {
+        "type": truth.vulnerability_type,
+        "severity": truth.severity,
+        "where": ", ".join(places),
+        "root cause": truth.root_cause,
+        "attack": truth.attack_scenario,
+        "fix": truth.fix,
+    }
+    return "\n".join(f"{name}: {part}" for name, part in parts.items() if part)
+
+
+def _score(name: str, column: str, title: str, help: str) -> Question:
+    return Question(name, title, near=NEAR, help=help, column=column, told={"judge": pl.col(column)})
+
+
+BLIND = {"contract": _contract, "audit": _audit}
+BESIDE_TRUTH = BLIND | {"known_vulnerability": _known}
+
+_SAID = pl.when("said_vulnerable").then(pl.lit("vulnerable")).when(~pl.col("said_vulnerable")).then(pl.lit("safe"))
+
+VERDICT = Stage(
+    (
+        Question(
+            "verdict",
+            "What does the audit say that the contract is?",
+            ("vulnerable", "safe"),
+            told={"judge": _SAID},
+        ),
+    ),
+    BLIND,
+    blind=True,
+    words="What the audit concludes, whatever the truth is.",
+)
+TARGET = Stage(
+    (
+        # Agreement on it is in `people.agreement`, under names without a decision
+        Question("target_found", "Does it name the known vulnerability?", YES_NO),
+        _score(
+            "root_cause_score",
+            "rcir",
+            "How well does it identify the root cause?",
+            "From 0 (not at all) to 1 (exactly).",
+        ),
+        _score(
+            "attack_vector_score",
+            "ava",
+            "How valid is the attack that it describes?",
+            "From 0 (impossible) to 1 (it works).",
+        ),
+        _score("fix_score", "fsv", "Would the fix that it suggests work?", "From 0 (not at all) to 1 (wholly)."),
+    ),
+    BESIDE_TRUTH,
+    where=_to_be_found,
+    words="Whether the audit finds what is known, and how well.",
+)
+FINDING = Stage(
+    (Question("classification", "What is this finding?", CLASSIFICATIONS),),
+    BESIDE_TRUTH,
+    each=_findings,
+    claims=("vulnerability_type_claimed", "severity_claimed", "location_claimed"),
+    words="One finding.",
+)
+
+LABELLING = Labelling(
+    SUITE,
+    (VERDICT, TARGET, FINDING),
+    unit=ANSWER,
+    worth=WORTH,
+    counted=pl.col("judge_error").is_null() & ~pl.col("judge").str.starts_with(PREFIX),
+    compare=compare_with_people,
+    decisions=DECISIONS,
+)

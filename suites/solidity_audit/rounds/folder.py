@@ -308,6 +308,7 @@ def _read_labels(file: _File, round_: _Round, known: Mapping[str, str]) -> None:
         "finding_id": None,
         "annotator": who,
         "inclusion_probability": None,
+        "draw": None,
         "labelled_at": when,
         "note": review.note,
     }

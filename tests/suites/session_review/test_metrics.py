@@ -13,7 +13,12 @@ from suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
 from suites.session_review.prompts import criteria_hash
 
 SCORES = [49, 50, 74, 75, 100, 0]
-TYPES = {"missing_tools": pl.List(pl.String), "logical_flow": pl.Int64, "human_score": pl.Float64}
+TYPES = {
+    "missing_tools": pl.List(pl.String),
+    "logical_flow": pl.Int64,
+    "human_score": pl.Float64,
+    "human_weight_score": pl.Float64,
+}
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -39,6 +44,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "input_tokens": 1,
         "output_tokens": 1,
         "human_score": None,
+        "human_weight_score": None,
     }
     return {**given, **changes}
 

@@ -16,8 +16,9 @@ from contracts.compile.arrow import conform
 from contracts.tables import HUMAN_LABELS
 from core.hashing import content_hash
 from metrics.compute import measure
+from suites.base.people import with_people
 from suites.session_review.metrics import BANDS, METRICS
-from suites.session_review.ratings import join_inputs
+from suites.session_review.people import LABELLING
 from tests.suites.session_review.test_metrics import failed, frame, row
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -45,8 +46,8 @@ def scored(session: str, total: int, **changes: Any) -> dict[str, Any]:
 
 
 def rated(rows: Sequence[dict[str, Any]], ratings: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    results = frame(*rows).drop("human_score").lazy()
-    return join_inputs(results, {HUMAN_LABELS.table: conform(list(ratings), HUMAN_LABELS).lazy()}).collect()
+    results = frame(*rows).drop("human_score", "human_weight_score").lazy()
+    return with_people(results, conform(list(ratings), HUMAN_LABELS).lazy(), LABELLING).collect()
 
 
 def values(rows: pl.DataFrame) -> dict[str, tuple[float | None, int]]:
@@ -73,7 +74,8 @@ def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() 
         ],
     )
     assert found["human_score"].to_list() == [45, 45, None, None]
-    assert found.drop("human_score").equals(frame(*rows).drop("human_score"))
+    joined = [name for name in found.columns if name.startswith("human_")]
+    assert found.drop(joined).equals(frame(*rows).drop("human_score", "human_weight_score"))
 
 
 def test_without_any_rating_agreement_is_unknown() -> None:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contracts.audit import audit
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
-from core.errors import SourceError, UsageError
-from suites.base import Labels, sheets
+from core.errors import SourceError
+from suites.base import Labels, sheet_lines, sheets
+from suites.base.sheet_answers import read_labels
+from suites.base.sheet_lines import NEEDED, columns, lines_to_fill_in
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.people.agreement import finding_precision
-from suites.solidity_audit.people.sheets import LABELLING, candidates, draw, in_words, inclusion, sheet
+from suites.solidity_audit.people.questions import LABELLING, in_words
 from suites.solidity_audit.truth import as_sample
 from tests.suites.solidity_audit.support import (
     CONTRACT,
@@ -44,11 +44,15 @@ MISSED = judgement([], target(found=False), said=False, confidence=0.5)
 
 
 def write_sheet(lines: Any, form: Any) -> str:
-    return sheets.write_sheet(lines, LABELLING.columns, form)
+    return sheets.write_sheet(lines, columns(LABELLING), form)
 
 
 def read_sheet(text: str, form: Any, annotator: str, when: datetime) -> Labels:
-    return LABELLING.read(sheets.read_sheet(text, form, LABELLING.needed), annotator, when)
+    return read_labels(LABELLING, sheets.read_sheet(text, form, NEEDED), annotator, when)
+
+
+def candidates(results: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    return sheet_lines.candidates(LABELLING, results, labels)
 
 
 def sheet_of(results: pl.DataFrame, findings: pl.DataFrame, size: int = 9) -> list[dict[str, Any]]:
@@ -61,10 +65,11 @@ def sheet_of(results: pl.DataFrame, findings: pl.DataFrame, size: int = 9) -> li
     tables = {
         RESULTS.table: results,
         FINDINGS.table: findings,
+        HUMAN_LABELS.table: NOBODY,
         SAMPLES.table: pl.DataFrame(known, schema=["sample_hash", "input", "target"], orient="row"),
         CALLS.table: calls,
     }
-    return sheet(draw(candidates(results, findings, NOBODY), size, 1), tables)
+    return [dict(each) for each in lines_to_fill_in(LABELLING, results, tables, size, 1)]
 
 
 def lines_of_run() -> list[dict[str, Any]]:
@@ -114,8 +119,10 @@ def test_what_is_known_is_told_in_words_beside_the_questions_that_need_it() -> N
 
 
 def test_audits_worth_a_look_weigh_more() -> None:
-    results, findings = rows_of(lines_of_run())
-    weights = dict(candidates(results, findings, NOBODY).select("sample_id", "weight").iter_rows())
+    results, _ = rows_of(lines_of_run())
+    names = results.select("sample_hash", "sample_id").unique()
+    weighed = candidates(results, NOBODY).join(names, on="sample_hash")
+    weights = dict(weighed.select("sample_id", "weight").iter_rows())
     assert weights == {"s0": 1.0, "s1": 5.0, "s2": 4.0, "s3": 3.0}
 
 
@@ -124,38 +131,7 @@ def test_a_labelled_audit_is_not_drawn_again() -> None:
     text = write_sheet(sheet_of(results, findings), "jsonl")
     filled = [json.loads(each) | {"target_found": "yes"} for each in text.splitlines()]
     labels = read_sheet("\n".join(map(json.dumps, filled)), "jsonl", "ann", WHEN)
-    assert candidates(results, findings, conform(labels.rows, HUMAN_LABELS)).is_empty()
-
-
-@given(
-    st.lists(st.floats(1, 20), min_size=1, max_size=60),
-    st.integers(1, 80),
-)
-def test_chances_sum_to_the_size_and_never_exceed_one(weights: list[float], size: int) -> None:
-    chance = inclusion(np.array(weights), size)
-    assert chance.sum() == pytest.approx(min(size, len(weights)))
-    assert ((chance > 0) & (chance <= 1 + 1e-12)).all()
-    order = np.argsort(weights)
-    assert (np.diff(chance[order]) >= -1e-12).all()
-
-
-def test_each_audit_is_drawn_as_often_as_its_chance_says() -> None:
-    frame = pl.DataFrame({"n": range(12), "weight": [1.0] * 8 + [5.0] * 4})
-    times, draws = np.zeros(12), 3000
-    for seed in range(draws):
-        drawn = draw(frame, 4, seed)
-        assert drawn.height == 4
-        times[drawn["n"].to_numpy()] += 1
-    expected = draw(frame, 4, 0).select("n", "inclusion_probability")
-    for number, chance in expected.iter_rows():
-        assert times[number] / draws == pytest.approx(chance, abs=0.04)
-    assert draw(frame, 4, 5).equals(draw(frame, 4, 5))
-
-
-def test_a_sample_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="1 or more"):
-        draw(pl.DataFrame({"weight": [1.0]}), 0, 1)
-    assert draw(pl.DataFrame({"weight": []}, schema={"weight": pl.Float64}), 3, 1).is_empty()
+    assert candidates(results, conform(labels.rows, HUMAN_LABELS)).is_empty()
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -286,7 +262,7 @@ def test_audits_without_findings_do_not_raise_the_corrected_precision() -> None:
     labelled = pl.Series(drawn) & (rows["total_findings"] > 0)  # where there is no finding there is none to label
     rows = rows.with_columns(
         pl.when(labelled).then("human_valid_findings").alias("human_valid_findings"),
-        human_probability=pl.when(pl.Series(drawn)).then(0.2),
+        human_weight=pl.when(pl.Series(drawn)).then(5.0),
         sample_hash=pl.int_range(pl.len()).cast(pl.String),
         prompt_hash=pl.lit("p"),
         replicate=pl.lit(0),

@@ -1,0 +1,161 @@
+"""People's answers beside results: how they join, and agreement with them, each weighed by what it stands for.
+
+Of several answers by one person to one question the latest is their word.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from metrics.agreement import (
+    cohen_kappa,
+    gwet_ac1,
+    mean_absolute_difference,
+    percent_agreement,
+    quadratic_kappa,
+)
+from metrics.compute import measure
+from metrics.decision_agreement import WEIGHED_PAIRS
+from metrics.definition import Metric
+from metrics.estimators import Estimator
+from suites.base.drawing import represented
+from suites.base.figures import Quantity, Statistics, Unit
+from suites.base.labelling import LABEL, SAMPLE, Labelling, Question, Stage
+
+
+def with_people(results: pl.LazyFrame, labels: pl.LazyFrame, labelling: Labelling) -> pl.LazyFrame:
+    """The result rows with what people answer to the questions that a row answers, too.
+
+    human_QUESTION         what most people say, of numbers their mean; null where nobody does, or there is a tie
+    human_weight_QUESTION  how many results the labelled one stands for; null where nobody answered
+    """
+    for stage, questions in _compared(labelling):
+        asked = _asked(labels, results, labelling.suite, stage)
+        weight = represented(asked, stage.about)
+        for question in questions:
+            given = _word(asked.filter(pl.col("question") == question.name), stage, question)
+            given = given.join(weight, on=stage.about, how="left", maintain_order="left")
+            named = given.rename({"human_weight": f"human_weight_{question.name}"})
+            results = results.join(named, on=stage.about, how="left", maintain_order="left")
+    return results
+
+
+def _compared(labelling: Labelling) -> Iterator[tuple[Stage, list[Question]]]:
+    for stage in labelling.stages:
+        questions = [question for question in stage.questions if question.told]
+        if questions and stage.each is None:
+            yield stage, questions
+
+
+def _asked(labels: pl.LazyFrame, results: pl.LazyFrame, suite: str, stage: Stage) -> pl.LazyFrame:
+    """Each person's latest answers to a stage's questions about these results."""
+    names = [question.name for question in stage.questions]
+    ours = labels.filter(pl.col("suite") == suite, pl.col("finding_id").is_null(), pl.col("question").is_in(names))
+    ours = ours.join(results.select(stage.about).unique(), on=stage.about, how="semi")
+    word = (*stage.about, "annotator", "question")
+    return ours.sort("labelled_at", "label_id").unique(word, keep="last", maintain_order=True)
+
+
+def _word(answers: pl.LazyFrame, stage: Stage, question: Question) -> pl.LazyFrame:
+    name = f"human_{question.name}"
+    if not question.answers:  # in one order, so that the same answers give the same mean to the last bit
+        return answers.group_by(stage.about).agg(pl.col("score").sort().mean().alias(name))
+    votes = answers.group_by(*stage.about, "answer").len()
+    first = pl.col("answer").filter(pl.col("len") == pl.col("len").max()).sort()
+    return votes.group_by(stage.about).agg(pl.when(first.len() == 1).then(first.first()).alias(name))
+
+
+def people_metrics(labelling: Labelling) -> tuple[Metric, ...]:
+    """Agreement of people with all who answer the same questions, WHO_human_STATISTIC_QUESTION."""
+    return tuple(
+        Metric(f"{who}_human_{name}_{question.name}", estimator)
+        for _, questions in _compared(labelling)
+        for question in questions
+        for who, told in question.told.items()
+        for name, estimator in _statistics(question, told)
+    )
+
+
+def _statistics(question: Question, told: pl.Expr) -> Iterator[tuple[str, Estimator]]:
+    theirs = pl.col(f"human_{question.name}")
+    weight = pl.col(f"human_weight_{question.name}")
+    if question.answers:
+        yield "agreement", percent_agreement(told, theirs, weight)
+        yield "kappa", cohen_kappa(told, theirs, question.answers, weight)
+        yield "ac1", gwet_ac1(told, theirs, question.answers, weight)
+    else:
+        near = (told - theirs).abs() <= question.tolerance
+        yield "agreement", percent_agreement(near, pl.lit(value=True), weight)
+        yield "kappa", quadratic_kappa(told, theirs, weight)
+        yield "difference", mean_absolute_difference(told, theirs, weight, most=question.most)
+
+
+def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
+    """The metrics of people, in the columns of `metrics.compute.measure`; none that nobody's answer is in."""
+    return measure(frame, people_metrics(labelling), cluster="cluster").filter(pl.col("n") > 0)
+
+
+def people_figure(labelling: Labelling) -> Statistics:
+    """A table of these metrics for a report, which leaves it out where nobody answered."""
+    units = {"agreement": Unit.SHARE, "kappa": Unit.SCORE, "ac1": Unit.SCORE, "difference": Unit.SCORE}
+    known = [
+        Quantity(f"{who}_human_{name}_{question.name}", f"{who}, {_decision(question)}: {name}", units[name])
+        for _, questions in _compared(labelling)
+        for question in questions
+        for who, told in question.told.items()
+        for name, _ in _statistics(question, told)
+    ]
+    return Statistics(
+        "Agreement with people",
+        tuple(known),
+        note="Each answer counts for as many as it stands for, by the chance with which it was drawn. Kappa of "
+        "numbers is weighed by the square of their difference; difference is its mean, without sign.",
+    )
+
+
+def decisions(labelling: Labelling) -> tuple[str, ...]:
+    """What `pairs_with_people` compares, in the order of the questions."""
+    return tuple(_decision(question) for _, questions in _compared(labelling) for question in questions)
+
+
+def _decision(question: Question) -> str:
+    return question.name.replace("_", " ")
+
+
+def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
+    """What judges, models or labels say beside what each person says, in the columns of WEIGHED_PAIRS."""
+    parts = [pl.DataFrame(schema=WEIGHED_PAIRS)]
+    for stage, questions in _compared(labelling):
+        asked = _asked(labels.lazy(), results.lazy(), labelling.suite, stage)
+        people = asked.join(represented(asked, stage.about), on=stage.about, how="left").collect()
+        for question in questions:
+            given = people.filter(pl.col("question") == question.name)
+            given = given.select(*stage.about, "human_weight", human=pl.col("answer"), human_score=pl.col("score"))
+            for who, told in question.told.items():
+                rows = results.sort("model").unique(SAMPLE, keep="first") if who == LABEL else results
+                whose: Any = pl.lit(LABEL) if who == LABEL else pl.coalesce("judge", "model")
+                rows = rows.select(*stage.about, "cluster", told=told, whose=whose)
+                parts.append(_pairs(rows.join(given, on=stage.about), question))
+    return pl.concat(parts)
+
+
+def _pairs(both: pl.DataFrame, question: Question) -> pl.DataFrame:
+    told = pl.col("told")
+    if question.answers:
+        words, scores = (told, pl.col("human")), (pl.lit(None, pl.Float64), pl.lit(None, pl.Float64))
+        agrees = told == pl.col("human")
+    else:
+        words, scores = (pl.lit(None, pl.String), pl.lit(None, pl.String)), (told, pl.col("human_score"))
+        agrees = (told - pl.col("human_score")).abs() <= question.tolerance
+    return both.drop_nulls("told").select(
+        judge=pl.col("whose"),
+        decision=pl.lit(_decision(question)),
+        cluster=pl.col("cluster"),
+        first=words[0].cast(pl.String),
+        second=words[1].cast(pl.String),
+        agrees=agrees,
+        weight=pl.col("human_weight"),
+        first_score=scores[0].cast(pl.Float64),
+        second_score=scores[1].cast(pl.Float64),
+    )

@@ -1,0 +1,121 @@
+"""The lines of a sheet, from what a suite declares: the results that were drawn, and what people are to be shown.
+
+No line tells the sample's name, which may tell the truth ("bank-07/patched"). Landed labels have it again, by the
+sample's hash.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from contracts.tables import CALLS, SAMPLES
+from contracts.tables.human_labels import HUMAN_LABELS
+from suites.base.drawing import draw
+from suites.base.labelling import ANSWER, Labelling, Seen, Stage
+from suites.base.sheets import Line
+
+IDENTITY = (*("sample_id", *ANSWER, "prompt_hash"), *("judge", "judge_hash", "finding_id"))
+DRAWN = ("inclusion_probability", "draw")
+NEEDED = ("prompt_hash", "sample_hash", "model")
+"""The columns without which a file is no sheet."""
+
+LONGEST_TEXT = 30_000
+"""Characters of a text that a sheet shows: a cell of a spreadsheet holds few more."""
+
+_ITEM = ("prompt_hash", "sample_hash", "replicate")
+
+Tables = Mapping[str, pl.DataFrame]
+
+
+def columns(labelling: Labelling) -> tuple[str, ...]:
+    """The columns of a sheet."""
+    claims = tuple(name for stage in labelling.stages for name in stage.claims)
+    answers = tuple(question.heading for question in labelling.questions)
+    return (*IDENTITY, *DRAWN, *labelling.material, *claims, "fill_in", *answers, "note", "annotator")
+
+
+def candidates(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """What nobody has labelled yet of a run, with `weight`: how informative a label would be."""
+    units = results.filter(labelling.counted).group_by(labelling.unit).agg(weight=labelling.worth.cast(pl.Float64))
+    done = labels.filter(pl.col("suite") == labelling.suite).select(labelling.unit).unique()
+    return units.join(done, on=labelling.unit, how="anti").sort(labelling.unit)
+
+
+def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables, size: int, seed: int) -> list[Line]:
+    """Draw about `size` results and write the lines of a sheet about them, to be filled in.
+
+    Args:
+        labelling: What is asked.
+        results: The run's result rows.
+        tables: Rows of the suite's further tables, of `samples`, of `calls` with their replies and of `human_labels`.
+        size: How many units are drawn.
+        seed: The same draws the same.
+
+    Returns:
+        The lines of blind stages, then those of the others, unit by unit.
+    """
+    drawn = draw(candidates(labelling, results, tables[HUMAN_LABELS.table]), size, seed)
+    told = list(_answers(labelling, results, drawn, tables, np.random.default_rng(seed)))
+    below = [_below(stage, tables) for stage in labelling.stages]
+    rows: dict[bool, list[Line]] = {True: [], False: []}
+    for shared, share, seen in told:
+        for stage, parts in zip(labelling.stages, below, strict=True):
+            if stage.where(seen):
+                chance = shared["inclusion_probability"] * (share if stage.about == ANSWER else 1.0)
+                asked = dict.fromkeys(columns(labelling)) | shared | {"inclusion_probability": chance}
+                texts = {heading: _cut(show(seen)) for heading, show in stage.shown.items()}
+                claims = parts.get(_key(seen.result), []) if stage.each else [{}]
+                rows[stage.blind] += [asked | texts | claim | {"fill_in": stage.fill_in} for claim in claims]
+    return [*rows[True], *rows[False]]
+
+
+def _answers(
+    labelling: Labelling, results: pl.DataFrame, drawn: pl.DataFrame, tables: Tables, rng: np.random.Generator
+) -> Iterator[tuple[dict[str, Any], float, Seen]]:
+    """One answer of each drawn unit, drawn at random among those that it has: its identity, its chance, what it is."""
+    first = results.filter(labelling.counted).sort("judge", "judge_hash").unique(_ITEM, keep="first")
+    first = first.sort(*ANSWER, "prompt_hash")
+    by_unit = first.partition_by(labelling.unit, as_dict=True)
+    samples = {row["sample_hash"]: row for row in tables[SAMPLES.table].iter_rows(named=True)}
+    calls = tables[CALLS.table].select("prompt_hash", "replicate", "response").iter_rows()
+    replies = {(prompt_hash, replicate): response for prompt_hash, replicate, response in calls}
+    for unit in drawn.iter_rows(named=True):
+        answers = by_unit[tuple(unit[name] for name in labelling.unit)]
+        result = answers.row(int(rng.integers(answers.height)), named=True)
+        identity = {name: result[name] for name in (*ANSWER, "prompt_hash")} | {name: unit[name] for name in DRAWN}
+        identity["sample_id"] = blind_name(result["sample_hash"])
+        reply = replies.get((result["prompt_hash"], result["replicate"]))
+        yield identity, 1 / answers.height, Seen(result, samples.get(result["sample_hash"], {}), reply)
+
+
+def _below(stage: Stage, tables: Tables) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """What a stage is asked of, by answer and judgement."""
+    if stage.each is None:
+        return {}
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in stage.each(tables).sort("finding_id").iter_rows(named=True):
+        claim = {name: row[name] for name in (*stage.claims, "judge", "judge_hash", "finding_id")}
+        found.setdefault(_key(row), []).append(claim)
+    return found
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in (*_ITEM, "judge_hash"))
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "\n[…]"
+
+
+def blind_name(sample_hash: str) -> str:
+    """What a sheet calls a sample: enough to tell it from others, and nothing about it."""
+    return f"sample-{sample_hash[:12]}"
+
+
+def stage_of(labelling: Labelling, line: Line) -> Sequence[Stage]:
+    """The stages whose questions are for a line: its own, or all about an answer where it does not say."""
+    below = line.get("finding_id") is not None
+    own = [stage for stage in labelling.stages if (stage.each is not None) == below]
+    return [stage for stage in own if stage.fill_in == line.get("fill_in")] or own
