@@ -23,6 +23,9 @@ from suites.base.drawing import represented
 from suites.base.figures import Quantity, Statistics, Unit
 from suites.base.labelling import LABEL, SAMPLE, Labelling, Question, Stage
 
+_SOME_TENS = 20
+"""Points of a scale from which differences are told with one decimal."""
+
 
 def with_people(results: pl.LazyFrame, labels: pl.LazyFrame, labelling: Labelling) -> pl.LazyFrame:
     """The result rows with what people answer to the questions that a row answers, too.
@@ -96,22 +99,20 @@ def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
     return measure(frame, people_metrics(labelling), cluster="cluster").filter(pl.col("n") > 0)
 
 
-def people_figure(labelling: Labelling) -> Statistics:
-    """A table of these metrics for a report, which leaves it out where nobody answered."""
-    units = {"agreement": Unit.SHARE, "kappa": Unit.SCORE, "ac1": Unit.SCORE, "difference": Unit.SCORE}
-    known = [
-        Quantity(f"{who}_human_{name}_{question.name}", f"{who}, {_decision(question)}: {name}", units[name])
-        for _, questions in _compared(labelling)
-        for question in questions
+def people_figures(labelling: Labelling) -> tuple[Statistics, ...]:
+    """A table of these metrics for each question; a report leaves out those that nobody answered."""
+    return tuple(_figure(question) for _, questions in _compared(labelling) for question in questions)
+
+
+def _figure(question: Question) -> Statistics:
+    units = {"agreement": Unit.SHARE, "difference": Unit.POINTS if question.most >= _SOME_TENS else Unit.SCORE}
+    known = (
+        Quantity(f"{who}_human_{name}_{question.name}", f"{who}: {name}", units.get(name, Unit.SCORE))
         for who, told in question.told.items()
         for name, _ in _statistics(question, told)
-    ]
-    return Statistics(
-        "Agreement with people",
-        tuple(known),
-        note="Each answer counts for as many as it stands for, by the chance with which it was drawn. Kappa of "
-        "numbers is weighed by the square of their difference; difference is its mean, without sign.",
     )
+    weighed = "Of all results, from those that were drawn, each of which counts for as many as it stands for."
+    return Statistics(f"Agreement with people: {_decision(question)}", tuple(known), note=weighed)
 
 
 def decisions(labelling: Labelling) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import polars as pl
 
 from suites.base.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
-from suites.base.people import people_figure
+from suites.base.people import people_figures
 from suites.command_guard.people import LABELLING
 
 BALANCED = Quantity("balanced_accuracy", "balanced accuracy")
@@ -64,7 +64,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Bars("Latency", (LATENCY_P50, LATENCY_P90, LATENCY_P99)),
     Bars("Cost per 1,000 commands", (COST,)),
-    people_figure(LABELLING),
+    *people_figures(LABELLING),
 )
 
 ANSWERS = Answers(

@@ -1,7 +1,7 @@
 """What a report of session_review shows: scores by judge, their bands and categories, the tools that were missed."""
 
 from suites.base.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
-from suites.base.people import people_figure
+from suites.base.people import people_figures
 from suites.session_review.people import LABELLING
 from suites.session_review.replies.scores import CATEGORIES
 
@@ -37,5 +37,5 @@ FIGURES: tuple[Figure, ...] = (
         Quantity("missing_tool_count", "sessions", Unit.COUNT, higher_is_better=False),
         "tool_name",
     ),
-    people_figure(LABELLING),
+    *people_figures(LABELLING),
 )

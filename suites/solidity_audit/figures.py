@@ -15,7 +15,7 @@ from suites.base.figures import (
     Statistics,
     Unit,
 )
-from suites.base.people import people_figure
+from suites.base.people import people_figures
 from suites.solidity_audit.mistakes import ADDED_COLUMNS, MISTAKE, add_columns
 from suites.solidity_audit.people.questions import LABELLING
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
@@ -217,8 +217,8 @@ FIGURES: tuple[Figure, ...] = (
         "judge_pair_pooled",
         note="Over all models. Kappa and AC1 are for decisions in words, ICC and Pearson's correlation for numbers.",
     ),
-    Statistics("Agreement with people on targets found", OF_PEOPLE),
-    people_figure(LABELLING),
+    Statistics("Agreement with people: target found", OF_PEOPLE),
+    *people_figures(LABELLING),
     ByJudge(
         "Hallucinated findings by judge",
         HALLUCINATED,
