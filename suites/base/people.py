@@ -107,7 +107,9 @@ def people_figures(labelling: Labelling) -> tuple[Statistics, ...]:
 def _figure(question: Question) -> Statistics:
     units = {"agreement": Unit.SHARE, "difference": Unit.POINTS if question.most >= _SOME_TENS else Unit.SCORE}
     known = (
-        Quantity(f"{who}_human_{name}_{question.name}", f"{who}: {name}", units.get(name, Unit.SCORE))
+        Quantity(
+            f"{who}_human_{name}_{question.name}", f"{who}: {name.replace('ac1', 'AC1')}", units.get(name, Unit.SCORE)
+        )
         for who, told in question.told.items()
         for name, _ in _statistics(question, told)
     )

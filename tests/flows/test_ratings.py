@@ -34,5 +34,8 @@ def test_a_rating_of_a_session_is_in_the_next_snapshot(tmp_path: Path) -> None:
     correlation = new.filter(metric="judge_human_pearson").row(0, named=True)
     expected = pearsonr([row["total_score"] for row in rows], list(given.values())).statistic
     assert (correlation["value"], correlation["n"]) == (pytest.approx(expected), len(rows))
-    others = ~pl.col("metric").is_in(OURS)
+    apart = new.filter(metric="judge_human_difference_score").row(0, named=True)
+    expected = sum(abs(row["total_score"] - given[row["session_id"]]) for row in rows) / len(rows)
+    assert (apart["value"], apart["n"]) == (pytest.approx(expected), len(rows))
+    others = ~pl.col("metric").str.contains("_human_")
     assert new.filter(others).drop("se", "ci_low", "ci_high").equals(old.filter(others).drop("se", "ci_low", "ci_high"))

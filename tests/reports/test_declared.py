@@ -16,6 +16,7 @@ from suites.base.figures import (
     Scatter,
     Statistics,
 )
+from suites.base.people import people_metrics
 from suites.registry import suite, suite_names
 
 
@@ -43,7 +44,8 @@ def needed(figure: Figure) -> list[tuple[Quantity, str]]:
 @pytest.mark.parametrize("name", suite_names())
 def test_figures_name_metrics_of_their_suite(name: str) -> None:
     declared = suite(name)
-    slices = {metric.name: metric.slices for metric in declared.metrics(declared.options)}
+    people = () if declared.labelling is None else people_metrics(declared.labelling)
+    slices = {metric.name: metric.slices for metric in (*declared.metrics(declared.options), *people)}
     for figure in declared.figures:
         assert type(figure) in KINDS
         for quantity, part in needed(figure):
