@@ -14,6 +14,7 @@ from suites.session_review.viewing import session_text
 
 QUESTION = "score"  # what a rating answers
 HIGHEST = 100
+BUDGET = 20_000  # characters of a session that people read, shortened as for a judge
 APART = 10  # points of 100 by which judges differ so much that people should say
 
 _completed = pl.col("status") == "completed"
@@ -33,7 +34,7 @@ _ASKED = {
 def _session(seen: Seen) -> str | None:
     if not seen.sample:
         return None
-    return session_text(Sample(seen.sample["suite"], seen.sample["dataset"], "", seen.sample["input"]))
+    return session_text(Sample(SUITE, seen.sample["dataset"], "", seen.sample["input"]), BUDGET)
 
 
 SESSION = Stage(

@@ -15,10 +15,10 @@ MOST_OF_A_PART = 110  # characters of alert and first words in a list
 TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
 
 
-def session_text(sample: Sample) -> str:
+def session_text(sample: Sample, budget: int = MOST_CHARACTERS) -> str:
     """Write the session as its judge reads it; its JSON where it cannot be read as one."""
     try:
-        return fit(load(sample.input), MOST_CHARACTERS).text
+        return fit(load(sample.input), budget).text
     except (EvalakeError, ValueError):
         return sample.input
 
