@@ -126,7 +126,9 @@ def corrected(labelled: Labelled, times: int) -> Conclusion:
         weight = np.where(doubtful & labelled.informative, 4.0, 1.0)
         chance = np.minimum(1.0, labelled.labels * weight / weight.sum())
         chosen = drawn(chance, rng)
-        known = ratio(judged.astype(float), np.ones(len(truth)), chosen, truth[chosen].astype(float), chance[chosen])
+        known = ratio(
+            judged.astype(float), np.ones(len(truth)), chosen, truth[chosen].astype(float), 1 / chance[chosen]
+        )
         held += known is not None and known.ci_low <= labelled.rate <= known.ci_high
     how = "rather where the judge errs" if labelled.informative else "drawn alike"
     where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} samples, {how}"
