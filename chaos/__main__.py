@@ -25,12 +25,12 @@ from chaos.table import written
 CAMPAIGNS: Mapping[str, int] = {
     "torn_files": 90,
     "surroundings": 40,
-    "object_store": 75,
+    "object_store": 120,
     "histories": 40,
     "storms": 40,
     "fuzz": 60,
-    "kills": 45,
-    "processes": 300,
+    "kills": 30,
+    "processes": 360,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together

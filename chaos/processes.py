@@ -34,7 +34,7 @@ FAULTS = 60
 OF_API = 12  # of these
 WORDS = re.compile(r"\w+ \w+ \w+")
 NAME_OF_AN_ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception|Signal|Worker)\b")
-OUR_ERROR = "Flow run encountered an exception: ClusterError: "  # as Prefect tells of it: what follows is the sentence
+PREFIX = re.compile(r"Flow run encountered an exception: \w+: ")  # which Prefect puts before the sentence
 Fault = tuple[str, str]  # what is done, and to which process
 TARGETS = ("run", "worker", "Dask worker", "scheduler", "Prefect server")
 
@@ -154,8 +154,9 @@ class Scene:
 
     def _process(self, target: str) -> psutil.Process:
         if target == "run":
-            found_run: psutil.Process = wait_until(self._run, "a process of the run")
-            return found_run
+            while (process := self._run()) is None:
+                self._until_it_asks()
+            return process
         found = {"worker": self._worker, "Dask worker": self._askers[0], "scheduler": self._cluster.scheduler}
         return psutil.Process((found.get(target) or self._stack.server).popen.pid)
 
@@ -244,6 +245,10 @@ def _serving(folder: Path) -> Iterator[PrefectStack]:
         yield stack
     finally:
         stack.__exit__(AssertionError, AssertionError(), None)
+        for process in psutil.process_iter():  # runs whose worker was killed
+            with suppress(psutil.Error):
+                if process.environ().get("PREFECT_API_URL") == stack.url:
+                    process.kill()
 
 
 def _name(kind: str) -> str:
@@ -267,7 +272,7 @@ def _wrong(work: Workplace, scene: Scene) -> list[str]:
 
 
 def _is_sentence(told: str) -> bool:
-    told = told.removeprefix(OUR_ERROR)
+    told = PREFIX.sub("", told, count=1)
     return WORDS.search(told) is not None and not NAME_OF_AN_ERROR.search(told)
 
 

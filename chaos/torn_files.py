@@ -79,12 +79,13 @@ AS_BEFORE = "as before the newest commit, which nothing else had seen"
 
 
 def _end(lake: Lake, contract: Contract, before: frozenset[str]) -> str:
+    try:  # first, for a check is rows of the lake, too
+        read, refused = _rows(lake, contract), ""
+    except BaseException as error:  # noqa: BLE001 - a panic of the engine is one, too
+        read, refused = frozenset[str](), f"refused when read ({type(error).__name__})"
     if any(checked.findings for checked in check_lake(lake, [contract])):
         return FOUND
-    try:
-        return HARMLESS if _rows(lake, contract) == before else UNSEEN
-    except BaseException as error:  # noqa: BLE001 - a panic of the engine is one, too
-        return f"refused when read ({type(error).__name__})"
+    return refused or (HARMLESS if read == before else UNSEEN)
 
 
 def _newest_entry(log: Sequence[Path], table: str) -> Path:
