@@ -154,11 +154,12 @@ function isLong({value}) {
   return typeof value === "string" && value.length > LONG;
 }
 
-function findings({details}) {
+function findings({details, ...answer}) {
   if (!details.length) return null;
+  const whose = [shortModel(answer.model), shortJudge(answer.judge), variant(answer)].filter(Boolean).map((each) => name(each));
   const columns = details[0].filter(({name: key}) => details.some((row) => row.some((each) => each.name === key && each.value !== null)));
   return table({
-    caption: "In detail", headings: columns.map(({label}) => label), texts: true, kinds: columns.map(() => null),
+    caption: `In detail: ${whose.join(", ")}`, headings: columns.map(({label}) => label), texts: true, kinds: columns.map(() => null),
     rows: details.map((row) => columns.map(({name: key}) => finding(row.find((each) => each.name === key)))),
   });
 }

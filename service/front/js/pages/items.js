@@ -134,24 +134,24 @@ function listing(runId, {items}, wanted) {
   if (!items.length) return h("p", {class: "empty"}, "No item matches these filters.");
   const models = [...new Set(items.flatMap((item) => item.answers.map((answer) => answer.model)))];
   const columns = models.length && models.length <= MOST_COLUMNS ? models : null;
-  const hasInput = items.some((item) => item.input);
+  const [hasInput, hasAnswers] = [items.some((item) => item.input), models.length > 0]; // samples that were only imported have none
   const columnHead = (text) => h("th", {scope: "col", role: "columnheader"}, text);
   return h("table", {class: "listing items", role: "table"},
     h("caption", {class: "hidden"}, "Items and their answers"),
     h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), hasInput && columnHead("Input"),
-      columns ? columns.map((model) => columnHead(shortModel(model))) : columnHead("Answers"))),
-    h("tbody", {role: "rowgroup"}, items.map((item) => line(runId, item, columns, hasInput, wanted))));
+      columns ? columns.map((model) => columnHead(shortModel(model))) : hasAnswers && columnHead("Answers"))),
+    h("tbody", {role: "rowgroup"}, items.map((item) => line(runId, item, {columns, hasInput, hasAnswers}, wanted))));
 }
 
-function line(runId, item, columns, hasInput, wanted) {
+function line(runId, item, {columns, hasInput, hasAnswers}, wanted) {
   const truth = [item.label, item.category].filter(Boolean).map((each) => name(each, 60)).join(" · ");
   const of = (model) => item.answers.filter((answer) => answer.model === model);
   return h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(runId, item.item_id, wanted)}, name(item.sample_id, 80)), h("span", {class: "sub"}, truth)),
     hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(item.input, 180))),
     columns ? columns.map((model) => h("td", {role: "cell", "data-label": shortModel(model)}, chips(of(model), false)))
-      : h("td", {role: "cell", class: "answers"}, [...Map.groupBy(item.answers, (answer) => answer.model)].map(([model, answers]) =>
-        h("span", {class: "of-model"}, h("span", {class: "sub"}, shortModel(model)), chips(answers, true)))));
+      : hasAnswers && h("td", {role: "cell", class: "answers"}, h("div", {class: "by-model"}, [...Map.groupBy(item.answers, (answer) => answer.model)].map(([model, answers]) =>
+        h("span", {class: "of-model"}, h("span", {class: "sub"}, shortModel(model)), chips(answers, true))))));
 }
 
 /** The verdicts of one model: each with judge, prompt and repeat where there are several; `tight`: counted where alike. */
