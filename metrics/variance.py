@@ -63,15 +63,19 @@ def _between_samples(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _between_judges(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
     single = rows.filter(pl.col("judge").is_not_null(), ~pl.col("judge").str.starts_with(PANEL))
+    of_panels = rows.filter(pl.col("judge").str.starts_with(PANEL)).select("model", "judge").unique().sort("judge")
     for (model,), part in single.sort("model").group_by("model", maintain_order=True):
         judges = sorted(part["judge"].unique())
         if len(judges) < 2:
             continue
+        named = of_panels.filter(pl.col("model") == model)["judge"].to_list()
         wide = part.pivot("judge", index=[*ITEM, "replicate", "cluster"], values="value", aggregate_function="mean")
         wide = wide.drop_nulls()
         variance = _judge_variance(wide.select(judges).to_numpy()) if wide.height > 1 else None
         units = wide["cluster"].n_unique()
-        yield _row(model, PANEL + "+".join(judges), "sd_judge", variance, wide.height, units)
+        together = "+".join(judges)
+        panels = [name for name in named if name.endswith(f":{together}")] or [PANEL + together]
+        yield from (_row(model, panel, "sd_judge", variance, wide.height, units) for panel in panels)
 
 
 def _judge_variance(table: Array) -> float:

@@ -33,7 +33,8 @@ class Subject(NamedTuple):
         """The name where there is little room: without leading path parts, and of a panel, how many judges it has."""
         model, judge = (part and part.rsplit("/", 1)[-1] for part in self)
         if self.judge is not None and self.judge.startswith("panel:"):
-            judge = f"panel of {self.judge.count('+') + 1}"
+            by = " (Dawid-Skene)" if self.judge.startswith("panel:dawid_skene:") else ""
+            judge = f"panel of {self.judge.count('+') + 1}{by}"
         return f"{model}" if judge is None else f"{model} · {judge}"
 
 

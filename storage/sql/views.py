@@ -64,7 +64,7 @@ METRIC_HISTORY = View(
         from judged j
         left join judge_versions e
             on e.suite = j.suite and e.version > 1 and e.since <= j.judged_at
-            and list_contains(string_split(replace(j.judge, 'panel:', ''), '+'), e.judge)
+            and list_contains(string_split(regexp_replace(j.judge, '^panel:(dawid_skene:)?', ''), '+'), e.judge)
         group by all
     ),
     measured as (

@@ -77,13 +77,14 @@ class Suite:
     check_prompt: Callable[[Mapping[str, str]], object] | None = None
     # Every text of a prompt type, its own or the configuration's; None: only those of the configuration are known.
     prompt_texts: Callable[[Options, str], Mapping[str, str]] | None = None
-    options: Options = field(default_factory=dict)  # defaults of its section in the configuration
+    # Defaults of its section in the configuration. What is None is no part of a metric's definition until it is given.
+    options: Options = field(default_factory=dict)
     queries: tuple[str, ...] = ()  # SQL to try after a run
     figures: tuple[Figure, ...] = ()  # what its report draws
     answers: Answers | None = None  # the columns by which models are compared sample by sample
     repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
     # What follows, from a run's rows by table, for the run as a whole (a panel's rows).
-    derive: Callable[[Mapping[str, pl.DataFrame]], Derived] | None = None
+    derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None
     # Further tables that its metrics read, and how they join the run's result rows.
     inputs: tuple[Contract, ...] = ()
     join_inputs: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None

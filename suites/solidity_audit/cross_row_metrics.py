@@ -1,4 +1,4 @@
-"""Metrics across rows: agreement of judges, replicates and people, biases of judges, and how firm the ranking is."""
+"""Metrics across rows: agreement of judges, replicates and people, how judges err, and how firm the ranking is."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -20,8 +20,9 @@ from metrics.compute import RELIABLE_FROM, measure
 from metrics.definition import Metric
 from metrics.estimators import Rate
 from suites.solidity_audit.metrics import SCORES, sui
-from suites.solidity_audit.options import calibration_unstated, sui_weight_sets
+from suites.solidity_audit.options import DAWID_SKENE, MAJORITY, calibration_unstated, sui_weight_sets
 from suites.solidity_audit.panels.bias import judge_bias
+from suites.solidity_audit.panels.errors import judge_errors
 from suites.solidity_audit.panels.findings import NUMBERED, merge
 from suites.solidity_audit.panels.rows import PREFIX, panel_name
 from suites.solidity_audit.people.agreement import COLUMNS, judge_against_people
@@ -47,6 +48,7 @@ def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.Dat
         [
             judge_agreement(frame),
             judge_bias(frame),
+            judge_errors(frame),
             replicate_agreement(frame),
             rank_stability(frame, options),
             judge_against_people(frame),
@@ -67,7 +69,7 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     for model, panel in panels.iter_rows():
         rows = given.filter(pl.col("model") == model)
         judges = sorted(rows["judge"].unique())
-        if panel_name(judges) != panel:
+        if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
             continue  # a panel of judges that this run does not have
         targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
         metrics = {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}

@@ -88,6 +88,10 @@ BIASES = (
     Quantity("judge_bias_own_family", "for its own family", Unit.SCORE, best_at_zero=True),
     Quantity("judge_bias_position", "for the first finding", Unit.SCORE, best_at_zero=True),
 )
+ERRORS = tuple(
+    Quantity(name, label, higher_is_better=False)
+    for name, label in (("judge_miss_rate", "missed"), ("judge_false_alarm_rate", "false alarms"))
+)
 OF_ALL_JUDGES = (
     Quantity("unanimous_rate", "unanimous"),
     *(
@@ -219,6 +223,13 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Statistics("Agreement with people: target found", OF_PEOPLE),
     *people_figures(LABELLING),
+    Decisions(
+        "Error rates of judges, by which Dawid and Skene weigh them",
+        ERRORS,
+        (("", "target found"), ("_verdict", "verdict"), ("_finding_valid", "finding valid")),
+        "judge_panel",
+        note="Over all models: how often a judge denies what the panel holds to be so, or says what it denies.",
+    ),
     ByJudge(
         "Hallucinated findings by judge",
         HALLUCINATED,

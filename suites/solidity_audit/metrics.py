@@ -17,7 +17,14 @@ from metrics.definition import Metric
 from metrics.estimators import Count, Estimator, Maximum, Mean, Quantile, Rate, Ratio, Total
 from metrics.intervals import Array
 from metrics.spread import population_std
-from suites.solidity_audit.options import COMPONENTS, Weights, calibration_unstated, sui_weight_sets, sui_weights
+from suites.solidity_audit.options import (
+    COMPONENTS,
+    Weights,
+    aggregation,
+    calibration_unstated,
+    sui_weight_sets,
+    sui_weights,
+)
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID_COSTS, SEVERITY_WEIGHTS, count_column
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
@@ -148,7 +155,8 @@ def sui(
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     """Every metric of one model and judge. Raises ConfigurationError where an option of the suite cannot be."""
-    sui_weight_sets(options)  # of use to `cross_row_metrics`, after the calls; what cannot be is refused before them
+    sui_weight_sets(options)  # these are of use after the calls only; what cannot be is refused before them
+    aggregation(options)
     weights, unstated = sui_weights(options), calibration_unstated(options)
     indices = dict(_indices(weights, unstated))
     declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration())

@@ -1,4 +1,4 @@
-"""The suite's section of the configuration: the weights of SUI, and the weight sets among which its ranking is held.
+"""The suite's section of the configuration: weights of SUI, sets of them among which its ranking is held, panels.
 
 `sui_calibration_unstated` settles a case that can be read in two ways. Where no confidence was stated, calibration is
 undefined. To share out its weight among the other components ("left_out") treats it as any undefined component, and
@@ -34,7 +34,10 @@ DEFAULTS: Mapping[str, Any] = {
     },
     # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
     "sui_calibration_unstated": 0.5,
+    # How the words of a panel's judges become the panel's: MAJORITY where nothing is said, or DAWID_SKENE.
+    "aggregation": None,
 }
+MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 
 
 def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
@@ -58,6 +61,14 @@ def calibration_unstated(options: Mapping[str, Any]) -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
         raise ConfigurationError('solidity_audit.sui_calibration_unstated must be 0 to 1, or "left_out"')
     return float(given)
+
+
+def aggregation(options: Mapping[str, Any]) -> str:
+    """How the words of a panel's judges become the panel's. Raises ConfigurationError where it is no way."""
+    given = options.get("aggregation") or MAJORITY
+    if given not in (MAJORITY, DAWID_SKENE):
+        raise ConfigurationError(f'solidity_audit.aggregation must be "{MAJORITY}" or "{DAWID_SKENE}"')
+    return str(given)
 
 
 def _checked(where: str, given: Any) -> dict[str, float]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from suites.solidity_audit.options import DAWID_SKENE
 from suites.solidity_audit.panels.rows import PREFIX
 
 
@@ -11,7 +12,7 @@ def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """One sentence for each thing that makes the numbers weaker than they look."""
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
-    return [*of_judges, *_undecided(frame), *_unstated(rows)]
+    return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unstated(rows)]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:
@@ -66,6 +67,14 @@ def _undecided(frame: pl.DataFrame) -> list[str]:
     return [
         f"{panel}: undecided on {rate:.1%} of the audits, which are in no rate"
         for panel, rate in panels.filter(pl.col("rate") > 0).iter_rows()
+    ]
+
+
+def _two_judges(frame: pl.DataFrame) -> list[str]:
+    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{DAWID_SKENE}:"))
+    return [
+        f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
+        for panel in of_two["judge"].unique().sort()
     ]
 
 

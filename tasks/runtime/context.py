@@ -68,7 +68,7 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
         raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
     _require_usable_templates(suite, given.get(TEMPLATES))
     _require_usable_prompts(suite, given.get(PROMPTS, {}))
-    options = {**suite.options, **given}
+    options = {name: value for name, value in {**suite.options, **given}.items() if value is not None}
     target = options.get("target", 0)
     if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target <= 1:
         raise ConfigurationError(f"the option target of {suite.name} is a number from 0 to 1, not {target!r}")

@@ -23,7 +23,7 @@ def derive(context: RunContext, origin: str) -> Published:
     if suite.derive is None or not context.lake.exists(suite.results):
         return Published()
     results = run_results(context.lake, suite, context.run_id, {}).collect()
-    derived = suite.derive({suite.results.table: results, **_further(context, results)})
+    derived = suite.derive({suite.results.table: results, **_further(context, results)}, context.options)
     published = publish_results(context, derived.rows, origin)
     if derived.items:
         land(context.lake, RUN_ITEMS, conform([_manifest_row(context, item) for item in derived.items], RUN_ITEMS))

@@ -103,12 +103,13 @@ def test_each_judge_has_a_bar_for_each_model_and_panels_without_a_word_have_none
     assert [[cell.text for cell in row] for row in table.rows] == [["a", "10.0%", "30.0%"], ["b", "10.0%", "–"]]
 
 
-@pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "vendor/judge"])
+@pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "panel:dawid_skene:x+y", "vendor/judge"])
 def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
     rows = by(judge, [metric("somebody/a-model-of-some-length", "score", 0.9)])
     plot = draw_bars(report(rows), Bars("", (SCORE,))).figure
     assert plot is not None
     kind = "panel of 2" if judge.startswith("panel") else "judge"
+    kind += " (Dawid-Skene)" if "dawid_skene" in judge else ""
     assert f"a-model-of-some-length · {kind}" in [text.text for text in plot.layout.annotations]
 
 

@@ -26,6 +26,7 @@ export function shortModel(model) {
 
 /** A judge's name; a panel's members are told apart elsewhere. */
 export function shortJudge(judge) {
+  if (judge.startsWith("panel:dawid_skene:")) return "panel (Dawid-Skene)";
   return judge.startsWith("panel:") ? "panel" : shortModel(judge);
 }
 

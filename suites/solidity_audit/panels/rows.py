@@ -1,12 +1,12 @@
-"""A panel: the rows that follow where several judges saw the same audits, by majority and median.
+"""A panel: the rows that follow where several judges saw the same audits.
 
 The panel of a model is all its judges in the run. An answer is a judgement; judge errors and rows in quarantine are
-none. Target found and verdict are each the strict majority of the answers, of which there must be two; a reasoning
-score is the median of the scores that were given. Findings are merged (`panels.findings`).
+none. Target found, verdict and the classes of findings are aggregated as declared (`panels.consensus`), where there are
+two answers at least; a reasoning score is the median of the scores that were given, type and place are the majority's.
+Findings are merged (`panels.findings`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -15,62 +15,87 @@ import polars as pl
 from core.hashing import content_hash
 from suites.base import Derived
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from suites.solidity_audit.panels.findings import NUMBERED, Decided, counts, decide, merge
+from suites.solidity_audit.options import MAJORITY, aggregation
+from suites.solidity_audit.panels.consensus import AGGREGATIONS, FEWEST_ANSWERS, Audit, Word, majority
+from suites.solidity_audit.panels.findings import NUMBERED, Decided, counts, merge
 from suites.solidity_audit.panels.findings import rows as finding_rows
 from suites.solidity_audit.score import UNJUDGED
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, count_column
 
 PREFIX = "panel:"
-FEWEST_ANSWERS = 2
 SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash")
 SCORES = ("rcir", "ava", "fsv")
 
 Row = Mapping[str, Any]
 
 
-def panel_name(judges: Iterable[str]) -> str:
-    """The name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`."""
-    return PREFIX + "+".join(sorted(judges))
+def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
+    """The name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`.
+
+    Between the two stands how their words are aggregated, and a colon, where that is not by majority.
+    """
+    return PREFIX + ("" if aggregated == MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
 
 
-def derive(tables: Mapping[str, pl.DataFrame]) -> Derived:
+def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> Derived:
     """The panel rows of a run, from its results and findings, and what the manifest says of each."""
     results = tables[RESULTS.table]
     judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING).to_dicts()
     of_judgement: dict[tuple[Any, ...], list[Row]] = {}
     for each in judged:
         of_judgement.setdefault(tuple(each[name] for name in FOUND_BY), []).append(each)
+    columns = [*RESULTS.row.model_fields, "dataset_version"]
+    singles = results.select(name for name in columns if name in results.columns)
+    aggregated = aggregation(options)
     findings: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
-    columns = [name for name in RESULTS.row.model_fields if name in results.columns]
-    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).select(
-        *columns, *[name for name in ("dataset_version",) if name in results.columns]
-    )
-    for _, of_model in singles.sort(*SUBJECT, "judge_hash").group_by("model", maintain_order=True):
-        judges = of_model["judge"].unique().to_list()
-        groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
-        if max(map(len, groups)) < FEWEST_ANSWERS:
-            continue  # no audit was seen by two judges
-        for group in groups:
-            answers = [each for each in group if each["judge_error"] is None]
-            listed = [f for each in answers for f in of_judgement.get(tuple(each[name] for name in FOUND_BY), ())]
-            merged = merge(listed, numbered=group[0]["prompt_type"] == NUMBERED)
-            decided = [decide(finding) for finding in merged]
-            row = panel_row(judges, group, decided)
+    panels = panels_of(singles, lambda row: of_judgement.get(tuple(row[name] for name in FOUND_BY), ()))
+    for judges, audits in panels.items():
+        name = panel_name(judges, aggregated)
+        pool = () if aggregated == MAJORITY else (_pool_hash(audits),)
+        for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
+            members = sorted(row["judge_hash"] for row in audit.members)
+            row = panel_row(name, len(judges), audit, word) | {"judge_hash": content_hash([name, members, *pool])}
             rows.append(row)
             base = {name: row[name] for name in FINDINGS.row.model_fields if name in row and name not in _LANDED}
-            findings += finding_rows(base, decided)
-            items.append(_item(row, group[0]))
+            findings += finding_rows(base, word.findings)
+            items.append(_item(row, audit.members[0]))
     return Derived({RESULTS.table: rows, FINDINGS.table: findings}, items)
 
 
-def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[Decided] = ()) -> dict[str, Any]:
-    """The row of a panel of `judges` for one audit, from its members' rows and the findings they come to."""
-    first, name = members[0], panel_name(judges)
-    answers = [row for row in members if row["judge_error"] is None]
-    target_found, found_decided = majority([row["target_found"] for row in answers])
-    verdict, said_decided = majority([row["said_vulnerable"] for row in answers])
+def panels_of(results: pl.DataFrame, found: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
+    """The audits of each panel of a run, by its judges; without models no audit of which was seen by two judges.
+
+    Args:
+        results: The run's result rows; those of panels are left out.
+        found: The findings of a result row, each with its judge.
+    """
+    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
+    panels: dict[tuple[str, ...], list[Audit]] = {}
+    for _, of_model in singles.group_by("model", maintain_order=True):
+        groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
+        if max(map(len, groups)) >= FEWEST_ANSWERS:
+            audits = panels.setdefault(tuple(sorted(of_model["judge"].unique())), [])
+            audits += (_audit(group, found) for group in groups)
+    return panels
+
+
+def _audit(members: Sequence[Row], found: Callable[[Row], Iterable[Row]]) -> Audit:
+    listed = [finding for row in members if row["judge_error"] is None for finding in found(row)]
+    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] == NUMBERED))
+
+
+def _pool_hash(audits: Sequence[Audit]) -> str:
+    """What a word rests on that looks at all audits: every judgement of the panel."""
+    told = (*FOUND_BY, "judgement_hash")
+    return content_hash([[row[name] for name in told] for audit in audits for row in audit.members])
+
+
+def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any]:
+    """The row of a panel of so many judges for one audit, from its members' rows and its word, but for `judge_hash`."""
+    first, answers = audit.members[0], audit.answers
+    (target_found, found_decided), (verdict, said_decided) = word.target_found, word.verdict
     correct = (verdict is not None and verdict == first["is_vulnerable"]) if said_decided else None
     confidence = median_of(row["confidence"] for row in answers) if said_decided else None
     is_lucky = bool(first["is_vulnerable"] and verdict is True and target_found is False)
@@ -79,10 +104,9 @@ def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[
         **{name: value for name, value in first.items() if name in _SAME},
         **UNJUDGED,
         "judge": name,
-        "judge_hash": content_hash([name, sorted(row["judge_hash"] for row in members)]),
         "judge_error": None,
         "repaired": None,
-        "panel_judges": len(judges),
+        "panel_judges": judges,
         "panel_answers": len(answers),
         "panel_undecided": not (found_decided if first["is_vulnerable"] else said_decided),
         "said_vulnerable": verdict,
@@ -92,10 +116,10 @@ def panel_row(judges: Sequence[str], members: Sequence[Row], findings: Sequence[
         "target_found": target_found,
         "lucky_guess": is_lucky if found_decided and said_decided else None,
         **reasoning,
-        **(_about_findings(first, answers, target_found, findings) if len(answers) >= FEWEST_ANSWERS else {}),
+        **(_about_findings(first, answers, target_found, word.findings) if len(answers) >= FEWEST_ANSWERS else {}),
         **dict.fromkeys(("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")),
         "audit_hash": None,
-        "judgement_hash": content_hash([row["judgement_hash"] for row in members]),
+        "judgement_hash": content_hash([row["judgement_hash"] for row in audit.members]),
     }
 
 
@@ -130,14 +154,6 @@ _SAME = frozenset(
         *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
     )
 )
-
-
-def majority(answers: Sequence[Any]) -> tuple[Any, bool]:
-    """What more than half of at least two answers say, and whether there is such a thing. None is an answer, too."""
-    if len(answers) < FEWEST_ANSWERS:
-        return None, False
-    value, times = Counter(answers).most_common(1)[0]
-    return (value, True) if 2 * times > len(answers) else (None, False)
 
 
 def median_of(values: Iterable[float | None]) -> float | None:

@@ -153,7 +153,7 @@ def test_metric_history_does_not_compare_across_versions_of_a_judge(lake: Lake) 
     row = {**moved, "first_replicate": 0, "replicates": 5, "items": 1, "p_value": 0.0}
     land(lake, JUDGE_VERSIONS, conform([row, {**row, "version": 1, "since": day(1)}], JUDGE_VERSIONS))
     for number in (1, 2, 3):
-        for judge in ("alice", "bob", "panel:alice+bob"):
+        for judge in ("alice", "bob", "panel:alice+bob", "panel:dawid_skene:alice+bob"):
             measured(lake, f"run{number}", judge, day(number), float(number))
     history = ask(lake, "select judge, judge_version, value, change from metric_history order by judge, measured_at")
     assert history == [
@@ -161,7 +161,7 @@ def test_metric_history_does_not_compare_across_versions_of_a_judge(lake: Lake) 
         ("alice", 1, 2.0, 1.0),
         ("alice", 1, 3.0, 1.0),
         *((judge, version, value, change)
-          for judge in ("bob", "panel:alice+bob")
+          for judge in ("bob", "panel:alice+bob", "panel:dawid_skene:alice+bob")
           for version, value, change in ((1, 1.0, None), (2, 2.0, None), (2, 3.0, 1.0))),
     ]  # fmt: skip
 

@@ -361,7 +361,7 @@ def test_derived_rows_keep_the_contract_of_the_results() -> None:
     judged = [found(), missed(said=False), None]
     lines = [line(0, judged=each, judge=f"j{n}") for n, each in enumerate(judged)]
     results, findings = rows_of(lines)
-    derived = derive({RESULTS.table: results, FINDINGS.table: findings})
+    derived = derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS)
     assert audit(landed(derived.rows[RESULTS.table]), RESULTS).bad.is_empty()
 
 

@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from contracts.audit import audit
 from contracts.compile.arrow import conform
+from core.errors import ConfigurationError
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.cross_row_metrics import cross_row_metrics
+from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
-from suites.solidity_audit.panels.rows import derive, majority, median_of
+from suites.solidity_audit.panels.consensus import majority
+from suites.solidity_audit.panels.rows import derive, median_of
+from suites.solidity_audit.warnings import warnings
 from tests.suites.solidity_audit.support import (
     SAFE,
     finding,
@@ -38,7 +42,7 @@ def said(found: bool | None, share: float = 1.0, verdict: bool | None = True) ->
 def derived_of(lines: list[dict[str, Any]]) -> Any:
     """What a panel derives from recorded lines."""
     results, findings = rows_of(lines)
-    return derive({RESULTS.table: results, FINDINGS.table: findings})
+    return derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS)
 
 
 def panel(*answers: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
@@ -163,9 +167,9 @@ def test_a_quarantined_judgement_is_no_answer_but_its_judge_stays_in_the_panel()
 
 def test_deriving_again_from_rows_with_the_panel_gives_the_same() -> None:
     results, findings = rows_of([line(0, judged=said(True), judge=judge) for judge in JUDGES])
-    first = derive({RESULTS.table: results, FINDINGS.table: findings}).rows[RESULTS.table]
+    first = derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS).rows[RESULTS.table]
     again = pl.concat([results, landed(first)])
-    assert derive({RESULTS.table: again, FINDINGS.table: findings}).rows[RESULTS.table] == first
+    assert derive({RESULTS.table: again, FINDINGS.table: findings}, DEFAULTS).rows[RESULTS.table] == first
 
 
 def test_an_undecided_sample_leaves_the_rates_and_is_counted() -> None:
@@ -279,3 +283,90 @@ def test_every_decision_has_its_agreement_of_each_model_and_pooled() -> None:
             assert {(model, "judge_pair", f"{name}_{decision}") for name in ("cohen_kappa", "gwet_ac1")} <= {*found}
         assert (model, "judge_pair", "icc_2_1_confidence") in found
     assert of["one"]["value"] == found["one", "judge_pair", "percent_agreement_verdict"]["value"] == 0.9
+
+
+DAWID_SKENE = {**DEFAULTS, "aggregation": "dawid_skene"}
+
+
+def by_dawid_skene(lines: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    """The rows of a panel by Dawid and Skene, and the frame that a snapshot of the run would be of."""
+    results, findings = rows_of(lines)
+    derived = derive({RESULTS.table: results, FINDINGS.table: findings}, DAWID_SKENE)
+    rows = [dict(row) for row in derived.rows[RESULTS.table]]
+    return rows, pl.concat([frame_of(lines), landed(rows)], how="diagonal")
+
+
+def told(judge: str, number: int, found: bool) -> dict[str, Any]:
+    """A judge's word on a vulnerable contract's target, with a finding of the class that goes with it."""
+    classification = "TARGET_MATCH" if found else "HALLUCINATED"
+    judged = judgement([finding(1, classification)], target(found), said=found)
+    return line(number, judged=judged, judge=judge)
+
+
+def poor_and_good() -> list[dict[str, Any]]:
+    """Two good judges, and three that call every second target found, together in some audits: 64 audits, half found.
+
+    The three are right as often as wrong, and have no error in common but by chance.
+    """
+    lines = []
+    for number in range(64):
+        truth, bits = number % 2 == 0, number // 2
+        lines += [told(judge, number, truth) for judge in ("good 1", "good 2")]
+        lines += [told(f"poor {place}", number, bool(bits >> place & 1)) for place in range(3)]
+    return lines
+
+
+def test_dawid_and_skene_follow_the_good_judges_where_poor_ones_have_the_majority() -> None:
+    lines = poor_and_good()
+    truth = {f"s{number}": number % 2 == 0 for number in range(64)}
+    rows, _ = by_dawid_skene(lines)
+    assert {row["judge"] for row in rows} == {"panel:dawid_skene:good 1+good 2+poor 0+poor 1+poor 2"}
+    for decision in ("target_found", "said_vulnerable"):
+        assert {row["sample_id"]: row[decision] for row in rows} == truth
+    assert {row["sample_id"]: row["target_match_findings"] == 1 for row in rows} == truth
+    by_most = {row["sample_id"]: row["target_found"] for row in derived_of(lines).rows[RESULTS.table]}
+    assert sum(by_most[name] != found for name, found in truth.items()) == 8  # where all three err
+
+
+def test_the_error_rates_of_its_judges_stand_with_a_panel_by_dawid_and_skene() -> None:
+    _, frame = by_dawid_skene(poor_and_good())
+    rows = cross_row_metrics(frame, DAWID_SKENE).filter(pl.col("slice") == "judge_panel")
+    panel = "panel:dawid_skene:good 1+good 2+poor 0+poor 1+poor 2"
+    assert set(rows["judge"]) == {panel}
+    rates = {(row["slice_value"].split("~")[0], row["metric"]): (row["value"], row["n"]) for row in rows.to_dicts()}
+    for ending in ("", "_verdict", "_finding_valid"):
+        for rate in ("judge_miss_rate", "judge_false_alarm_rate"):
+            assert rates["good 1", rate + ending] == (pytest.approx(0, abs=1e-6), 32)
+            assert rates["poor 0", rate + ending] == (pytest.approx(0.5, abs=1e-6), 32)
+
+
+def test_panels_of_either_kind_never_share_a_row_and_a_majority_has_no_error_rates() -> None:
+    lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
+    rows, _ = by_dawid_skene(lines)
+    by_most = derived_of(lines).rows[RESULTS.table]
+    assert {row["judge"] for row in (*rows, *by_most)} == {"panel:a+b+c", "panel:dawid_skene:a+b+c"}
+    assert rows[0]["judge_hash"] != by_most[0]["judge_hash"]
+    assert "judge_panel" not in set(cross_row_metrics(with_panel(lines), DEFAULTS)["slice"])
+
+
+def test_a_panel_by_dawid_and_skene_is_of_all_its_judgements() -> None:
+    """The same judgements give the same rows; with one audit less it is another pool, though the words are the same."""
+    lines = poor_and_good()
+    first, again, fewer = (by_dawid_skene(of)[0] for of in (lines, lines[::-1], lines[:-5]))
+    hashes = [{row["sample_id"]: row["judge_hash"] for row in rows} for rows in (first, again, fewer)]
+    assert hashes[0] == hashes[1]
+    assert all(hashes[0][name] != other for name, other in hashes[2].items())
+    contracts = conform([{**row, "run_id": "r", "origin": "import"} for row in first], RESULTS)
+    assert audit(contracts, RESULTS).bad.is_empty()
+
+
+def test_two_judges_who_differ_stay_undecided_and_a_snapshot_says_that_they_are_two() -> None:
+    lines = [told(judge, number, found) for number in range(9) for judge, found in (("a", True), ("b", False))]
+    rows, frame = by_dawid_skene(lines)
+    assert {row["panel_undecided"] for row in rows} == {True}
+    assert any("two judges do not tell" in sentence for sentence in warnings(frame))
+
+
+def test_an_aggregation_that_there_is_not_is_refused_before_a_run() -> None:
+    with pytest.raises(ConfigurationError, match='"majority" or "dawid_skene"'):
+        metrics({**DEFAULTS, "aggregation": "mean"})

@@ -37,6 +37,13 @@ def test_what_there_is_not_is_named(configuration: Configuration, told: str) -> 
         options_of(GUARD, configuration)
 
 
+def test_an_option_that_nobody_gave_a_value_is_no_part_of_any_definition() -> None:
+    audits = suite("solidity_audit")
+    assert "aggregation" not in options_of(audits, Configuration())
+    given = Configuration(suites={audits.name: {"aggregation": "dawid_skene"}})
+    assert options_of(audits, given)["aggregation"] == "dawid_skene"
+
+
 def test_prompt_types_are_the_suites_and_then_the_users() -> None:
     options = options_of(GUARD, configured(prompts={"mine": {"system": "Guard."}}))
     assert prompt_types_of(GUARD, options) == (*GUARD.prompt_types, "mine")

@@ -1,0 +1,150 @@
+"""What a panel says of an audit, from its judges' words: by majority, or by Dawid and Skene, as declared.
+
+A majority looks at one audit. Dawid and Skene weigh judges by how much they err, which only all audits of the panel in
+a run tell (`metrics.dawid_skene`): for a target found, a verdict, and the class of a finding.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrics.dawid_skene import dawid_skene
+from suites.solidity_audit.options import DAWID_SKENE, MAJORITY
+from suites.solidity_audit.panels.findings import Decided, Merged, decide
+from suites.solidity_audit.taxonomy import VALID
+
+FEWEST_ANSWERS = 2
+HALF = 0.5 + 1e-6
+"""What is likelier than this is decided: words that weigh alike leave it open, but for rounding."""
+
+Row = Mapping[str, Any]
+Words = Mapping[str, Any]  # what is said, by judge
+Chances = Mapping[Any, float]  # by word
+Told = tuple[Any, bool]  # what the panel says, and whether it decided; None is a word, too
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit as the judges of a panel saw it: their rows, and the findings of those that answered, merged."""
+
+    members: Sequence[Row]
+    findings: Sequence[Merged]
+
+    @property
+    def answers(self) -> list[Row]:
+        """The judgements; judge errors are none."""
+        return [row for row in self.members if row["judge_error"] is None]
+
+    def words(self, decision: str) -> dict[str, Any]:
+        """What each judge that answered says on a decision, a column of its row."""
+        return {row["judge"]: row[decision] for row in self.answers}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a panel says of an audit."""
+
+    target_found: Told
+    verdict: Told
+    findings: Sequence[Decided]
+
+
+def by_majority(audits: Sequence[Audit]) -> list[Word]:
+    """Say of each audit what most judges say."""
+    return [
+        Word(
+            majority([*audit.words("target_found").values()]),
+            majority([*audit.words("said_vulnerable").values()]),
+            [decide(finding) for finding in audit.findings],
+        )
+        for audit in audits
+    ]
+
+
+def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
+    """Say of each audit what is likelier than not, by what all these audits tell of their judges."""
+    found, verdicts, classes = on_targets(audits), on_verdicts(audits), on_findings(audits)
+    words = []
+    for audit, target_found, verdict, of_findings in zip(audits, found, verdicts, classes, strict=True):
+        findings = [_decided(*each) for each in zip(audit.findings, of_findings, strict=True)]
+        few = len(audit.answers) < FEWEST_ANSWERS
+        on_target, on_verdict = ((None, False) if few else _likeliest(chances) for chances in (target_found, verdict))
+        words.append(Word(on_target, on_verdict, findings))
+    return words
+
+
+AGGREGATIONS: Mapping[str, Callable[[Sequence[Audit]], list[Word]]] = {
+    MAJORITY: by_majority,
+    DAWID_SKENE: by_dawid_skene,
+}
+"""How the words of judges become a panel's, by the name that `aggregation` in the suite's options has for it."""
+
+
+def on_targets(audits: Sequence[Audit]) -> list[Chances]:
+    """The chance of each word on "target found"; audits of safe contracts, which have no target, are apart."""
+    chances: list[Chances] = [{} for _ in audits]
+    for is_vulnerable in (True, False):
+        places = [place for place, audit in enumerate(audits) if audit.members[0]["is_vulnerable"] is is_vulnerable]
+        told = chances_of([audits[place].words("target_found") for place in places])
+        for place, each in zip(places, told, strict=True):
+            chances[place] = each
+    return chances
+
+
+def on_verdicts(audits: Sequence[Audit]) -> list[Chances]:
+    """The chance of each word on the verdict that the audit gives."""
+    return chances_of([audit.words("said_vulnerable") for audit in audits])
+
+
+def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
+    """The chance of each class of every merged finding, audit by audit."""
+    classified = [
+        {judge: row["classification"] for judge, row in finding.by_judge.items()}
+        for audit in audits
+        for finding in audit.findings
+    ]
+    each = iter(chances_of(classified))
+    return [[next(each) for _ in audit.findings] for audit in audits]
+
+
+def chances_of(said: Sequence[Words]) -> list[Chances]:
+    """The chance of each word for everything that judges spoke of; none where no judge spoke."""
+    judges = {judge: place for place, judge in enumerate(sorted({judge for words in said for judge in words}))}
+    known = {word: place for place, word in enumerate(sorted({w for words in said for w in words.values()}, key=str))}
+    spoken = [place for place, words in enumerate(said) if words]
+    if not spoken:
+        return [{} for _ in said]
+    counts = np.zeros((len(spoken), len(judges), len(known)))
+    for item, place in enumerate(spoken):
+        for judge, word in said[place].items():
+            counts[item, judges[judge], known[word]] = 1
+    posterior = dict(zip(spoken, dawid_skene(counts).posterior.tolist(), strict=True))
+    return [dict(zip(known, posterior[place], strict=True)) if place in posterior else {} for place in range(len(said))]
+
+
+def is_valid(chances: Chances) -> float:
+    """The chance that a finding is of a valid class."""
+    return sum(chance for name, chance in chances.items() if name in VALID)
+
+
+def _likeliest(chances: Chances) -> Told:
+    return next(((word, True) for word, chance in chances.items() if chance > HALF), (None, False))
+
+
+def _decided(finding: Merged, chances: Chances) -> Decided:
+    """Valid against invalid first, then the class within that side, as a majority goes."""
+    valid, _ = _likeliest({True: is_valid(chances), False: 1 - is_valid(chances)})
+    within = {name: chance for name, chance in chances.items() if valid is not None and (name in VALID) is valid}
+    name, _ = _likeliest({name: chance / sum(within.values()) for name, chance in within.items()})
+    return Decided(finding, valid, name)
+
+
+def majority(answers: Sequence[Any]) -> Told:
+    """What more than half of at least two answers say, and whether there is such a thing. None is an answer, too."""
+    if len(answers) < FEWEST_ANSWERS:
+        return None, False
+    value, times = Counter(answers).most_common(1)[0]
+    return (value, True) if 2 * times > len(answers) else (None, False)
