@@ -7,6 +7,7 @@ import pytest
 from reports.bars import MOST_PAIRS, draw_bars, draw_by_judge, draw_decisions, draw_statistics
 from reports.heat_maps import draw_agreement
 from reports.reliability import MOST_LINES, draw_reliability
+from reports.report import Subject
 from reports.tables import agreement_table, by_judge_table, decisions_table, reliability_table, statistics_table
 from suites.base.figures import (
     AgreementMatrix,
@@ -103,14 +104,18 @@ def test_each_judge_has_a_bar_for_each_model_and_panels_without_a_word_have_none
     assert [[cell.text for cell in row] for row in table.rows] == [["a", "10.0%", "30.0%"], ["b", "10.0%", "–"]]
 
 
-@pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "panel:dawid_skene:x+y", "vendor/judge"])
+@pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "vendor/judge"])
 def test_names_in_plots_keep_model_and_judge_apart(judge: str) -> None:
     rows = by(judge, [metric("somebody/a-model-of-some-length", "score", 0.9)])
     plot = draw_bars(report(rows), Bars("", (SCORE,))).figure
     assert plot is not None
     kind = "panel of 2" if judge.startswith("panel") else "judge"
-    kind += " (Dawid-Skene)" if "dawid_skene" in judge else ""
     assert f"a-model-of-some-length · {kind}" in [text.text for text in plot.layout.annotations]
+
+
+def test_the_two_panels_of_the_same_judges_have_names_of_their_own() -> None:
+    assert Subject("a/m", "panel:x+y").brief == "m · panel of 2"
+    assert Subject("a/m", "panel:dawid_skene:x+y").brief == "m · panel of 2 (Dawid-Skene)"
 
 
 def test_statistics_leave_out_models_and_columns_without_a_value() -> None:
