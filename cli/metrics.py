@@ -55,8 +55,9 @@ def metrics(
 
     style = style_of(style, as_json=json)
 
-    if sum(map(bool, (run, snapshot, tag))) > 1:
-        raise UsageError("give --run, --snapshot or --tag, not two of them")
+    given = [option for option, value in (("--run", run), ("--snapshot", snapshot), ("--tag", tag)) if value]
+    if len(given) > 1:
+        raise UsageError(f"give {given[0]} or {given[1]}, not both")
     where = Lake(lake)
     if tag is not None:
         from tasks.conclusions.compare import measured_runs

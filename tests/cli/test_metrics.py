@@ -14,7 +14,7 @@ from core.errors import UsageError
 from storage.lake import Lake
 from tests.cli.command import evalake_here
 from tests.cli.conftest import Imported
-from tests.storage.recorded_lake import MODELS, recorded_lake
+from tests.storage.recorded_lake import MODELS, SAMPLES, recorded_lake
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,16 @@ def guard(lake: Lake) -> str:
 def _newest_run(lake: Lake, suite: str) -> str:
     runs = lake.frame(RUNS).filter(suite=suite).sort("started_at").collect()
     return str(runs["run_id"][-1])
+
+
+def test_a_tag_names_the_newest_run_that_has_it(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics(tag="pilot", lake=lake.uri)
+    (pilot,) = lake.frame(RUNS).filter(samples=SAMPLES // 2).collect()["run_id"]
+    assert pilot in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(UsageError, match="no measured run tagged night"):
+        metrics(tag="night", lake=lake.uri)
+    with pytest.raises(UsageError, match="give --run or --tag, not both"):
+        metrics(run=pilot, tag="pilot", lake=lake.uri)
 
 
 class Shown:
