@@ -50,9 +50,7 @@ def sql(
     """Ask the tables a question in SQL (DuckDB's)."""
     from core.default_lake import whole_address
     from core.errors import UsageError
-    from storage.lake import Lake
-    from storage.sql.query import open_query
-    from suites.registry import all_contracts
+    from storage.sql.start import start
 
     if json and style not in ("table", "json"):
         raise UsageError(f"--json and --format {style} are two forms: leave one out")
@@ -63,9 +61,15 @@ def sql(
         raise UsageError("--format parquet needs --out FILE")
     if spreadsheet_safe and style != "csv":
         raise UsageError("--spreadsheet-safe goes with --format csv")
-    where = Lake(lake)
-    with open_query(where, all_contracts(), query, versions=_versions(at or [])) as result:
-        count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
+    pinned = _versions(at or [])
+    with start(lake) as process:  # it begins while all else is imported
+        from storage.lake import Lake
+        from storage.sql.query import open_query
+        from suites.registry import all_contracts
+
+        where = Lake(lake)
+        with open_query(where, all_contracts(), query, versions=pinned, process=process) as result:
+            count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
     if not count and not any(map(where.exists, all_contracts())):
         typer.echo(f"the lake {whole_address(lake)} has no tables", err=True)
     if out is not None:

@@ -1,10 +1,10 @@
 """What a call cost: tokens times price, cached and reasoning tokens included. Unknown stays None."""
 
 from dataclasses import dataclass
-from functools import cache
 
 from core.configuration import Price
 from providers.litellm_setup import load
+from providers.price_table import entry_of, plain_cost
 
 BASELINE_PREFIX = "baseline/"
 _MILLION = 1_000_000
@@ -42,30 +42,25 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
 
 def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int, cached: int) -> float | None:
     """By LiteLLM's table, which also knows tiers, cache writes and reasoning prices; None where it finds no entry."""
-    litellm = load()
-    if not _has_price(model):
+    if entry_of(model) is None:
         return None
+    reasoning = min(max(tokens.reasoning or 0, 0), output_tokens)
+    written = max(tokens.cache_written or 0, 0)
+    if not written:
+        plain = plain_cost(model, input_tokens - cached, cached, output_tokens - reasoning, reasoning)
+        if plain is not None:
+            return plain
+    litellm = load()
     usage = litellm.Usage(
         prompt_tokens=input_tokens,
         completion_tokens=output_tokens,
         total_tokens=input_tokens + output_tokens,
         prompt_tokens_details={"cached_tokens": cached},
-        reasoning_tokens=min(max(tokens.reasoning or 0, 0), output_tokens),
-        cache_creation_input_tokens=max(tokens.cache_written or 0, 0),
+        reasoning_tokens=reasoning,
+        cache_creation_input_tokens=written,
     )
     try:
         prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
     except (litellm.exceptions.ModelNotMappedError, litellm.BadRequestError):
         return None  # of an entry, it looks under other names than the one it is listed under
     return float(prompt + completion)
-
-
-@cache
-def _has_price(model: str) -> bool:
-    """Whether LiteLLM's table itself states both prices; its helpers would take a missing one for 0."""
-    table = load().model_cost
-    provider, _, name = model.partition("/")
-    entry = table.get(model)
-    if entry is None and table.get(name, {}).get("litellm_provider") == provider:
-        entry = table[name]
-    return entry is not None and all(entry.get(f"{side}_cost_per_token") is not None for side in ("input", "output"))

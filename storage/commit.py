@@ -6,7 +6,6 @@ from typing import TypeVar
 import polars as pl
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from core.errors import ContractError, LakeError
 from storage.lake import first_words
@@ -36,6 +35,9 @@ def commit(
         LakeError: The change could not be made.
         ContractError: A constraint of the table refuses a row.
     """
+    # Only where something is written: it imports Tornado, too.
+    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
     retrying = Retrying(
         retry=retry_if_exception_type(CommitFailedError),
         wait=wait_random_exponential(multiplier=0.02, max=LONGEST_WAIT_SECONDS),

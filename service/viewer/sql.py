@@ -15,8 +15,9 @@ from core.errors import LakeError, QueryError
 from service.errors import BusyError, WrongQueryError
 from storage.lake import Lake
 from storage.sql.catalogue import catalogue
-from storage.sql.query import MEGABYTE, Result, open_query
+from storage.sql.query import Result, open_query
 from storage.sql.rows import as_text, plain, write_csv, write_parquet
+from storage.sql.start import MEGABYTE
 from suites.registry import all_contracts, suite, suite_names
 
 MOST_ROWS = 1000  # of an answer that is shown

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import duckdb
@@ -17,10 +18,12 @@ import pyarrow as pa
 from contracts.contract import Contract
 from core.errors import EvalakeError, LakeError, QueryError
 from storage.lake import Lake
-from storage.sql.query import MEGABYTE, REFUSED, Limits, Request
+from storage.sql.query import REFUSED, Request
+from storage.sql.start import MEGABYTE, Limits
 
-# The engine proposes its own tables where it finds no name that is alike.
-_OWN_TABLE_HINT = re.compile(r'!? Did you mean "(?:pg_|duckdb_|sqlite_|pragma_|information_schema)[^"]*"\?')
+# The engine proposes a table also where it finds no name that is alike, and then one of its own, too.
+_HINT = re.compile(r'!? Did you mean "([^"]*)"\?')
+_OWN_TABLE = re.compile("pg_|duckdb_|sqlite_|pragma_|information_schema")
 
 # How the engine says that there is no such table.
 _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
@@ -164,5 +167,7 @@ def _reason(error: Exception, limits: Limits) -> str:
     message = " ".join(str(error).split("\n\n")[0].split())
     if isinstance(error, MemoryError) or message.startswith("Out of Memory Error"):
         return f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use"
-    message = _OWN_TABLE_HINT.sub(": `evalake tables` lists what there is", message)
+    hint, absent = _HINT.search(message), _ABSENT_TABLE.search(message)
+    if hint and (_OWN_TABLE.match(hint[1]) or (absent and not get_close_matches(absent[1].lower(), [hint[1]]))):
+        message = _HINT.sub(": `evalake tables` lists what there is", message)
     return f"the query failed: {message or type(error).__name__}"

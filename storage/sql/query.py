@@ -8,22 +8,15 @@ Landlock, a process that was taken over by a fault in the engine reaches no othe
 """
 
 import json
-import os
 import pickle
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, count
-from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from threading import Timer
-from time import monotonic
 from typing import IO, BinaryIO
-from urllib.parse import unquote
 
 import polars as pl
 import pyarrow as pa
@@ -32,37 +25,12 @@ from contracts.contract import Contract
 from core import errors
 from core.errors import EvalakeError, QueryError
 from storage.lake import Lake
+from storage.sql.start import LIMITS, MEGABYTE, Deadline, Limits, Started, start
 from storage.sql.views import View, views
 
-MEGABYTE = 2**20
-GIGABYTE = 2**30
 OVERHEAD = 64 * MEGABYTE  # of a result's encoding, and of its last batch
 
 REFUSED = 3  # the exit code with which the process tells its reason, as JSON on the last line of standard error
-
-# The process gets these and nothing else: no key of a model's provider can be in its memory.
-_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_ENVIRONMENT_OF_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one query may use.
-
-    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of what it has when the query
-    begins and of that, for reading tables and for what the engine does not count. The query has `seconds`. All in all,
-    from the start of its process, through the opening of tables, to the last row that is read, it has `whole`.
-    """
-
-    seconds: float = 60.0
-    whole: float = 120.0
-    memory: int = 2 * GIGABYTE
-    spare: int = GIGABYTE
-    rows: int = 10_000_000
-    result: int = GIGABYTE
-
-
-LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -75,26 +43,6 @@ class Request:
     views: tuple[View, ...]
     sql: str
     limits: Limits
-
-
-class Deadline:
-    """When a query must have ended, all in all."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._seconds = limits.whole
-        self._end = monotonic() + limits.whole
-
-    @property
-    def left(self) -> float:
-        """The seconds until then; none where it is over."""
-        return max(0.0, self._end - monotonic())
-
-    def hold(self) -> None:
-        """Raise QueryError where it is over."""
-        if not self.left:
-            raise QueryError(
-                f"the query was stopped at its time limit of {self._seconds:g} s in all, from its start to its last row"
-            )
 
 
 class Result:
@@ -170,8 +118,12 @@ def open_query(
     *,
     versions: Mapping[str, int] | None = None,
     limits: Limits = LIMITS,
+    process: Started | None = None,
 ) -> Iterator[Result]:
-    """Run a query as `query` does, and give its result to be read in parts: it is whole before the first is read."""
+    """Run a query as `query` does, and give its result to be read in parts: it is whole before the first is read.
+
+    `process` is one that was started for this lake and these limits, where the caller has done so.
+    """
     pinned = dict(versions or {})
     names = {name for contract in contracts for name in (contract.table, *contract.former_tables)}
     if unknown := sorted(pinned.keys() - names):
@@ -179,32 +131,23 @@ def open_query(
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
     request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
-    deadline = Deadline(limits)
-    with TemporaryFile() as result:
-        _run(request, result, deadline)
+    with TemporaryFile() as result, nullcontext(process) if process else start(lake.uri, limits) as started:
+        _run(request, result, started)
         result.seek(0)
-        yield Result(result, deadline)
+        yield Result(result, started.deadline)
 
 
-def _run(request: Request, result: BinaryIO, deadline: Deadline) -> None:
+def _run(request: Request, result: BinaryIO, started: Started) -> None:
     """Have a process answer, and keep its answer in a file, so that memory holds a part of it at most."""
-    limits = request.limits
-    asked = {"lake": _folder(request.lake.uri), "seconds": limits.whole}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-B", "-m", "storage.sql"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(),
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process, _killed_at(deadline, process), ThreadPoolExecutor(1) as reader:
+    limits, deadline = request.limits, started.deadline
+    with started.process as process, ThreadPoolExecutor(1) as reader:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         complaint = reader.submit(_end_of, process.stderr)
         try:
             with suppress(BrokenPipeError), process.stdin as standard_input:  # if it has ended, its exit code says why
-                standard_input.write(json.dumps(asked).encode() + b"\n" + pickle.dumps(request))
+                standard_input.write(pickle.dumps(request))
             _copy(process.stdout, result, limits)
         except BaseException:
             process.kill()
@@ -213,25 +156,6 @@ def _run(request: Request, result: BinaryIO, deadline: Deadline) -> None:
         deadline.hold()
     if process.returncode != 0:
         raise _failure(process.returncode, complaint.result(), limits)
-
-
-@contextmanager
-def _killed_at(deadline: Deadline, process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """End a process that is not done in time, also where it has not come to set its own alarm."""
-    timer = Timer(deadline.left, process.kill)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _folder(uri: str) -> str | None:
-    """The folder of a lake; None where it is on another machine."""
-    if uri.startswith("file://"):
-        return unquote(uri.removeprefix("file://"))
-    return None if "://" in uri else str(Path(uri).absolute())
 
 
 def _copy(answer: BinaryIO | IO[bytes], result: BinaryIO, limits: Limits) -> None:
@@ -252,16 +176,6 @@ def _end_of(stream: IO[bytes]) -> bytes:
     while part := stream.read(MEGABYTE):
         end = (end + part)[-MEGABYTE:]
     return end
-
-
-def _environment() -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _ENVIRONMENT or name.upper().startswith(_ENVIRONMENT_OF_LAKES)
-    }
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    return {**kept, "PYTHONPATH": path, "POLARS_MAX_THREADS": "2"}
 
 
 def _failure(code: int, complaint: bytes, limits: Limits) -> EvalakeError:

@@ -15,7 +15,8 @@ from contracts.tables import CORE_CONTRACTS
 from core.errors import LakeError, QueryError
 from storage.lake import Lake
 from storage.landing import land
-from storage.sql.query import MEGABYTE, Limits, open_query, query
+from storage.sql.query import open_query, query
+from storage.sql.start import MEGABYTE, Limits
 from tests.storage.rows import TOYS, toy
 from tests.storage.test_landing import frame
 
@@ -89,7 +90,9 @@ def test_a_wrong_query_is_one_clear_line(toys: Lake, statement: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("wrong", "hint"), [("settings", "evalake tables"), ("toy", 'Did you mean "toys"')])
+@pytest.mark.parametrize(
+    ("wrong", "hint"), [("settings", "evalake tables"), ("toy", 'Did you mean "toys"'), ("nowhere", "evalake tables")]
+)
 def test_a_table_that_there_is_not_is_told_with_what_there_is(toys: Lake, wrong: str, hint: str) -> None:
     with pytest.raises(QueryError, match=f"Table with name {wrong} does not exist.*{hint}") as error:
         query(toys, TABLES, f"select * from {wrong}")
@@ -272,7 +275,7 @@ def test_the_environment_is_in_no_table_of_the_engine(toys: Lake, monkeypatch: p
 
 
 def test_the_process_gets_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    from storage.sql.query import _environment
+    from storage.sql.start import _environment
 
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PREFECT_API_KEY", "DATABASE_URL"):
         monkeypatch.setenv(name, "hunter2")
