@@ -5,15 +5,20 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import CommandFunctionType
 
 _TYPE = re.compile(r" <[^>]*>$")
+_LONGEST = 400  # characters of a command's first sentence, where commands are listed
 _AT_LEAST = re.compile(r"\bx>=([0-9]+)")
 
 
 class Command(TyperCommand):
     """A command whose help names what a user writes."""
+
+    def get_short_help_str(self, limit: int = _LONGEST) -> str:
+        """Return the first sentence of the help, whole: lists of commands have lines enough for it."""
+        return super().get_short_help_str(max(limit, _LONGEST))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options."""
@@ -26,6 +31,14 @@ class Command(TyperCommand):
             if written:
                 with formatter.section(title):
                     formatter.write_dl(written)
+
+
+class Group(TyperGroup):
+    """A group of commands, listed with the whole first sentence of its help."""
+
+    def get_short_help_str(self, limit: int = _LONGEST) -> str:
+        """Return the first sentence of the help."""
+        return super().get_short_help_str(max(limit, _LONGEST))
 
 
 class App(typer.Typer):

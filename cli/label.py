@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.help import App
+from cli.help import App, Group
 from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     from suites.base import SheetFormat
     from tasks.jobs.label import Labelled
 
-label = App(help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
+label = App(cls=Group, help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from cli.help import App
+from cli.help import App, Group
 from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")
 
-group = App(invoke_without_command=True)
+group = App(cls=Group, invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -37,3 +37,9 @@ def test_no_type_of_python_and_no_formula_stands_for_a_value(shown: dict[str, st
 def test_every_line_has_room_and_a_long_example_goes_on_as_a_shell_takes_it(shown: dict[str, str]) -> None:
     assert [line for text in shown.values() for line in text.splitlines() if len(line) > 80] == []
     assert "--dry-run" in shown["run"].partition("\nExamples:\n")[2].replace(" \\\n ", "").splitlines()[-1]
+
+
+def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None:
+    listed = shown[""].partition("\nCommands:\n")[2]
+    assert "..." not in listed
+    assert "only what the ledger does not know yet is asked." in " ".join(listed.split())
