@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import httpx
 
 SEEN_IN = "1.106"
+PRICE_FILE = "model_prices_and_context_window_backup.json"  # in its package: the price table that comes with it
 
 P = ParamSpec("P")
 Messages = list[dict[str, Any]]

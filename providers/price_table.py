@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from providers.litellm_internals import PRICE_FILE
 from providers.litellm_setup import load
 
-FILE = "model_prices_and_context_window_backup.json"
 PROVIDERS = frozenset({"anthropic", "gemini", "groq", "mistral", "openai"})
 INPUT, OUTPUT, CACHED = "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"
 # Fields about prices that do not touch the cost of a call as we make it: other tiers, searches, writing to a cache.
@@ -68,5 +68,5 @@ def _table() -> Mapping[str, Entry]:
     spec = find_spec("litellm")
     if os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "True").lower() != "true" or spec is None or spec.origin is None:
         return load().model_cost  # type: ignore[no-any-return]
-    table: Mapping[str, Entry] = json.loads(Path(spec.origin).with_name(FILE).read_bytes())
+    table: Mapping[str, Entry] = json.loads(Path(spec.origin).with_name(PRICE_FILE).read_bytes())
     return table
