@@ -356,7 +356,7 @@ def test_rows_that_are_not_read_in_time_are_not_given(toys: Lake, monkeypatch: p
     with open_query(toys, TABLES, "from range(100000)") as result:
         parts = result.frames()
         assert next(parts).height == 2048
-        monkeypatch.setattr("storage.sql.query.monotonic", lambda: time.monotonic() + Limits().whole)
+        monkeypatch.setattr("storage.sql.start.monotonic", lambda: time.monotonic() + Limits().whole)
         with pytest.raises(QueryError, match="stopped at its time limit of 120 s in all, from its start to its last"):
             next(parts)
         with pytest.raises(QueryError, match="stopped at its time limit"):
