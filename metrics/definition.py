@@ -8,7 +8,7 @@ from typing import Any
 
 from metrics.estimators import Estimator
 
-ENGINE_VERSION = 4
+ENGINE_VERSION = 5
 """Changes whenever the engine can give another value, error, interval or count for the same rows and declarations."""
 
 

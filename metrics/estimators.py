@@ -341,9 +341,9 @@ class Quantile(Estimator):
     """The quantile `q`, by linear interpolation (inclusive), over the rows `where` that have a value.
 
     The interval is the distribution-free one: order statistics around rank n q, from the normal limit of the number of
-    values below the true quantile (Conover 1999, section 3.2), of as many independent rows as `n_eff`. It is null where
-    a sample of n cannot bound that quantile (the 99th percentile needs about 400 values). se is its width over 2 × 1.96
-    (Woodruff 1952).
+    values below the true quantile (Conover 1999, section 3.2), of as many independent rows as `n_eff`, with Student's
+    quantile where units have several. It is null where a sample of n cannot bound that quantile (the 99th percentile
+    needs about 400 values). se is its width over 2 × 1.96 (Woodruff 1952).
     """
 
     counted: ClassVar[frozenset[str]] = frozenset()
@@ -385,7 +385,8 @@ class Quantile(Estimator):
         n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n)
         n_eff = np.where(line.single, n, n_eff)
         with np.errstate(all="ignore"):
-            reach = Z * np.sqrt(self.q * (1 - self.q) / n_eff) * n
+            z = np.where(line.single, Z, np.fmax(student(line.count), Z))
+            reach = z * np.sqrt(self.q * (1 - self.q) / n_eff) * n
             low, high = order_statistic(np.ceil(n * self.q - reach)), order_statistic(np.ceil(n * self.q + reach))
             bounded = ~np.isnan(low + high)
             low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)

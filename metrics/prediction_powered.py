@@ -7,7 +7,9 @@ people's (power tuning, Angelopoulos, Duchi and Zrnic 2023), so a useless judge 
 
 Labelled samples are a part of the judged ones, drawn with known probabilities that need not be equal: errors are
 averaged with the inverse probabilities as weights (Hájek 1971), and the variance is that of two phases of sampling
-(Särndal, Swensson and Wretman 1992, chapter 9): the samples themselves, and the choice of whom to label.
+(Särndal, Swensson and Wretman 1992, chapter 9): the samples themselves, and the choice of whom to label. The interval
+is Wilson's at that variance, which keeps to its 95 % near 0 and 1. Two unseen labels, off by one to either side, count
+in it, the more the nearer to 0 or 1: few labels seldom show how a judge errs in what is rare.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import MetricError
-from metrics.intervals import CONFIDENCE, Array, Integers
+from metrics.estimators import LEAST_WEIGHT
+from metrics.intervals import Array, Integers, student, wilson
 
 FEWEST_LABELS = 5
 
@@ -67,10 +70,21 @@ def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array
     centre = float(share @ residual)
     between = float(share @ (residual - centre) ** 2) * n / (n - 1)
     variance = (between / size + spread * max(0.0, 1 - n / size)) / scale**2
-    se = float(np.sqrt(variance))
-    half = _quantile(n - 1) * se
     kept = float(np.clip(value, 0.0, 1.0))
-    return PPIEstimate(kept, se, max(0.0, min(value - half, 1.0)), min(1.0, max(value + half, 0.0)), n)
+    weight_of_unseen = max(LEAST_WEIGHT, abs(1 - 2 * kept))
+    unseen = weight_of_unseen * float((share**2).mean()) * ((scale - bias) ** 2 + (scale + bias) ** 2) * n / (n - 1)
+    wider = variance + unseen * max(0.0, 1 - n / size) / scale**2
+    low, high = _limits(kept, wider, n, float(d.sum()))
+    return PPIEstimate(kept, float(np.sqrt(variance)), low, high, n)
+
+
+def _limits(value: float, variance: float, labels: int, most: float) -> tuple[float, float]:
+    """Wilson's limits, as of the trials, at most so many, that have the variance; with Student's quantile of labels."""
+    least = 1 / (labels + 2)
+    inside = min(max(value, least), 1 - least)
+    trials = inside * (1 - inside) / max(variance, inside * (1 - inside) / most)
+    low, high = wilson(value * trials, trials, student(labels))
+    return min(float(low), value), max(float(high), value)
 
 
 def _judge_weight(judge: Array, human: Array, share: Array) -> float:
@@ -80,12 +94,6 @@ def _judge_weight(judge: Array, human: Array, share: Array) -> float:
     if variance <= 0:
         return 1.0
     return float(np.clip(share @ (deviation * (human - share @ human)) / variance, 0.0, 1.0))
-
-
-def _quantile(freedom: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _require_fit(f: Array, d: Array, labelled: Integers, y: Array, weight: Array) -> None:

@@ -19,7 +19,8 @@ from reports.decision import Verdict, decide
 
 RESAMPLES = 999
 DECIDED = ("rate", "mean of scores", "F1", "balanced accuracy", "SUI")
-DECIDED_RATES = (0.5, 0.9)
+DECIDED_RATE = 0.9
+DECIDED_SIZES = (50, 200)
 FAMILY = ("rate", "rate of what rows count", "mean of scores", "F1", "balanced accuracy")
 FOUND = 0.8
 SENSITIVITY, SPECIFICITY = 0.9, 0.7
@@ -82,8 +83,8 @@ def conclusions(times: int) -> Iterator[Conclusion]:
     yield from (corrected(labelled, times) for labelled in LABELLED)
     for structure in (STRUCTURES[0], STRUCTURES[3]):
         yield family(Population(0.5, 0.5, structure), 50, times)
-        for rate, size in product(DECIDED_RATES, (50, 200)):
-            yield from decisions(Population(rate, 0.5, structure), size, times)
+        for size in DECIDED_SIZES:
+            yield from decisions(Population(DECIDED_RATE, 0.5, structure), size, times)
 
 
 def drifts(asked: Asked, times: int) -> Conclusion:
@@ -132,7 +133,7 @@ def corrected(labelled: Labelled, times: int) -> Conclusion:
         held += known is not None and known.ci_low <= labelled.rate <= known.ci_high
     how = "rather where the judge errs" if labelled.informative else "drawn alike"
     where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} samples, {how}"
-    return Conclusion("a prediction-powered interval holds the rate", where, times, held / times, LEAST)
+    return Conclusion("a prediction-powered interval holds the rate", where, times, float(held / times), LEAST)
 
 
 def drawn(chance: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -95,6 +95,27 @@ def test_labels_that_all_agree_do_not_make_the_judge_certain() -> None:
     assert estimate.ci_low < 0.9
 
 
+def test_labels_on_everything_that_all_agree_leave_room_for_other_samples() -> None:
+    estimate = proportion(np.ones(20), np.arange(20), np.ones(20), np.ones(20))
+    assert estimate is not None
+    assert (estimate.value, estimate.ci_high) == (1.0, 1.0)
+    assert 0.8 < estimate.ci_low < 0.9
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.95])
+def test_few_labels_of_what_is_rare_leave_room_for_what_they_do_not_show(rate: float) -> None:
+    rng = np.random.default_rng(20_252)
+    covered = 0
+    for _ in range(400):
+        truth = rng.random(500) < rate
+        judged = np.where(truth, rng.random(500) < 0.9, rng.random(500) > 0.7)
+        chosen = rng.choice(500, 50, replace=False)
+        estimate = proportion(judged.astype(float), chosen, truth[chosen].astype(float), np.full(50, 0.1))
+        assert estimate is not None
+        covered += estimate.ci_low <= rate <= estimate.ci_high
+    assert covered / 400 >= 0.92
+
+
 def test_too_few_labels_are_no_estimate() -> None:
     few = FEWEST_LABELS - 1
     assert proportion(np.ones(100), np.arange(few), np.ones(few), np.full(few, 0.1)) is None
