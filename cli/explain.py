@@ -97,9 +97,8 @@ def _samples(count: int) -> str:
 
 
 def _print_next_step(parts: "pl.DataFrame", words: list[str]) -> None:
-    """Suggest to list the rows behind the largest part that has any."""
-    some = [row for row in parts.iter_rows(named=True) if row["samples"]]
-    if some:
-        largest = max(some, key=lambda row: abs(row["contribution"]))["part"]
-        command = ["evalake" if shutil.which("evalake") else sys.argv[0], "explain", *words, "--rows", largest]
-        typer.echo(f"rows: {shlex.join(command)}")
+    """Lead from each part that has rows behind it to these, by the command that lists them."""
+    behind = parts.filter(parts["samples"] > 0)["part"].unique(maintain_order=True)
+    command = ["evalake" if shutil.which("evalake") else sys.argv[0], "explain", *words, "--rows"]
+    for part in behind:
+        typer.echo(f"rows: {shlex.join([*command, part])}")
