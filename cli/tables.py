@@ -49,7 +49,7 @@ def _describe(table: str | None, lake: str, style: Format) -> None:
     else:
         for entry in entries:
             show.line("")
-            for said in (f"{entry.kind} {entry.name}: {entry.description}", *(f"  {rule}" for rule in entry.rules)):
-                for part in wrap(said, show.width(), subsequent_indent="    ", break_on_hyphens=False):
+            for text in (f"{entry.kind} {entry.name}: {entry.description}", *(f"  {rule}" for rule in entry.rules)):
+                for part in wrap(text, show.width(), subsequent_indent="    ", break_on_hyphens=False):
                     show.line(part)
             show.rows(column_frame([entry]), style, COLUMN_FIELDS)

@@ -19,10 +19,13 @@ from core.errors import ContractError
 BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
 
 
+Row = Mapping[str, Any]
+"""One row of a table, its values by column."""
+
 LONGEST_FOLDER = 240  # bytes of a partition's value in its folder's name, of which file systems allow 255
 
 
-class Row(BaseModel):
+class RowModel(BaseModel):
     """Base of all row models: frozen, closed, each field with a description.
 
     Field types are str, int, float, bool, datetime (UTC), a Literal of strings, a list of one of these, and any of
@@ -68,7 +71,7 @@ class Contract:
     """
 
     table: str
-    row: type[Row]
+    row: type[RowModel]
     key: tuple[str, ...]
     description: str
     row_rules: tuple[Rule, ...] = ()
@@ -126,10 +129,10 @@ def _unpickled(
     name: str, description: str | None, columns: Sequence[tuple[str, Any, str]], values: dict[str, Any]
 ) -> Contract:
     fields: dict[str, Any] = {column: (kind, Field(description=words)) for column, kind, words in columns}
-    return Contract(row=create_model(name, __base__=Row, __doc__=description, **fields), **values)
+    return Contract(row=create_model(name, __base__=RowModel, __doc__=description, **fields), **values)
 
 
-def _columns(row: type[Row]) -> Iterator[Column]:
+def _columns(row: type[RowModel]) -> Iterator[Column]:
     for name in row.column_names():
         field = row.model_fields[name]
         declared, nullable = _without_none(field.annotation)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
+from contracts.contract import Row
 from core.configuration import Configuration, read_configuration
 from core.default_lake import lake_uri
 from core.errors import EvalakeError
@@ -38,7 +38,7 @@ def canary(
     day: Day = None,
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Ask judges about frozen items once more, and begin a new version of those whose answers moved beyond their noise.
 
     A day is asked once: another run for it finds its answers. Returns the rows of judge_canaries. Raises CanaryError,

@@ -1,4 +1,4 @@
-"""Maintain: the upkeep of a lake and of what is kept beside it, with tables in the Prefect UI of what it did."""
+"""Maintain a lake and what is kept beside it, with tables in the Prefect UI of what it did."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -38,7 +38,7 @@ def maintain(
     done = maintain_lake(where, policy, dry_run)
     dry = " (dry run: nothing was changed)" if dry_run else ""
     tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]
-    create_table_artifact(tables, key=ARTIFACT, description=f"Upkeep of {where.uri}{dry}")
+    create_table_artifact(tables, key=ARTIFACT, description=f"Maintenance of {where.uri}{dry}")
     if expired:
         create_table_artifact(expired, key=RETENTION, description=f"Older than [retention] allows{dry}")
     return len(tables)

@@ -16,7 +16,7 @@ from flows.form import LakeUri
 from storage.lake import Lake
 from suites.base import Labels
 from tasks.jobs.label import land_labels
-from tasks.jobs.review import Batch
+from tasks.jobs.review import ReviewSheet
 from tasks.runtime.logs import redact_logs
 
 BATCH = "review-batch"  # the key under which the flow run keeps what it has drawn
@@ -44,7 +44,7 @@ def review(
     redact_logs()
     where = Lake(lake_uri(lake))
     kept = _kept()
-    batch = Batch(**kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
+    batch = ReviewSheet(**kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
     if not batch.lines:
         return 0
     form = sum(key.endswith("-schema") for key in kept)  # how many were shown: the last one may be filled in
@@ -78,8 +78,8 @@ def _key(form: int) -> str:
     return f"suspended-review-{form}"
 
 
-def _draw(lake: Lake, run_id: str, size: int) -> Batch:
-    batch, texts = Batch.draw(lake, run_id, size)
+def _draw(lake: Lake, run_id: str, size: int) -> ReviewSheet:
+    batch, texts = ReviewSheet.draw(lake, run_id, size)
     create_flow_run_input(BATCH, {"suite": batch.suite, "lines": batch.lines})
     shown = f"What is reviewed of run {run_id}"
     create_markdown_artifact(texts, key=f"review-{run_id.lower()}", description=shown)

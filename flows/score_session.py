@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from prefect import flow
 from prefect.exceptions import TerminationSignal
 
 from contracts.compile.arrow import conform
+from contracts.contract import Row
 from contracts.tables import SAMPLES
 from core.configuration import Configuration, read_configuration
 from core.default_lake import lake_uri, whole_address
@@ -45,8 +45,6 @@ SUITE = "session_review"
 LONGEST_MESSAGE = 2000
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-Row = dict[str, Any]
 
 
 class LostScoringError(EvalakeError):
@@ -208,12 +206,12 @@ class Scoring:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
             if published.landed.replaced:
                 publish_results(self.context, {name: of for name, of in rows.items() if name != RESULTS.table}, "call")
-        row = read_score(lake, self.row["score_id"])
-        if row["status"] == "failed" and row["error_kind"] in GIVEN_UP:
-            raise LostScoringError(f"the scoring {row['score_id'][:12]} was given up on: {row['error_message']}")
-        if row["status"] != "completed":
-            raise EvalakeError(f"the session {row['session_id']!r} has no score: {row['error_message']}")
-        return row
+        score = read_score(lake, self.row["score_id"])
+        if score["status"] == "failed" and score["error_kind"] in GIVEN_UP:
+            raise LostScoringError(f"the scoring {score['score_id'][:12]} was given up on: {score['error_message']}")
+        if score["status"] != "completed":
+            raise EvalakeError(f"the session {score['session_id']!r} has no score: {score['error_message']}")
+        return score
 
     def fail(self, kind: str, message: str) -> None:
         """End it as failed, unless it is over."""

@@ -49,9 +49,9 @@ def dawid_skene(counts: Array) -> Consensus:
 
 
 def _errors(counts: Array, posterior: Array) -> Array:
-    said = np.einsum("ic,ijw->jcw", posterior, counts)
-    met = said.sum(axis=2, keepdims=True)
-    return np.asarray(np.divide(said, met, out=np.zeros_like(said), where=met > 0))
+    words = np.einsum("ic,ijw->jcw", posterior, counts)
+    classified = words.sum(axis=2, keepdims=True)
+    return np.asarray(np.divide(words, classified, out=np.zeros_like(words), where=classified > 0))
 
 
 def _posterior(counts: Array, prior: Array, errors: Array) -> Array:

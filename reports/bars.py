@@ -153,8 +153,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
     for k, each in enumerate(series):
         _add_bars(plot, each, rows[0 if stacked else k], stacked=stacked)
     ends = [_totals(series)] if stacked else [_ends(each) for each in series]
-    told = zip(ends, rows[: len(ends)], strict=True)
-    texts = [_text(at, row) for some, line in told for at, row in zip(some, line, strict=True)]
+    ends_of_rows = zip(ends, rows[: len(ends)], strict=True)
+    texts = [_text(at, row) for some, line in ends_of_rows for at, row in zip(some, line, strict=True)]
     if stacked:
         texts += [_line(text, row) for text, row in zip(_parts(series), rows[1], strict=True)]
     named_rows(plot, named, BAR * lines, texts)

@@ -1,1 +1,1 @@
-"""Where rows live: the lake, the call ledger, landing, snapshots, SQL and upkeep."""
+"""Where rows live: the lake, the call ledger, landing, snapshots, SQL and maintenance."""

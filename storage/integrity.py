@@ -27,7 +27,7 @@ READERS = 8  # log entries that are read at the same time: an object store takes
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Defect:
     """Something that is wrong with a table, and how to mend it."""
 
     table: str
@@ -59,7 +59,7 @@ def has_traces(lake: Lake, contract: Contract) -> bool:
     return bool(_objects(lake, contract))
 
 
-def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Finding]:
+def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Defect]:
     """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on."""
     if damage := list(_find_in_log(lake, contract, seen)):
         return damage
@@ -67,17 +67,17 @@ def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Fin
         pinned = [lake.find(contract.table, version) for version in sorted(seen.pinned)]
         tables = [lake.open(contract), *(table for table in pinned if table is not None)]
     except EvalakeError as error:
-        return [Finding(contract.table, str(error), "restore the table's folder from a backup")]
+        return [Defect(contract.table, str(error), "restore the table's folder from a backup")]
     return list(_find_in_files(lake, contract, tables))
 
 
-def find_tampering(lake: Lake, contract: Contract) -> Iterator[Finding]:
+def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
     """What somebody changed around evalake in a readable table: constraints taken away, requests and stamps altered."""
     table = lake.open(contract)
     if absent := sorted(check_constraints(contract).keys() - constraints(table)):
         problem = f"lacks the constraints {', '.join(absent)}"
         mend = "mend the rows that break them, if any are named here, then run `evalake maintain`: it adds them again"
-        yield Finding(contract.table, problem, mend)
+        yield Defect(contract.table, problem, mend)
     if contract is CALLS:
         yield from _find_in_ledger(table)
 
@@ -87,12 +87,12 @@ def chunks(lake: Lake, contract: Contract) -> Iterator[pl.DataFrame]:
     yield from lake.frame(contract).collect_batches(chunk_size=CHUNK_ROWS)
 
 
-def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Finding]:
+def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]:
     objects = _objects(lake, contract)
     entries = _numbers(objects, r"json")
     if not entries:
         problem = "has lost its log" if objects else "is gone"
-        yield Finding(contract.table, problem, "restore the table's folder from a backup")
+        yield Defect(contract.table, problem, "restore the table's folder from a backup")
         return
     end = max(*entries, *_numbers(objects, r"checkpoint\..*parquet"), seen.newest)
     if missing := [version for version in range(end + 1) if not _is_there(lake, contract, version, entries)]:
@@ -103,7 +103,7 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Finding
             mend += "; without one, run or import again what came last, and what is missing lands again"
         else:
             problem = f"lacks {len(missing)} log entries: {_some([_entry(version) for version in missing])}"
-        yield Finding(contract.table, problem, mend)
+        yield Defect(contract.table, problem, mend)
     store = _store(lake, contract)
     with ThreadPoolExecutor(READERS) as pool:
         whole = pool.map(lambda version: _is_whole(store, _entry(version)), sorted(entries))
@@ -113,38 +113,38 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Finding
         mend = f"restore the entries in {LOG} from a backup"
         if broken == [_entry(max(entries))]:
             mend += "; without one, delete this newest entry and run or import again what it brought"
-        yield Finding(contract.table, problem, mend)
+        yield Defect(contract.table, problem, mend)
 
 
-def _find_in_files(lake: Lake, contract: Contract, tables: Sequence[DeltaTable]) -> Iterator[Finding]:
+def _find_in_files(lake: Lake, contract: Contract, tables: Sequence[DeltaTable]) -> Iterator[Defect]:
     needed = {path: size for table in tables for path, size in data_files(table)}
     objects = _objects(lake, contract)  # after the versions were opened: what they name was written before
     gone = sorted(path for path in needed if path not in objects)
     cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
     mend = "restore the files from a backup; without one, take them out of the log and run or import again"
     if gone:
-        yield Finding(contract.table, f"{len(gone)} data files are gone: {_some(gone)}", mend)
+        yield Defect(contract.table, f"{len(gone)} data files are gone: {_some(gone)}", mend)
     if cut:
-        yield Finding(contract.table, f"{len(cut)} data files are not of the size they were: {_some(cut)}", mend)
+        yield Defect(contract.table, f"{len(cut)} data files are not of the size they were: {_some(cut)}", mend)
 
 
-def _find_in_ledger(table: DeltaTable) -> Iterator[Finding]:
+def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
     mend = "restore an earlier version of the table, or delete these rows and ask again"
     calls = pl.scan_delta(table)
     stamped = [*ledger.KEY, "ledger_version"]
     twice = calls.group_by(stamped).len().filter(pl.col("len") > 1).select(pl.len()).collect().item()
     if twice:
-        yield Finding(CALLS.table, f"{twice} keys stand twice in one commit, written around evalake", mend)
+        yield Defect(CALLS.table, f"{twice} keys stand twice in one commit, written around evalake", mend)
     ahead = calls.filter(pl.col("ledger_version") > table.version()).select(pl.len()).collect().item()
     if ahead:
-        yield Finding(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
+        yield Defect(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
     wrong = sum(
         hashlib.sha256(request.encode()).hexdigest() != prompt_hash
         for chunk in _asked(calls).collect_batches(chunk_size=CHUNK_ROWS)
         for prompt_hash, request in chunk.iter_rows()
     )
     if wrong:
-        yield Finding(CALLS.table, f"{wrong} requests do not hash to their prompt hash", mend)
+        yield Defect(CALLS.table, f"{wrong} requests do not hash to their prompt hash", mend)
 
 
 def _asked(calls: pl.LazyFrame) -> pl.LazyFrame:

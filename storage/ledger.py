@@ -17,6 +17,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.compile.arrow import conform, polars_schema
+from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import EvalakeError
 from storage import compaction
@@ -35,7 +36,6 @@ logger = logging.getLogger("evalake.ledger")
 _HASH = pl.col("prompt_hash").hash().alias("hash")
 _NO_KEYS = {"hash": pl.UInt64, "replicate": pl.Int32, "file": pl.String}
 
-Row = dict[str, Any]
 Key = tuple[str, int]  # prompt hash, replicate
 
 

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from deltalake import DeltaTable
 
+from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError
 from storage import ledger
@@ -26,7 +27,7 @@ class LedgerWriter:
         self._lake = lake
         self._table: DeltaTable | None = None  # opened once: the longer its log, the longer that takes
         self._changed = threading.Condition()
-        self._waiting: list[ledger.Row] = []
+        self._waiting: list[Row] = []
         self._oldest = 0.0  # monotonic time at which the first waiting row came
         self._taken = self._committed = self._commits = 0
         self._urgent = self._closed = False
@@ -39,7 +40,7 @@ class LedgerWriter:
         """Whether a commit has failed, after which nothing more is taken."""
         return self._error is not None
 
-    def put(self, row: ledger.Row) -> None:
+    def put(self, row: Row) -> None:
         """Hand over one reply."""
         with self._changed:
             self._raise_if_failed()
@@ -88,7 +89,7 @@ class LedgerWriter:
             if self._commits % ledger.COMPACT_EVERY == 0 and not self._try(lambda: ledger.compact(self._lake)):
                 return
 
-    def _commit(self, rows: list[ledger.Row]) -> None:
+    def _commit(self, rows: list[Row]) -> None:
         if self._table is None:
             self._table = self._lake.ensure(CALLS)
         ledger.append(self._lake, rows, self._table)
@@ -104,7 +105,7 @@ class LedgerWriter:
             return False
         return True
 
-    def _next(self) -> list[ledger.Row] | None:
+    def _next(self) -> list[Row] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             if not self._waiting:

@@ -1,4 +1,4 @@
-"""Upkeep: join small files, drop what lost a race, write checkpoints, and remove files no snapshot needs."""
+"""Maintenance: join small files, drop what lost a race, write checkpoints, and remove files no snapshot needs."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still nee
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What upkeep did (or, as a dry run, would do) to one table."""
+    """What maintenance did (or, as a dry run, would do) to one table."""
 
     table: str
     files_before: int
@@ -79,8 +79,8 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
 
     return commit(
         maintain_once,
-        busy=f"the table {contract.table} kept changing during its upkeep: run `evalake maintain` again",
-        failed=f"upkeep of the table {contract.table} failed",
+        busy=f"the table {contract.table} kept changing during its maintenance: run `evalake maintain` again",
+        failed=f"maintenance of the table {contract.table} failed",
     )
 
 

@@ -5,11 +5,11 @@ from datetime import datetime
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import hash_rule, not_blank, not_negative
 
 
-class CallFailureRow(Row):
+class CallFailureRow(RowModel):
     """One call that was given up on."""
 
     run_id: str = Field(description="The run that asked.")

@@ -6,11 +6,11 @@ from typing import Literal
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule, Severity, hash_rule, not_negative
 
 
-class CallRow(Row):
+class CallRow(RowModel):
     """One answered call to a model."""
 
     prompt_hash: str = Field(description="SHA-256 over the canonical JSON of the whole request.")

@@ -5,11 +5,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule, hash_rule
 
 
-class ContractCheckRow(Row):
+class ContractCheckRow(RowModel):
     """One rule's result on one batch or table version."""
 
     check_id: str = Field(description="SHA-256 over rule, engine, and what was checked.")

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import hash_rule, not_blank, not_negative
 
 
-class ForgottenRow(Row):
+class ForgottenRow(RowModel):
     """Rows of one table that were removed, or are still to be."""
 
     table_name: str = Field(description="The table.")

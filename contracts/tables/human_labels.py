@@ -8,12 +8,12 @@ import polars as pl
 from pydantic import Field
 
 from contracts.changes import Added, Rewritten
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from core.hashing import content_hash
 
 
-class HumanLabelRow(Row):
+class HumanLabelRow(RowModel):
     """One person's answer to one question about one result, or about one finding of it."""
 
     label_id: str = Field(

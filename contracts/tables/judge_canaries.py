@@ -5,12 +5,12 @@ from datetime import datetime
 from pydantic import Field
 
 from contracts.changes import Renamed
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from contracts.tables.judge_versions import DAY_IS_DATE
 
 
-class JudgeCanaryRow(Row):
+class JudgeCanaryRow(RowModel):
     """What one day's canary found of one judge."""
 
     suite: str = Field(description="The suite whose frozen items were judged.")

@@ -5,13 +5,13 @@ from datetime import datetime
 from pydantic import Field
 
 from contracts.changes import Renamed
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 
 DAY_IS_DATE = Rule("day_is_date", "day", Kind.MATCHES, {"pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"})
 
 
-class JudgeVersionRow(Row):
+class JudgeVersionRow(RowModel):
     """One version of a judge, with the answers that later ones are held against."""
 
     suite: str = Field(description="The suite whose frozen items were judged.")

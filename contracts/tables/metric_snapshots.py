@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_negative
 
 
-class MetricRow(Row):
+class MetricRow(RowModel):
     """One metric value of one snapshot."""
 
     snapshot_id: str = Field(description="The snapshot.")

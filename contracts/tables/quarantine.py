@@ -4,11 +4,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import hash_rule, not_blank
 
 
-class QuarantineRow(Row):
+class QuarantineRow(RowModel):
     """One refused row."""
 
     batch_id: str = Field(description="The batch in which it was refused.")

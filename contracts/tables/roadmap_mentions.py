@@ -4,11 +4,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule, hash_rule, not_blank, not_negative
 
 
-class RoadmapMentionRow(Row):
+class RoadmapMentionRow(RowModel):
     """One thing that was named about one sample, with the theme that it belongs to in one roadmap."""
 
     roadmap_id: str = Field(

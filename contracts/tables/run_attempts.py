@@ -5,11 +5,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, not_negative
 
 
-class RunAttemptRow(Row):
+class RunAttemptRow(RowModel):
     """One attempt of a run."""
 
     run_id: str = Field(description="The run.")

@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import not_blank, not_negative
 
 
-class RunCallsRow(Row):
+class RunCallsRow(RowModel):
     """What one run asked about one subject with one judge."""
 
     run_id: str = Field(description="The run.")

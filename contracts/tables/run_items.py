@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import hash_rule, not_negative
 
 
-class RunItemRow(Row):
+class RunItemRow(RowModel):
     """One item of a run's manifest."""
 
     run_id: str = Field(description="The run.")

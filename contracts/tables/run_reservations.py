@@ -4,11 +4,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import not_blank, not_negative
 
 
-class RunReservationRow(Row):
+class RunReservationRow(RowModel):
     """What one process holds back, and what it has spent that the ledger does not tell."""
 
     run_id: str = Field(description="The run.")

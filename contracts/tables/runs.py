@@ -5,11 +5,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, not_blank, not_negative
 
 
-class RunRow(Row):
+class RunRow(RowModel):
     """One evaluation run."""
 
     run_id: str = Field(description="The run's name.")

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import TableKind, TableRule, hash_rule, not_blank, not_negative
 
 
-class SampleRow(Row):
+class SampleRow(RowModel):
     """One dataset item."""
 
     suite: str = Field(description="The suite the sample belongs to.")

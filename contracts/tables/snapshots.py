@@ -4,11 +4,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import hash_rule
 
 
-class SnapshotRow(Row):
+class SnapshotRow(RowModel):
     """One metric snapshot."""
 
     snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, options, seed.")

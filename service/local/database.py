@@ -4,7 +4,6 @@ Migrating a new database takes a Prefect server ten seconds or more. The templat
 no runs, is made once for each version of Prefect, by `make setup` or the first server, and kept in the user's cache.
 """
 
-import asyncio
 import os
 import shutil
 import sqlite3
@@ -14,6 +13,8 @@ from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tasks.runtime.prefect_internals import create_database
 
 CACHE = "XDG_CACHE_HOME"
 PRIVATE = 0o600
@@ -51,28 +52,12 @@ def make_template() -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / "prefect.db"
-        _migrate(made)
+        create_database(made)
         with closing(sqlite3.connect(made)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA journal_mode = DELETE")
         made.chmod(PRIVATE)
         made.replace(target)
-
-
-def _migrate(database: Path) -> None:
-    from prefect.server.database import provide_database_interface
-    from prefect.server.models.block_registration import run_block_auto_registration
-    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
-
-    async def migrate() -> None:
-        interface = provide_database_interface()
-        await interface.create_db()
-        async with await interface.session() as session:
-            await run_block_auto_registration(session=session)
-        await (await interface.engine()).dispose()
-
-    with temporary_settings({PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{database}"}):
-        asyncio.run(migrate())
 
 
 def _copy(source: Path, target: Path) -> None:

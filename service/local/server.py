@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from service.local.database import is_migrated
+from tasks.runtime.prefect_internals import SERVER
 
 if TYPE_CHECKING:
     import uvicorn
@@ -47,7 +48,7 @@ def main(descriptor: int) -> None:
     with temporary_settings(changed if ready else {}), socket.socket(fileno=descriptor) as listener:
         server = uvicorn.Server(
             uvicorn.Config(
-                "prefect.server.api.server:create_app",
+                SERVER,
                 factory=True,
                 log_level="error",
                 lifespan="on",

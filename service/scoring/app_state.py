@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from contracts.contract import Row
 from core.errors import EvalakeError
 from service.scoring.monitor import ScoringMonitor
 from service.scoring.prefect_gateway import PrefectGateway
@@ -44,13 +45,13 @@ class AppState:
         except EvalakeError:
             return False
 
-    def score(self, row: dict[str, Any], state: State | None = None) -> dict[str, Any]:
+    def score(self, row: Row, state: State | None = None) -> dict[str, Any]:
         """A scoring as the API gives it."""
         state, score_id = state or self.scorings.state(), row["score_id"]
         tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
         return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row), is_current=is_current)
 
-    def entry(self, known: Known, newest: dict[str, Any] | None) -> dict[str, Any]:
+    def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """A session as the list shows it."""
         if newest is None:
             return entry(known, None, None, is_current=False)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from contracts.contract import Row
 from service.scoring.scorings import State
 from service.scoring.sessions import Known
 from service.scoring.views import Entry, SessionStatus, micros
@@ -74,7 +75,7 @@ class SessionPage(BaseModel):
     choices: Choices
 
 
-Found = tuple[Known, dict[str, Any] | None]  # a session and its newest scoring
+Found = tuple[Known, Row | None]  # a session and its newest scoring
 
 
 def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:

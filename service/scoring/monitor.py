@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from signal import Signals
 from typing import Any
 
+from contracts.contract import Row
 from core.errors import EvalakeError
 from service.scoring.events import PROGRESS, Event, Hub
 from service.scoring.prefect_gateway import PrefectGateway, PrefectGatewayError, Seen
@@ -155,7 +156,7 @@ class ScoringMonitor:
 
     # What is lost.
 
-    def _look_at_runs(self, rows: list[dict[str, Any]]) -> None:
+    def _look_at_runs(self, rows: list[Row]) -> None:
         try:
             seen = self._gateway.look(rows)
         except PrefectGatewayError as error:

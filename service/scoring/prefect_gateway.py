@@ -1,12 +1,13 @@
 """The gateway to Prefect: submits scorings as flow runs, sees how they are, and ends those that are lost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from contracts.contract import Row
 from core.errors import EvalakeError
 from flows.score_session import DEPLOYMENT, queue_of
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 FLOW = "score-session"
 PAGE = 100  # flow runs asked for at once
 
-Row = Mapping[str, Any]
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,10 +1,11 @@
 """Ratings: what people give an investigation, kept in `human_labels` beside the score that they had before them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from contracts.compile.arrow import conform
+from contracts.contract import Row
 from contracts.tables.human_labels import HUMAN_LABELS, answered
 from core.hashing import content_hash
 from service.scoring.scorings import State
@@ -14,8 +15,6 @@ from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.people import QUESTION
 from suites.session_review.suite import SUITE
-
-Row = Mapping[str, Any]
 
 
 class Ratings:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel, Field, StrictBool, model_validator
 
+from contracts.contract import Row
 from core.errors import EvalakeError
 from service.errors import ApiError, NotFoundError
 from service.scoring.addresses import SESSION
@@ -226,7 +227,7 @@ def _status(decision: Decision) -> int:
     return 202 if decision.row["status"] in ("pending", "in_progress") else 200
 
 
-def _newest(session_id: str, app_state: AppStateHere) -> dict[str, Any]:
+def _newest(session_id: str, app_state: AppStateHere) -> Row:
     row = app_state.scorings.state().newest(session_id)
     if row is None:
         raise NotFoundError(f"the session {session_id[:200]!r} was never scored")

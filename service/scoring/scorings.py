@@ -13,6 +13,7 @@ from uuid import uuid4
 import polars as pl
 
 from contracts.compile.arrow import conform
+from contracts.contract import Row
 from contracts.tables import RUNS
 from core.errors import EvalakeError
 from flows.score_session import failed, item_of, pending
@@ -31,7 +32,6 @@ from tasks.steps.estimate import Estimate, estimate_items
 TRIES = 20  # how often a request is decided anew because others were quicker
 LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
 
-Row = dict[str, Any]
 
 # Rows that stand against a new scoring of their session
 _ANY = "old.session_id = new.session_id"

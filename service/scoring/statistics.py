@@ -1,17 +1,15 @@
 """Figures over all scorings: how they are distributed, how they moved, what was missed, and what people say."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean, median
-from typing import Any
 
 from pydantic import BaseModel
 
+from contracts.contract import Row
 from service.scoring.ratings import rated
 from service.scoring.scorings import State
 from suites.session_review.metrics import BANDS
-
-Row = Mapping[str, Any]
 
 
 class Counts(BaseModel):

@@ -191,9 +191,11 @@ def score(
     """A row of `session_scores` as the API gives it; `tools` are those that it names, in their order."""
     shared = [name for name in Score.model_fields if name in row and name != "missing_tools"]
     missing = row["missing_tools"]
-    told = {tool["tool_name"] for tool in tools}
-    untold = [{"tool_name": each, "rationale": None, "kind": None} for each in missing or () if each not in told]
-    named = [*tools, *untold]
+    explained = {tool["tool_name"] for tool in tools}
+    unexplained = [
+        {"tool_name": each, "rationale": None, "kind": None} for each in missing or () if each not in explained
+    ]
+    named = [*tools, *unexplained]
     return {
         **{name: row[name] for name in shared},
         **brief(row, phase, is_current=is_current),

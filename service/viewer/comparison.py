@@ -165,23 +165,23 @@ def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
         sides = [find_side(indexes.lake, name, wanted.run, wanted.tag) for name in wanted.side]
     if len({side.run["suite"] for side in sides}) > 1:
         raise WrongQueryError("these are of several suites, whose samples have nothing in common")
-    found = [indexes.of(side.run["run_id"]) for side in sides]
+    indexes_of_sides = [indexes.of(side.run["run_id"]) for side in sides]
     names = [str(number) for number in range(len(sides))]
     key = [*_PAIR, *_further_key(*sides)]
-    columns = zip(found, sides, names, strict=True)
+    columns = zip(indexes_of_sides, sides, names, strict=True)
     parts = [_answers(*each).drop([name for name in ("model", "prompt_type") if name not in key]) for each in columns]
     every = reduce(lambda one, other: one.join(other, on=key, nulls_equal=True), parts).sort("place 0", *key[1:])
     is_other = [pl.col("outcome 0").ne_missing(pl.col(f"outcome {name}")) for name in names[1:]]
     chosen = every.filter(pl.any_horizontal(is_other)) if wanted.kind == "differences" else every
     page = chosen.slice(wanted.after, wanted.limit)
     following = wanted.after + page.height
-    enumerated = list(zip(names, found, strict=True))
+    enumerated = list(zip(names, indexes_of_sides, strict=True))
     return ColumnsPage(
-        runs=[index.run["run_id"] for index in found],
+        runs=[index.run["run_id"] for index in indexes_of_sides],
         right=[int(every[f"correct {name}"].fill_null(value=False).sum()) for name in names],
         rows=[
             ColumnsView(**sample, answers=[answer_view(row[name], index.flags) for name, index in enumerated])
-            for row, sample in _with_samples(indexes.lake, found[0], page)
+            for row, sample in _with_samples(indexes.lake, indexes_of_sides[0], page)
         ],
         total=chosen.height,
         answered=every.height,
@@ -238,8 +238,8 @@ def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[t
     samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
     for row in page.iter_rows(named=True):
         item = row["sample_hash"]
-        told = {name: samples[item][name] for name in ("sample_id", "category", "label")}
-        yield row, {"item_id": item, "input": inputs.get(item, ""), **told}
+        shown = {name: samples[item][name] for name in ("sample_id", "category", "label")}
+        yield row, {"item_id": item, "input": inputs.get(item, ""), **shown}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
+from contracts.contract import Row
 from contracts.tables import CALL_FAILURES, CALLS
 from core.errors import EvalakeError
 from providers.request import Failure, Reply, Request
@@ -20,8 +21,6 @@ from tasks.steps.converse import reply_of
 
 ANSWER_NAMES = ("model", "judge", "prompt_type", "replicate")  # of an answer, among those to one sample
 MOST_TURNS = 8  # of a conversation beyond what the manifest tells
-
-Row = Mapping[str, Any]
 
 
 class Message(BaseModel):

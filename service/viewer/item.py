@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from contracts.contract import Contract
+from contracts.contract import Contract, Row
 from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from service.viewer.items import AnswerView, Wanted, answer_view, neighbours
@@ -16,8 +16,6 @@ from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from storage.lake import Lake
 from suites.base import Sample, Suite
 from tasks.steps.measure import ITEM_KEY
-
-Row = Mapping[str, Any]
 
 
 class Fact(BaseModel):

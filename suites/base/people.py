@@ -75,23 +75,23 @@ def people_metrics(labelling: Labelling) -> tuple[Metric, ...]:
         Metric(f"{who}_human_{name}_{question.name}", estimator)
         for _, questions in _compared(labelling)
         for question in questions
-        for who, told in question.told.items()
-        for name, estimator in _statistics(question, told)
+        for who, answer in question.told.items()
+        for name, estimator in _statistics(question, answer)
     )
 
 
-def _statistics(question: Question, told: pl.Expr) -> Iterator[tuple[str, Estimator]]:
+def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Estimator]]:
     theirs = pl.col(f"human_{question.name}")
     weight = pl.col(f"human_weight_{question.name}")
     if question.answers:
-        yield "agreement", percent_agreement(told, theirs, weight)
-        yield "kappa", cohen_kappa(told, theirs, question.answers, weight)
-        yield "ac1", gwet_ac1(told, theirs, question.answers, weight)
+        yield "agreement", percent_agreement(answer, theirs, weight)
+        yield "kappa", cohen_kappa(answer, theirs, question.answers, weight)
+        yield "ac1", gwet_ac1(answer, theirs, question.answers, weight)
     else:
-        near = (told - theirs).abs() <= question.tolerance
+        near = (answer - theirs).abs() <= question.tolerance
         yield "agreement", percent_agreement(near, pl.lit(value=True), weight)
-        yield "kappa", quadratic_kappa(told, theirs, weight)
-        yield "difference", mean_absolute_difference(told, theirs, weight, most=question.most)
+        yield "kappa", quadratic_kappa(answer, theirs, weight)
+        yield "difference", mean_absolute_difference(answer, theirs, weight, most=question.most)
 
 
 def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
@@ -110,8 +110,8 @@ def _figure(question: Question) -> Statistics:
         Quantity(
             f"{who}_human_{name}_{question.name}", f"{who}: {name.replace('ac1', 'AC1')}", units.get(name, Unit.SCORE)
         )
-        for who, told in question.told.items()
-        for name, _ in _statistics(question, told)
+        for who, answer in question.told.items()
+        for name, _ in _statistics(question, answer)
     )
     weighed = "Of all results, from those that were drawn, each of which counts for as many as it stands for."
     return Statistics(f"Agreement with people: {_decision(question)}", tuple(known), note=weighed)
@@ -135,23 +135,23 @@ def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: La
         for question in questions:
             given = people.filter(pl.col("question") == question.name)
             given = given.select(*stage.about, "human_weight", human=pl.col("answer"), human_score=pl.col("score"))
-            for who, told in question.told.items():
+            for who, answer in question.told.items():
                 rows = results.sort("model").unique(SAMPLE, keep="first") if who == LABEL else results
                 whose: Any = pl.lit(LABEL) if who == LABEL else pl.coalesce("judge", "model")
-                rows = rows.select(*stage.about, "cluster", told=told, whose=whose)
+                rows = rows.select(*stage.about, "cluster", answer=answer, whose=whose)
                 parts.append(_pairs(rows.join(given, on=stage.about), question))
     return pl.concat(parts)
 
 
 def _pairs(both: pl.DataFrame, question: Question) -> pl.DataFrame:
-    told = pl.col("told")
+    answer = pl.col("answer")
     if question.answers:
-        words, scores = (told, pl.col("human")), (pl.lit(None, pl.Float64), pl.lit(None, pl.Float64))
-        agrees = told == pl.col("human")
+        words, scores = (answer, pl.col("human")), (pl.lit(None, pl.Float64), pl.lit(None, pl.Float64))
+        agrees = answer == pl.col("human")
     else:
-        words, scores = (pl.lit(None, pl.String), pl.lit(None, pl.String)), (told, pl.col("human_score"))
-        agrees = (told - pl.col("human_score")).abs() <= question.tolerance
-    return both.drop_nulls("told").select(
+        words, scores = (pl.lit(None, pl.String), pl.lit(None, pl.String)), (answer, pl.col("human_score"))
+        agrees = (answer - pl.col("human_score")).abs() <= question.tolerance
+    return both.drop_nulls("answer").select(
         judge=pl.col("whose"),
         decision=pl.lit(_decision(question)),
         cluster=pl.col("cluster"),

@@ -5,14 +5,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule, Severity, hash_rule, not_blank, not_negative
 from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Exchange, Item
 
 
-class ResultRow(Row):
+class ResultRow(RowModel):
     """Base of result rows: what was asked whom. A suite's own columns follow, and then those of `ReplyColumns`."""
 
     # A column that stands elsewhere than where it is declared -> the column before it; "" is the beginning.
@@ -40,7 +40,7 @@ class ResultRow(Row):
         return names
 
 
-class ReplyColumns(Row):
+class ReplyColumns(RowModel):
     """What the model's replies took: a further base of result rows, whose columns stand last."""
 
     latency_ms: float | None = Field(description="Milliseconds until the reply was there; of several, their sum.")

@@ -57,10 +57,10 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
         The lines of blind stages, then those of the others, unit by unit.
     """
     drawn = draw(candidates(labelling, results, tables[HUMAN_LABELS.table]), size, seed)
-    told = list(_answers(labelling, results, drawn, tables, np.random.default_rng(seed)))
+    answers = list(_answers(labelling, results, drawn, tables, np.random.default_rng(seed)))
     below = [_below(stage, tables) for stage in labelling.stages]
     rows: dict[bool, list[Line]] = {True: [], False: []}
-    for shared, share, seen in told:
+    for shared, share, seen in answers:
         for stage, parts in zip(labelling.stages, below, strict=True):
             if stage.where(seen):
                 chance = shared["inclusion_probability"] * (share if stage.about == ANSWER else 1.0)
@@ -94,11 +94,11 @@ def _below(stage: Stage, tables: Tables) -> dict[tuple[Any, ...], list[dict[str,
     """What a stage is asked of, by answer and judgement."""
     if stage.each is None:
         return {}
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    claims: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in stage.each(tables).sort("finding_id").iter_rows(named=True):
         claim = {name: row[name] for name in (*stage.claims, "judge", "judge_hash", "finding_id")}
-        found.setdefault(_key(row), []).append(claim)
-    return found
+        claims.setdefault(_key(row), []).append(claim)
+    return claims
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

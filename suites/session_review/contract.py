@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from contracts.changes import Added, Renamed
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from suites.base.result_row import ReplyColumns, ResultRow, result_rules
 from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
@@ -60,7 +60,7 @@ class SessionScore(ResultRow, ReplyColumns):
     completed_at: datetime | None = Field(description="When it ended; null where it has not, or not through the API.")
 
 
-class SessionMissingTool(Row):
+class SessionMissingTool(RowModel):
     """One tool that a judge missed, or wished to be better, in one session."""
 
     score_id: str = Field(description="The scoring.")

@@ -69,7 +69,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
     A placeholder without a value is a mistake in the template, and raises KeyError.
     """
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
+    return _PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], template)
 
 
 def request_text(mark: str, alert: str, conversation: str, using: Mapping[str, str] | None = None) -> str:

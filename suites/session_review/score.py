@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contracts.contract import Row
 from core.hashing import content_hash
 from providers.request import Failure, Reply
 from suites.base import Exchange, Item
@@ -18,8 +19,6 @@ from suites.session_review.sources.material import text as storable
 
 SCORER_VERSION = "3"
 NO_TOTAL = "no_total"
-
-Row = Mapping[str, Any]
 
 
 def score_id(sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None) -> str:

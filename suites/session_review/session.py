@@ -18,7 +18,7 @@ TERMINAL: tuple[Status, ...] = ("completed", "failed", "cancelled", "timed_out")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AgentMessage:
     """One call of an agent to its model: what the model thought and said, or why it said nothing.
 
     `purpose` is the system's own word for the call, such as investigation, final_analysis, forced_conclusion or
@@ -60,7 +60,7 @@ class Event:
     at_us: int | None = None
 
 
-Interaction: TypeAlias = Said | ToolCall | Event
+Interaction: TypeAlias = AgentMessage | ToolCall | Event
 
 
 @dataclass(frozen=True, slots=True)

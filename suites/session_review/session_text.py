@@ -17,7 +17,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from suites.session_review.session import FORCED_CONCLUSION, SUMMARIZATION, Interaction, Said, Session, Stage, ToolCall
+from suites.session_review.session import (
+    FORCED_CONCLUSION,
+    SUMMARIZATION,
+    AgentMessage,
+    Interaction,
+    Session,
+    Stage,
+    ToolCall,
+)
 
 HEAD, TAIL = 600, 200  # characters that are kept of what is shortened
 NAMES = 200  # characters of a name that a heading shows
@@ -146,7 +154,7 @@ def _last_said(session: Session) -> dict[int, Interaction]:
         id(worker): each
         for worker in session.agents
         for each in worker.interactions
-        if isinstance(each, Said) and each.text
+        if isinstance(each, AgentMessage) and each.text
     }
 
 
@@ -181,7 +189,7 @@ def _stage_heading(title: str, stage: Stage) -> Block:
 def _blocks(interaction: Interaction, number: int, concludes: bool) -> Iterator[Block]:
     if isinstance(interaction, ToolCall):
         yield from _call_blocks(interaction, number)
-    elif isinstance(interaction, Said):
+    elif isinstance(interaction, AgentMessage):
         yield from _said_blocks(interaction, number, concludes)
     else:
         yield Block(f"## {number} EVENT", interaction.text, Kind.KEPT, number)
@@ -195,7 +203,7 @@ def _call_blocks(call: ToolCall, number: int) -> Iterator[Block]:
         yield Block(f"## {number} RESULT", call.result or NOTHING, Kind.RESULT, number)
 
 
-def _said_blocks(message: Said, number: int, concludes: bool) -> Iterator[Block]:
+def _said_blocks(message: AgentMessage, number: int, concludes: bool) -> Iterator[Block]:
     if message.thinking:
         yield Block(f"## {number} AGENT THINKS", message.thinking, Kind.SPEECH, number)
     if message.text:

@@ -7,7 +7,7 @@ import polars as pl
 from core.errors import EvalakeError
 from suites.base import Sample, Viewing
 from suites.session_review.replies.scores import CATEGORIES
-from suites.session_review.session import Said, load
+from suites.session_review.session import AgentMessage, load
 from suites.session_review.session_text import fit
 
 MOST_CHARACTERS = 1_000_000
@@ -29,7 +29,9 @@ def in_brief(text: str) -> str:
         session = load(text)
     except (EvalakeError, ValueError):
         return text
-    first_words = next((each.text for each in session.interactions if isinstance(each, Said) and each.text), None)
+    first_words = next(
+        (each.text for each in session.interactions if isinstance(each, AgentMessage) and each.text), None
+    )
     parts = (session.alert_type, _alert_words(session.alert), first_words)
     return " · ".join(" ".join(part[:MOST_OF_A_PART].split()) for part in parts if part)
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from suites.base.result_row import JudgedRow, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
@@ -136,7 +136,7 @@ RESULTS = Contract(
 )
 
 
-class SolidityAuditFinding(Row):
+class SolidityAuditFinding(RowModel):
     """One finding of an audit, as one judge saw it."""
 
     run_id: str = Field(description="The run that landed the row first.")

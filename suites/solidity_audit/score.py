@@ -28,9 +28,10 @@ SCORER_VERSION = "5"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
-Row = dict[str, Any]
 
-UNJUDGED: Row = dict.fromkeys(
+Columns = dict[str, Any]  # of a row that is being made
+
+UNJUDGED: Columns = dict.fromkeys(
     (
         *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
         *("type_match", "rcir", "ava", "fsv", "target_match_id", "total_findings", "valid_findings"),
@@ -42,7 +43,7 @@ UNJUDGED: Row = dict.fromkeys(
 ) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
 """A row's columns about the judgement, where there is none."""
 
-SINGLE_JUDGE: Row = {"panel_judges": None, "panel_answers": None, "panel_undecided": None}
+SINGLE_JUDGE: Columns = {"panel_judges": None, "panel_answers": None, "panel_undecided": None}
 
 
 def asked(sample: Sample, prompt_type: str) -> Asked:
@@ -53,7 +54,7 @@ def asked(sample: Sample, prompt_type: str) -> Asked:
     return Asked(target=truth.is_vulnerable, verdict=prompt_type != DIRECT)
 
 
-def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Row]]:
+def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Columns]]:
     """The item's rows, without `run_id` and `origin`, which are the landing's to say.
 
     Where the model refused, took too long or gave no text, the row says so: its verdict is incorrect, and it found
@@ -97,7 +98,7 @@ _BLANK = {"content_filter": "content_policy", "length": "token_limit"}
 """Why a reply has no text, by its finish reason."""
 
 
-def _without_audit(truth: GroundTruth) -> Row:
+def _without_audit(truth: GroundTruth) -> Columns:
     """The columns about a judgement where there was nothing to judge: an incorrect verdict and no finding."""
     counted = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
     return UNJUDGED | {
@@ -109,7 +110,7 @@ def _without_audit(truth: GroundTruth) -> Row:
     }
 
 
-def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
+def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
     """The columns about the judgement. `prediction` is the audit's own word where it was read by rule."""
     verdict, confidence = _verdict(judgement, prediction)
     target = judgement.target_assessment
@@ -150,11 +151,11 @@ def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool 
     return (None, None) if stated is None else (stated.said_vulnerable, stated.confidence_expressed)
 
 
-def _scores(judgement: Judgement) -> Row:
+def _scores(judgement: Judgement) -> Columns:
     """The reasoning scores, where the target was found; one that is out of range is shown, and so refused, anyway."""
     target = judgement.target_assessment
     names = {"rcir": "root_cause_identification", "ava": "attack_vector_validity", "fsv": "fix_suggestion_validity"}
-    scores: Row = {}
+    scores: Columns = {}
     for column, name in names.items():
         given: Score | None = None if target is None else getattr(target, name)
         target_found = target is not None and target.found
@@ -162,7 +163,7 @@ def _scores(judgement: Judgement) -> Row:
     return scores
 
 
-def _reasons(judgement: Judgement) -> Row:
+def _reasons(judgement: Judgement) -> Columns:
     """The judge's words about the target, and its notes; a reason for what was not scored is kept, too."""
     texts = {**dict.fromkeys(REASONS), "judge_notes": judgement.notes}
     if (target := judgement.target_assessment) is not None:
@@ -176,7 +177,7 @@ def _reasons(judgement: Judgement) -> Row:
     return {name: _stored(text) if text is not None and text.strip() else None for name, text in texts.items()}
 
 
-def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Row:
+def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
     target = judgement.target_assessment
     hits = location.Hits()
     if truth.is_vulnerable and target is not None and target.found:
@@ -216,7 +217,7 @@ def _judge_error(reply: Reply, reading: Reading) -> str:
     return storable(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR].replace("\x00", "?")
 
 
-def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Row:
+def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
     sample, truth = item.sample, truth_of(item.sample)
     last = answered[-1].outcome
     return {
@@ -243,7 +244,7 @@ def _judgement_hash(reply: Reply) -> str:
     return content_hash([None if reply.text is None else storable(reply.text), reply.error_kind])
 
 
-def _finding_row(base: Row, finding: Finding) -> Row:
+def _finding_row(base: Columns, finding: Finding) -> Columns:
     key = ("sample_hash", "model", "judge", "replicate", "prompt_hash", "judge_hash", "scorer_version")
     stated = finding.model_dump(include={*FINDINGS.column})
     texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}

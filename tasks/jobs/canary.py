@@ -17,7 +17,7 @@ import polars as pl
 from prefect.events import emit_event
 
 from contracts.compile.arrow import conform
-from contracts.contract import Contract
+from contracts.contract import Contract, Row
 from contracts.scales import scales
 from contracts.tables.judge_canaries import JUDGE_CANARIES
 from contracts.tables.judge_versions import JUDGE_VERSIONS
@@ -38,8 +38,6 @@ LEVEL = 0.0001
 PER_DAY = 100  # replicates that belong to one day
 
 EVENT = "evalake.judge-version.began"
-
-Row = dict[str, Any]
 
 
 class CanaryError(EvalakeError):
@@ -78,7 +76,7 @@ def watch(canary: Canary) -> Row:
     known = canary.rows(JUDGE_CANARIES)
     today = known.filter(day=canary.day)
     if not today.is_empty():
-        row = today.row(0, named=True)
+        row: Row = today.row(0, named=True)
     elif known.is_empty() or known["day"][0] < canary.day:
         row = _judge(canary, known)
     else:

@@ -12,7 +12,7 @@ from contracts.contract import Contract
 from contracts.rule import Severity
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from core.errors import EvalakeError, NewerLakeError
-from storage.integrity import Finding, Seen, chunks, find_damage, find_tampering, has_traces, seen_elsewhere
+from storage.integrity import Defect, Seen, chunks, find_damage, find_tampering, has_traces, seen_elsewhere
 from storage.lake import TO_MIGRATE, Lake, first_words
 from storage.migrations import pending
 from suites.registry import all_contracts
@@ -31,7 +31,7 @@ class CheckedTable:
     """
 
     contract: Contract
-    findings: Sequence[Finding]
+    findings: Sequence[Defect]
     proofs: Sequence[Proof] = ()
     results: Engines = field(default_factory=dict)
 
@@ -76,16 +76,16 @@ def _check(lake: Lake, contract: Contract, seen: Seen) -> CheckedTable:
     return CheckedTable(contract, [*findings, *_wrong_snapshots(proofs)], proofs, results)
 
 
-def _of_another_schema(lake: Lake, contract: Contract) -> list[Finding]:
+def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
     """That a table is of another evalake's schema, such as one that a migration, cut off, has not come to yet."""
     try:
         older = pending(lake, [contract])
     except NewerLakeError as error:
-        return [Finding(contract.table, str(error), "update evalake")]
+        return [Defect(contract.table, str(error), "update evalake")]
     except EvalakeError:
         return []  # it is damaged, and that is looked for next
     return [
-        Finding(
+        Defect(
             each.source,
             f"has schema version {each.from_version}, this evalake has {each.to_version} ({'; '.join(each.changes)})",
             TO_MIGRATE,
@@ -99,7 +99,7 @@ def _contained(lake: Lake, contract: Contract, seen: Seen) -> CheckedTable:
         return _check(lake, contract, seen)
     except ANY_FAILURE as error:
         problem = f"cannot be read: {type(error).__name__}: {first_words(error)}"
-        return CheckedTable(contract, [Finding(contract.table, problem, "restore the table's folder from a backup")])
+        return CheckedTable(contract, [Defect(contract.table, problem, "restore the table's folder from a backup")])
 
 
 def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
@@ -125,18 +125,18 @@ def _hold_to_rules(lake: Lake, contract: Contract) -> Engines:
     return by_engine
 
 
-def _keep_results(lake: Lake, contract: Contract, by_engine: Engines, version: int | None) -> list[Finding]:
+def _keep_results(lake: Lake, contract: Contract, by_engine: Engines, version: int | None) -> list[Defect]:
     """Keep what came of the rules as rows."""
     try:
         for engine, results in by_engine.items():
             record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
     except ANY_FAILURE as error:
         problem = f"its results cannot be kept in contract_checks: {first_words(error)}"
-        return [Finding(contract.table, problem, "mend the table contract_checks")]
+        return [Defect(contract.table, problem, "mend the table contract_checks")]
     return []
 
 
-def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Finding]:
+def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Defect]:
     rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
     for rule_id in rule_ids:
         given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
@@ -147,7 +147,7 @@ def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[F
         problem = f"{result.message or 'a rule is broken'} ({rule_id})"
         if len(broken) < len(given):
             problem += f", says {', '.join(broken)} alone"
-        yield Finding(contract.table, problem, _mend(contract, rule_id))
+        yield Defect(contract.table, problem, _mend(contract, rule_id))
 
 
 def _mend(contract: Contract, rule_id: str) -> str:
@@ -172,26 +172,26 @@ def _failed(results: Sequence[RuleResult]) -> dict[str, int]:
     return {result.rule_id: result.rows_failed for result in results}
 
 
-def _lost_snapshots(lake: Lake) -> Iterator[Finding]:
+def _lost_snapshots(lake: Lake) -> Iterator[Defect]:
     """Runs that name a snapshot which is not there: it lands before its run says so."""
     measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null()).select("run_id", "snapshot_id")
     lost = measured.join(lake.frame(SNAPSHOTS), on="snapshot_id", how="anti").sort("run_id").collect()
     for run_id, snapshot_id in lost.iter_rows():
         problem = f"run {run_id} has the snapshot {snapshot_id[:12]}, which the table snapshots has lost"
-        yield Finding(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
+        yield Defect(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
 
 
-def _false_ids(lake: Lake) -> Iterator[Finding]:
+def _false_ids(lake: Lake) -> Iterator[Defect]:
     """Snapshots that are not what their id says: something of what they were made from was changed afterwards."""
     for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
         if not has_true_id(row):
             problem = f"snapshot {row['snapshot_id'][:12]} was changed: its id does not follow from its columns"
-            yield Finding(SNAPSHOTS.table, problem, "restore an earlier version of the table")
+            yield Defect(SNAPSHOTS.table, problem, "restore an earlier version of the table")
 
 
-def _wrong_snapshots(proofs: Sequence[Proof]) -> Iterator[Finding]:
+def _wrong_snapshots(proofs: Sequence[Proof]) -> Iterator[Defect]:
     """Snapshots whose values do not come out again; those of a false id are findings of the table that has the id."""
     for proof in proofs:
         if proof.outcome is Outcome.WRONG and not proof.false_id:
             mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"
-            yield Finding(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)
+            yield Defect(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)

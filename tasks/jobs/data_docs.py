@@ -58,14 +58,14 @@ def _rules(contract: Contract, results: Mapping[str, Mapping[str, RuleResult]]) 
     """Each rule that an engine has held the table to, and what came of it in each engine."""
     rules: list[Rule | TableRule] = [*contract.rules, *contract.table_rules]
     for rule in rules:
-        found = [results.get(engine, {}).get(rule.id) for engine in ENGINES]
-        if any(found):
+        by_engine = [results.get(engine, {}).get(rule.id) for engine in ENGINES]
+        if any(by_engine):
             yield {
                 "rule": rule.id,
                 "demands": describe(rule),
                 "severity": str(rule.severity),
                 "dimension": str(rule.dimension),
                 "results": [
-                    result and {"passed": result.passed, "rows_failed": result.rows_failed} for result in found
+                    result and {"passed": result.passed, "rows_failed": result.rows_failed} for result in by_engine
                 ],
             }

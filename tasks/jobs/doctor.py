@@ -42,7 +42,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """What a check found, and what to do about it where something is wrong."""
 
     level: Level
@@ -82,9 +82,9 @@ class Place:
         workers = self.client.read_workers_for_work_pool(POOL)
         return sorted(workers, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
 
-    def soon(self, message: str, mend: str) -> Finding:
+    def soon(self, message: str, mend: str) -> Diagnosis:
         """A problem, but a hint while a deployment is being made, after which it is to go away by itself."""
-        return Finding(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
+        return Diagnosis(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Check:
     """One question; `of_server` where the answer does not depend on the machine that asks."""
 
     name: str
-    look: Callable[[Place], Finding]
+    look: Callable[[Place], Diagnosis]
     of_server: bool
 
 
-def examine(place: Place) -> Iterator[tuple[Check, Finding]]:
+def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
     """Make one check after the other, and yield each with what it found.
 
     Without a server that can be used, the checks of the server are left out after the first. While a deployment is
@@ -113,7 +113,7 @@ def examine(place: Place) -> Iterator[tuple[Check, Finding]]:
         yield check, result
 
 
-def _look(check: Check, place: Place) -> Finding:
+def _look(check: Check, place: Place) -> Diagnosis:
     import httpx
     from prefect.exceptions import PrefectException
 
@@ -122,13 +122,13 @@ def _look(check: Check, place: Place) -> Finding:
     try:
         return check.look(place)
     except EvalakeError as error:
-        return Finding(Level.PROBLEM, str(error))
+        return Diagnosis(Level.PROBLEM, str(error))
     except (httpx.HTTPError, PrefectException, OSError) as error:
         lines = str(redact(str(error))).splitlines() or [type(error).__name__]
-        return Finding(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
+        return Diagnosis(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
 
 
-def _server(place: Place) -> Finding:
+def _server(place: Place) -> Diagnosis:
     from prefect.settings import get_current_settings
 
     from core.redaction import redact
@@ -136,27 +136,27 @@ def _server(place: Place) -> Finding:
     url = get_current_settings().api.url
     if not url:
         mend = "start one (`evalake up`), or name it with PREFECT_API_URL"
-        return Finding(Level.PROBLEM, "no Prefect server is named, so no schedule can fire", mend)
+        return Diagnosis(Level.PROBLEM, "no Prefect server is named, so no schedule can fire", mend)
     try:
         require_server()
     except ServerError as error:
-        return Finding(Level.PROBLEM, str(error))
-    return Finding(Level.OK, f"answers at {redact(url)}")
+        return Diagnosis(Level.PROBLEM, str(error))
+    return Diagnosis(Level.OK, f"answers at {redact(url)}")
 
 
-def _server_version(place: Place) -> Finding:
+def _server_version(place: Place) -> Diagnosis:
     theirs, ours = place.client.request("GET", "/admin/version").json(), version("prefect")
     if theirs == ours:
-        return Finding(Level.OK, f"Prefect {ours} here and there")
+        return Diagnosis(Level.OK, f"Prefect {ours} here and there")
     same_minor = theirs.split(".")[:2] == ours.split(".")[:2]
-    return Finding(
+    return Diagnosis(
         Level.HINT if same_minor else Level.PROBLEM,
         f"the server has Prefect {theirs}, this machine {ours}",
         "install evalake of one version, from its requirements.lock, on the server and on all workers",
     )
 
 
-def _clock(place: Place) -> Finding:
+def _clock(place: Place) -> Diagnosis:
     before = datetime.now(UTC)
     answer = place.client.request("GET", "/admin/version")
     after = datetime.now(UTC)
@@ -164,22 +164,22 @@ def _clock(place: Place) -> Finding:
     # The header has whole seconds, and was written some time between.
     apart = max(before - theirs - timedelta(seconds=1), theirs - after, timedelta())
     if apart <= CLOCKS_APART:
-        return Finding(Level.OK, "this machine's clock and the server's agree")
+        return Diagnosis(Level.OK, "this machine's clock and the server's agree")
     message = f"this machine's clock and the server's are {apart.total_seconds():.0f} s apart"
-    return Finding(Level.PROBLEM, message, "set both by NTP: runs would start too early or late, and seem lost")
+    return Diagnosis(Level.PROBLEM, message, "set both by NTP: runs would start too early or late, and seem lost")
 
 
-def _deployments(place: Place) -> Finding:
+def _deployments(place: Place) -> Diagnosis:
     if not place.deployments:
-        return Finding(Level.PROBLEM, "nothing of evalake is deployed", "run `make deploy`")
+        return Diagnosis(Level.PROBLEM, "nothing of evalake is deployed", "run `make deploy`")
     paused = [each.name for each in place.deployments if each.paused]
     if paused:
         message = f"{len(paused)} of {len(place.deployments)} deployments are paused: {_some(paused)}"
-        return Finding(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
-    return Finding(Level.OK, f"{len(place.deployments)} deployments")
+        return Diagnosis(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
+    return Diagnosis(Level.OK, f"{len(place.deployments)} deployments")
 
 
-def _scheduler(place: Place) -> Finding:
+def _scheduler(place: Place) -> Diagnosis:
     from prefect.client.schemas.filters import (
         DeploymentFilter,
         DeploymentFilterId,
@@ -204,23 +204,25 @@ def _scheduler(place: Place) -> Finding:
 
     timed = [each for each in place.deployments if not each.paused and any(one.active for one in each.schedules)]
     if not timed:
-        return Finding(Level.HINT, "no deployment has an active schedule", "runs start by hand only, or `make deploy`")
+        return Diagnosis(
+            Level.HINT, "no deployment has an active schedule", "runs start by hand only, or `make deploy`"
+        )
     planned = {each.name: next_run(each) for each in timed}
     if lacking := [name for name, run in planned.items() if run is None]:
         message = f"no run is planned for {len(lacking)} of {len(timed)} schedules: {_some(lacking)}"
         changed = max(one.updated or one.created for each in timed for one in each.schedules if each.name in lacking)
         if place.deploying or datetime.now(UTC) - changed < FIRST_MINUTE:
-            return Finding(Level.HINT, message, "they are new: look again with `evalake doctor` in a minute")
+            return Diagnosis(Level.HINT, message, "they are new: look again with `evalake doctor` in a minute")
         mend = (
             "the server's scheduler does not work: look for errors in the server's log, and install it from "
             "requirements.lock (with SQLAlchemy 2.1 Prefect 3.8 plans nothing)"
         )
-        return Finding(Level.PROBLEM, message, mend)
+        return Diagnosis(Level.PROBLEM, message, mend)
     first = min(run for run in planned.values() if run is not None)
-    return Finding(Level.OK, f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
+    return Diagnosis(Level.OK, f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
 
 
-def _late_runs(place: Place) -> Finding:
+def _late_runs(place: Place) -> Diagnosis:
     from prefect.client.schemas.filters import (
         FlowRunFilter,
         FlowRunFilterState,
@@ -234,22 +236,22 @@ def _late_runs(place: Place) -> Finding:
     )
     runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
     if not runs:
-        return Finding(Level.OK, "no run is late")
+        return Diagnosis(Level.OK, "no run is late")
     message = f"{len(runs)} runs are late, the first since {runs[0].expected_start_time:%Y-%m-%d %H:%M} UTC"
     return place.soon(message, f"start a worker, or one more: `evalake prefect worker start --pool {POOL}`")
 
 
-def _worker(place: Place) -> Finding:
+def _worker(place: Place) -> Diagnosis:
     from prefect.exceptions import ObjectNotFound
 
     start = f"start one with `evalake prefect worker start --pool {POOL}`, with EVALAKE_HOME and EVALAKE_LAKE set"
     try:
         pool = place.client.read_work_pool(POOL)
     except ObjectNotFound:
-        return Finding(Level.PROBLEM, f"there is no work pool {POOL}", "run `make deploy`")
+        return Diagnosis(Level.PROBLEM, f"there is no work pool {POOL}", "run `make deploy`")
     if pool.is_paused:
         mend = f"`prefect work-pool resume {POOL}`"
-        return Finding(Level.PROBLEM, f"the work pool {POOL} is paused, so nothing runs", mend)
+        return Diagnosis(Level.PROBLEM, f"the work pool {POOL} is paused, so nothing runs", mend)
     if not place.workers:
         return place.soon(f"no worker has polled the pool {POOL} yet", start)
     now = datetime.now(UTC)
@@ -260,20 +262,20 @@ def _worker(place: Place) -> Finding:
             f"no worker polls the pool {POOL}; {last.name} was last heard of {_ago(now - last.last_heartbeat_time)}"
         )
         return place.soon(message, start)
-    return Finding(Level.OK, f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
+    return Diagnosis(Level.OK, f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
 
 
-def _notifications(place: Place) -> Finding:
+def _notifications(place: Place) -> Diagnosis:
     ours = [each for each in place.client.read_automations() if each.name.startswith(AUTOMATION_PREFIX)]
     if not ours:
         mend = "name a receiver, such as EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
-        return Finding(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
+        return Diagnosis(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
     if off := [each.name for each in ours if not each.enabled]:
-        return Finding(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
-    return Finding(Level.OK, f"{len(ours)} automations tell of what goes wrong")
+        return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
+    return Diagnosis(Level.OK, f"{len(ours)} automations tell of what goes wrong")
 
 
-def _versions(place: Place) -> Finding:
+def _versions(place: Place) -> Diagnosis:
     off, count = [], 0
     for requirement in map(Requirement, requires("evalake") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
@@ -286,19 +288,19 @@ def _versions(place: Place) -> Finding:
         if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
             off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
     if off:
-        return Finding(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
-    return Finding(Level.OK, f"{count} libraries are of versions that fit")
+        return Diagnosis(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
+    return Diagnosis(Level.OK, f"{count} libraries are of versions that fit")
 
 
-def _lake(place: Place) -> Finding:
+def _lake(place: Place) -> Diagnosis:
     require_reachable(place.lake)
     if place.lake.exists(RUNS):
-        return Finding(Level.OK, f"{place.lake.uri} can be read and written")
+        return Diagnosis(Level.OK, f"{place.lake.uri} can be read and written")
     mend = "the first run creates its tables; the workers' lake is named by their EVALAKE_LAKE"
-    return Finding(Level.HINT, f"{place.lake.uri} has no run yet", mend)
+    return Diagnosis(Level.HINT, f"{place.lake.uri} has no run yet", mend)
 
 
-def _disk(place: Place) -> Finding:
+def _disk(place: Place) -> Diagnosis:
     from prefect.settings import get_current_settings
 
     folders = {"PREFECT_HOME": get_current_settings().home}
@@ -308,28 +310,30 @@ def _disk(place: Place) -> Finding:
     scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
     sizes = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
     if not scarce:
-        return Finding(Level.OK, f"free: {sizes}")
+        return Diagnosis(Level.OK, f"free: {sizes}")
     level = Level.PROBLEM if min(scarce.values()) < TOO_LITTLE_BYTES else Level.HINT
-    return Finding(level, f"little room: {sizes}", "make room, or move the lake; `evalake maintain` removes old files")
+    return Diagnosis(
+        level, f"little room: {sizes}", "make room, or move the lake; `evalake maintain` removes old files"
+    )
 
 
-def _sql(_place: Place) -> Finding:
+def _sql(_place: Place) -> Diagnosis:
     from storage.sql.landlock import version
 
     if (known := version()) >= VERSION_OF_NETWORK:
-        return Finding(Level.OK, f"the kernel confines queries (Landlock {known})")
+        return Diagnosis(Level.OK, f"the kernel confines queries (Landlock {known})")
     left = "connections of" if known else "files and connections of"
     message = f"the kernel does not confine queries: nothing but the engine itself guards the {left} this user"
-    return Finding(Level.HINT, message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
+    return Diagnosis(Level.HINT, message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
 
 
-def _keys(place: Place) -> Finding:
+def _keys(place: Place) -> Diagnosis:
     from providers.routes import find_route
     from tasks.runtime.secrets import read_secret
 
     models = sorted({*place.configuration.models, *_deployed_models(place)})
     if not models:
-        return Finding(Level.OK, "no model is configured: the embedded baselines need no key")
+        return Diagnosis(Level.OK, "no model is configured: the embedded baselines need no key")
     unusable = []
     for model in models:
         try:
@@ -338,8 +342,8 @@ def _keys(place: Place) -> Finding:
             unusable.append(str(error))
     if unusable:
         mend = "put the keys into the environment of the worker, or into Secret blocks"
-        return Finding(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
-    return Finding(Level.OK, f"{len(models)} models have their keys")
+        return Diagnosis(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
+    return Diagnosis(Level.OK, f"{len(models)} models have their keys")
 
 
 def _deployed_models(place: Place) -> set[str]:

@@ -1,4 +1,4 @@
-"""Upkeep of a lake: lost runs are marked, tables are compacted and vacuumed, and what has expired is removed."""
+"""Maintain a lake: lost runs are marked, tables are compacted and vacuumed, and what has expired is removed."""
 
 import logging
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ logger = logging.getLogger("evalake.maintain")
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class MaintenanceResult:
     """What was done, or as a dry run would be: to each table that exists, and to each kind of thing beside the lake."""
 
     tables: list[Maintained]
     expired: list[Expired]
 
 
-def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Upkeep:
+def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
     """Do what a lake needs from time to time, and remove what the policy keeps no longer.
 
     With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where a
@@ -40,4 +40,4 @@ def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Upkeep:
         mark_lost(lake)
     hours = policy.old_versions_days * 24
     tables = maintain_tables(lake, all_contracts(), dry_run=dry_run, retention_hours=hours)
-    return Upkeep(tables, remove_expired(policy, dry_run=dry_run))
+    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run))

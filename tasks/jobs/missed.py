@@ -1,6 +1,5 @@
 """Missed runs: the times that schedules promised, compared with the runs that there were."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,6 +13,8 @@ from prefect.client.schemas.filters import (
     FlowRunFilterExpectedStartTime,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
+
+from tasks.runtime.prefect_internals import scheduled_times
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -54,15 +55,11 @@ def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator
 
 def _expected(deployment: Any, day: date) -> Iterator[datetime]:
     """The times of a day at which a deployment should have been started, since it has the schedules that it has."""
-    from prefect.server.schemas.schedules import CronSchedule
-
     begin, end = _begin(day), _begin(day + timedelta(days=1))
     for each in deployment.schedules:
         cron, since = getattr(each.schedule, "cron", None), max(begin, each.created or begin)
         if cron and each.active and not deployment.paused and since < end:
-            schedule = CronSchedule(cron=cron, timezone=each.schedule.timezone)
-            times = asyncio.run(schedule.get_dates(n=MOST_TIMES, start=since, end=end))
-            yield from (moment for moment in times if moment < end)
+            yield from scheduled_times(cron, each.schedule.timezone, since, end, MOST_TIMES)
 
 
 def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iterator[FlowRun]:

@@ -23,14 +23,14 @@ Annotator = Annotated[str, StringConstraints(min_length=1, max_length=200, patte
 
 
 @dataclass(frozen=True)
-class Batch:
+class ReviewSheet:
     """What is to be reviewed: the lines of a sheet without the texts that they are about, as they were drawn."""
 
     suite: str
     lines: Sequence[Line]
 
     @classmethod
-    def draw(cls, lake: Lake, run_id: str, size: int) -> tuple["Batch", str]:
+    def draw(cls, lake: Lake, run_id: str, size: int) -> tuple["ReviewSheet", str]:
         """Draw at most `size` results of the run that nobody has labelled; returns their texts, too, as Markdown.
 
         Raises as `lines_to_label` does.

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import ProviderError
 from providers.client import CallsEndedError
 from providers.request import Failure, Reply, Request
-from storage.ledger import Key, LedgerIndex, Row
+from storage.ledger import Key, LedgerIndex
 from suites.base import Converse, Exchange, Item
 from tasks.runtime.budget import Spending
 from tasks.runtime.context import RunContext

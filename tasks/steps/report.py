@@ -60,9 +60,9 @@ def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFra
     """Add how the replies that can be listed began, as far as the suite wants it shown and the ledger has them."""
     if suite.answers is None or suite.answers.reply_of is None:
         return results
-    told = results.filter(suite.answers.reply_of).sort(suite.answers.sample)
-    whose = [name for name in ("model", "judge") if name in told.columns]
-    keys = told.group_by(whose).head(MISTAKES_SHOWN).select("prompt_hash", "replicate").unique().rows()
+    listed = results.filter(suite.answers.reply_of).sort(suite.answers.sample)
+    whose = [name for name in ("model", "judge") if name in listed.columns]
+    keys = listed.group_by(whose).head(MISTAKES_SHOWN).select("prompt_hash", "replicate").unique().rows()
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
     starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
     schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}

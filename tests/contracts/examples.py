@@ -9,11 +9,11 @@ import polars as pl
 from pydantic import Field
 
 from contracts.compile.arrow import conform
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule, Severity, TableKind, TableRule
 
 
-class ExampleRow(Row):
+class ExampleRow(RowModel):
     """One example."""
 
     name: str = Field(description="The key.")

@@ -11,7 +11,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from core.configuration import Configuration
 from storage.lake import Lake
 from tasks.jobs import doctor
-from tasks.jobs.doctor import Finding, Level, Place, examine
+from tasks.jobs.doctor import Diagnosis, Level, Place, examine
 from tests.cli.command import evalake
 from tests.e2e.processes import PrefectStack, wait_until
 
@@ -40,7 +40,7 @@ def stalled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
         yield stack
 
 
-def look(stack: PrefectStack, folder: Path, deploying: bool = False) -> dict[str, Finding]:
+def look(stack: PrefectStack, folder: Path, deploying: bool = False) -> dict[str, Diagnosis]:
     """What each check finds."""
     place = Place(Lake(str(folder / "lake")), Configuration(), deploying)
     with temporary_settings({PREFECT_API_URL: stack.url}):

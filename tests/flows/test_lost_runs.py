@@ -1,4 +1,4 @@
-"""Runs whose process is gone: shown as lost, marked as failed by the next run or upkeep, alive again if they are."""
+"""Runs whose process is gone: shown as lost, failed by the next run or maintenance, alive again if they are."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""What is older than [retention] allows goes with upkeep, on a real server; what is younger or not ours stays."""
+"""What is older than [retention] allows goes with maintenance, on a real server; what is younger or not ours stays."""
 
 import json
 import os

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule
 
 
-class ToyRow(Row):
+class ToyRow(RowModel):
     """A row small enough to reason about."""
 
     key: str = Field(description="The key.")

@@ -1,4 +1,4 @@
-"""Upkeep: files are joined and removed, while no row, no reply and no version that a snapshot pins is lost."""
+"""Maintenance: files are joined and removed, while no row, no reply and no version that a snapshot pins is lost."""
 
 import json
 import threading
@@ -152,7 +152,7 @@ def test_one_damaged_table_does_not_keep_the_others_from_upkeep(lake: Lake) -> N
 
 
 def test_upkeep_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
-    """Four threads merge and append while upkeep runs over and over."""
+    """Four threads merge and append while maintenance runs over and over."""
     lake.ensure(TOYS)
     lake.ensure(CALLS)
     written = threading.Event()
@@ -174,14 +174,14 @@ def test_upkeep_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
         return times
 
     with ThreadPoolExecutor(5) as pool:
-        upkeep = pool.submit(look_after)
+        maintenance = pool.submit(look_after)
         writers = [pool.submit(write, first) for write, first in ((merge, 0), (merge, 6), (append, 0), (append, 8))]
         try:
             for writer in writers:
                 writer.result()
         finally:
             written.set()
-        assert upkeep.result() >= 1
+        assert maintenance.result() >= 1
     toys = lake.frame(TOYS).collect()
     assert sorted(toys["key"]) == sorted(f"k{n}" for n in range(24))
     assert set(toys.filter(pl.col("key").is_in([f"k{n}" for n in range(18)]))["state"]) == {"final"}

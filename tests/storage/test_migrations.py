@@ -17,7 +17,7 @@ from pydantic import Field
 
 from contracts.changes import Added, Renamed, Rewritten
 from contracts.compile.arrow import conform
-from contracts.contract import Contract, Row
+from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule
 from core.errors import ContractError, NewerLakeError, OlderLakeError, SchemaMismatchError
 from storage import migrations
@@ -28,7 +28,7 @@ from storage.migrations import migrate, pending, require_current
 from storage.sql.query import query
 
 
-class First(Row):
+class First(RowModel):
     key: str = Field(description="The key.")
     size: int = Field(description="The size.")
 
@@ -37,7 +37,7 @@ class Second(First):
     colour: str | None = Field(description="The colour, which rows from before do not have.")
 
 
-class Third(Row):
+class Third(RowModel):
     key: str = Field(description="The key.")
     dimension: str = Field(description="Which one.")
     value: float | None = Field(description="Its value.")

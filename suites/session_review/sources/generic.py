@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from suites.session_review.session import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
@@ -45,7 +45,7 @@ def read_generic(body: Mapping[str, Any]) -> Session:
     agent = text(body.get("agent")) or "unknown"
     state = status(body.get("status", "completed"))
     interactions = _interactions(body)
-    spoken = [each.text for each in interactions if isinstance(each, Said) and each.text]
+    spoken = [each.text for each in interactions if isinstance(each, AgentMessage) and each.text]
     times = [each.at_us for each in interactions if each.at_us is not None]
     tools = tuple(_tools(body))
     return Session(
@@ -100,8 +100,8 @@ def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
     return tuple(interactions)
 
 
-def _said(message: Mapping[str, Any]) -> Iterator[Said]:
-    one = Said(
+def _said(message: Mapping[str, Any]) -> Iterator[AgentMessage]:
+    one = AgentMessage(
         at_us=_at(message),
         purpose=text(message.get("purpose")) or "investigation",
         thinking=text(message.get("thinking")),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from suites.session_review.session import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
@@ -90,7 +90,7 @@ def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]
         content = text(message.get("content")) or ""
         if message.get("role") == "assistant":
             action = next(iter(_ACTION.finditer(content)), None)
-            yield Said(text=content or None)
+            yield AgentMessage(text=content or None)
         elif observed := _OBSERVATION.fullmatch(content):
             name = observed[1] or (action[1] if action else "unknown")
             server, _, tool = name.rpartition(".")
@@ -185,13 +185,13 @@ def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
             spoken = True
 
 
-def _said(details: Mapping[str, Any], at: int | None) -> Said | None:
+def _said(details: Mapping[str, Any], at: int | None) -> AgentMessage | None:
     purpose = text(details.get("interaction_type")) or "investigation"
     if _JUDGE.search(purpose) or purpose in SUMMARY_PURPOSES:
         return None
     messages = objects(mapping(details.get("conversation")).get("messages"))
     replied = bool(messages) and messages[-1].get("role") == "assistant"
-    message = Said(
+    message = AgentMessage(
         at_us=at,
         purpose=purpose,
         thinking=text(details.get("thinking_content")),

@@ -55,7 +55,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ClaimedFinding:
     """One finding as the audit tells it: all its words, and the parts of it that are fields of their own."""
 
     words: str
@@ -74,7 +74,7 @@ def read_material(messages: Sequence[Mapping[str, str]]) -> Material | None:
     return Material(json.loads(form), json.loads(truth), contract or "", audit)
 
 
-def read_findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
+def read_findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit, and its fields where it is JSON."""
     audit = audit[:LONGEST_AUDIT]
     stated = _json_object(audit)
@@ -83,7 +83,9 @@ def read_findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
         return [_from_json(each) for each in listed[:MOST_FINDINGS]], stated
     parts = [part.strip() for part in _PARAGRAPH.split(audit) if part.strip()]
     naming = (part for part in parts[:MOST_PARTS] if families(part) and not SAFE.search(part))
-    return [Told(part, None, None, None, frozenset(lines_of(part))) for part in islice(naming, MOST_FINDINGS)], {}
+    return [
+        ClaimedFinding(part, None, None, None, frozenset(lines_of(part))) for part in islice(naming, MOST_FINDINGS)
+    ], {}
 
 
 def _json_object(audit: str) -> Mapping[str, Any]:
@@ -95,13 +97,13 @@ def _json_object(audit: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _from_json(finding: Any) -> Told:
+def _from_json(finding: Any) -> ClaimedFinding:
     fields = finding if isinstance(finding, dict) else {}
     text = {name: value for name, value in fields.items() if isinstance(value, str)}
     lines = fields.get("lines")
     numbers = {n for n in lines if type(n) is int} if isinstance(lines, list) else set()
     location = text.get("location")
-    return Told(
+    return ClaimedFinding(
         " ".join(text.values()),
         text.get("type"),
         text.get("severity"),
@@ -130,7 +132,7 @@ def _says(word: str, text: str) -> bool:
     return re.search(rf"(?<![a-z]){re.escape(word)}", text) is not None
 
 
-def judged_finding(number: int, finding: Told, kind: str, reason: str) -> dict[str, Any]:
+def judged_finding(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:
     """Write one finding with its class, as the form of a judgement has it."""
     place = finding.location or (
         f"lines {', '.join(map(str, sorted(finding.lines)[:20]))}" if finding.lines else finding.words

@@ -11,7 +11,7 @@ from typing import Any
 
 from suites.solidity_audit.baselines.audits import (
     SAFE,
-    Told,
+    ClaimedFinding,
     families,
     judged_finding,
     read_findings,
@@ -48,7 +48,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     return json.dumps(reply)
 
 
-def _same_type(finding: Told, known: Mapping[str, Any]) -> str:
+def _same_type(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
     """How the claimed type compares with the true one: exact, semantic, wrong or not_mentioned."""
     true = str(known.get("vulnerability_type") or "")
     plain = _plain(finding.type or "")
@@ -64,7 +64,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
-def _same_place(finding: Told, known: Mapping[str, Any]) -> bool:
+def _same_place(finding: ClaimedFinding, known: Mapping[str, Any]) -> bool:
     words = {*_IDENTIFIER.findall(finding.location if finding.location else finding.words)}
     if any(str(name) in words for name in known.get("vulnerable_functions") or ()):
         return True
@@ -72,7 +72,7 @@ def _same_place(finding: Told, known: Mapping[str, Any]) -> bool:
     return any(abs(a - b) <= NEAR for a in finding.lines for b in true)
 
 
-def _classify(finding: Told, known: Mapping[str, Any], names: set[str]) -> str:
+def _classify(finding: ClaimedFinding, known: Mapping[str, Any], names: set[str]) -> str:
     if known.get("is_vulnerable"):
         same, here = _same_type(finding, known) in ("exact", "semantic"), _same_place(finding, known)
         if same and here:
@@ -85,14 +85,14 @@ def _classify(finding: Told, known: Mapping[str, Any], names: set[str]) -> str:
     return "MISCHARACTERIZED" if families(finding.words) else "INFORMATIONAL"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) -> dict[str, Any]:
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFinding]) -> dict[str, Any]:
     verdict = stated_verdict(stated)
     if verdict is None:
         verdict = True if findings else False if SAFE.search(audit) else None
     return {"said_vulnerable": verdict, "confidence_expressed": stated_confidence(stated)}
 
 
-def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
     number = next((n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"), None)
     nothing = dict.fromkeys(("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity"))
     if number is None:

@@ -79,7 +79,7 @@ _VOTING = re.compile(r"vote|propos", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PatternMatch:
     """One place at which a pattern was found; `lines` are 1-based lines of the source."""
 
     type: str
@@ -120,14 +120,16 @@ class Contract:
         return frozenset(match[1] for match in declarations if match[0].split()[0] not in _NOT_TYPES)
 
 
-def audit(source: str) -> list[Finding]:
+def audit(source: str) -> list[PatternMatch]:
     """The findings in a source, at most one of a kind for each function, the most severe first."""
     contract = Contract.of(source[:LONGEST_SOURCE])
-    findings: list[Finding] = []
+    findings: list[PatternMatch] = []
     for function in contract.blocks[:MOST_FUNCTIONS]:
         for rule in _RULES if function.kind != "modifier" else ():
             if lines := tuple(contract.lines[line - 1] for line in rule.look(contract, function)):
-                findings.append(Finding(rule.type, rule.severity, function.name, lines, rule.explanation, rule.fix))
+                findings.append(
+                    PatternMatch(rule.type, rule.severity, function.name, lines, rule.explanation, rule.fix)
+                )
     order = {"critical": 0, "high": 1, "medium": 2, "low": 3}
     return sorted(findings, key=lambda each: order[each.severity])[:MOST_FINDINGS]
 
@@ -390,7 +392,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     return json.dumps({"verdict": verdict, "confidence": _confidence(findings), "findings": listed})
 
 
-def _confidence(findings: Sequence[Finding]) -> float:
+def _confidence(findings: Sequence[PatternMatch]) -> float:
     """How often such a verdict of such a finder is right: no pattern says little, several say more than one."""
     if not findings:
         return 0.55

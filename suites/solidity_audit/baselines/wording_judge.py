@@ -14,7 +14,7 @@ from suites.solidity_audit.baselines.audits import (
     LONGEST_AUDIT,
     MOST_FINDINGS,
     SAFE,
-    Told,
+    ClaimedFinding,
     families,
     judged_finding,
     lines_of,
@@ -60,12 +60,12 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     return json.dumps(reply)
 
 
-def _findings(audit: str) -> tuple[list[Told], Mapping[str, Any]]:
+def _findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit as it numbers them, where it does."""
     findings, stated = read_findings(audit)
     numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
     if numbered:
-        return [Told(text, None, None, None, frozenset(lines_of(text))) for text in numbered], {}
+        return [ClaimedFinding(text, None, None, None, frozenset(lines_of(text))) for text in numbered], {}
     return findings, stated
 
 
@@ -86,7 +86,7 @@ def _cause(known: Mapping[str, Any]) -> str:
     return str(cause or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
 
 
-def _classify(finding: Told, known: Mapping[str, Any], contract: str) -> str:
+def _classify(finding: ClaimedFinding, known: Mapping[str, Any], contract: str) -> str:
     share = _share(finding.words, _cause(known)) if known.get("is_vulnerable") else 0.0
     if share >= TARGET_FROM:
         return "TARGET_MATCH"
@@ -102,7 +102,7 @@ def _classify(finding: Told, known: Mapping[str, Any], contract: str) -> str:
     return "MISCHARACTERIZED" if _ATTACK.search(finding.words) else "SECURITY_THEATER"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) -> dict[str, Any]:
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFinding]) -> dict[str, Any]:
     verdict, confidence = stated_verdict(stated), stated_confidence(stated)
     if verdict is None and not stated:
         verdict = False if SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
@@ -111,7 +111,7 @@ def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[Told]) ->
     return {"said_vulnerable": verdict, "confidence_expressed": confidence}
 
 
-def _assess(findings: Sequence[Told], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
     """Take the finding that says most of the known cause for the target's."""
     targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
     fields = {
@@ -133,7 +133,7 @@ def _score(stated: str, true: str | None) -> dict[str, float] | None:
     return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
 
 
-def _type_match(finding: Told, known: Mapping[str, Any]) -> str:
+def _type_match(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
     true = str(known.get("vulnerability_type") or "")
     beginning = re.split(r"[:.]", finding.words, maxsplit=1)[0] if finding.type is None else finding.type
     if _plain(true) == _plain(beginning):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from contracts.contract import Row
 from metrics.dawid_skene import dawid_skene
 from suites.solidity_audit.options import DAWID_SKENE, MAJORITY
 from suites.solidity_audit.panels.findings import Decided, Merged, decide
@@ -20,10 +21,9 @@ FEWEST_ANSWERS = 2
 HALF = 0.5 + 1e-6
 """What is likelier than this is decided: words that weigh alike leave it open, but for rounding."""
 
-Row = Mapping[str, Any]
 Words = Mapping[str, Any]  # what is said, by judge
 Chances = Mapping[Any, float]  # by word
-Told = tuple[Any, bool]  # what the panel says, and whether it decided; None is a word, too
+PanelAnswer = tuple[Any, bool]  # what the panel says, and whether it decided; None is a word, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Audit:
 class Word:
     """What a panel says of an audit."""
 
-    target_found: Told
-    verdict: Told
+    target_found: PanelAnswer
+    verdict: PanelAnswer
     findings: Sequence[Decided]
 
 
@@ -66,9 +66,9 @@ def by_majority(audits: Sequence[Audit]) -> list[Word]:
 
 def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
     """Say of each audit what is likelier than not, by what all these audits tell of their judges."""
-    found, verdicts, classes = on_targets(audits), on_verdicts(audits), on_findings(audits)
+    targets, verdicts, classes = on_targets(audits), on_verdicts(audits), on_findings(audits)
     words = []
-    for audit, target_found, verdict, of_findings in zip(audits, found, verdicts, classes, strict=True):
+    for audit, target_found, verdict, of_findings in zip(audits, targets, verdicts, classes, strict=True):
         findings = [_decided(*each) for each in zip(audit.findings, of_findings, strict=True)]
         few = len(audit.answers) < FEWEST_ANSWERS
         on_target, on_verdict = ((None, False) if few else _likeliest(chances) for chances in (target_found, verdict))
@@ -88,8 +88,8 @@ def on_targets(audits: Sequence[Audit]) -> list[Chances]:
     chances: list[Chances] = [{} for _ in audits]
     for is_vulnerable in (True, False):
         places = [place for place, audit in enumerate(audits) if audit.members[0]["is_vulnerable"] is is_vulnerable]
-        told = chances_of([audits[place].words("target_found") for place in places])
-        for place, each in zip(places, told, strict=True):
+        chances_there = chances_of([audits[place].words("target_found") for place in places])
+        for place, each in zip(places, chances_there, strict=True):
             chances[place] = each
     return chances
 
@@ -110,19 +110,21 @@ def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
     return [[next(each) for _ in audit.findings] for audit in audits]
 
 
-def chances_of(said: Sequence[Words]) -> list[Chances]:
+def chances_of(units: Sequence[Words]) -> list[Chances]:
     """The chance of each word for everything that judges spoke of; none where no judge spoke."""
-    judges = {judge: place for place, judge in enumerate(sorted({judge for words in said for judge in words}))}
-    known = {word: place for place, word in enumerate(sorted({w for words in said for w in words.values()}, key=str))}
-    spoken = [place for place, words in enumerate(said) if words]
+    judges = {judge: place for place, judge in enumerate(sorted({judge for words in units for judge in words}))}
+    known = {word: place for place, word in enumerate(sorted({w for words in units for w in words.values()}, key=str))}
+    spoken = [place for place, words in enumerate(units) if words]
     if not spoken:
-        return [{} for _ in said]
+        return [{} for _ in units]
     counts = np.zeros((len(spoken), len(judges), len(known)))
     for item, place in enumerate(spoken):
-        for judge, word in said[place].items():
+        for judge, word in units[place].items():
             counts[item, judges[judge], known[word]] = 1
     posterior = dict(zip(spoken, dawid_skene(counts).posterior.tolist(), strict=True))
-    return [dict(zip(known, posterior[place], strict=True)) if place in posterior else {} for place in range(len(said))]
+    return [
+        dict(zip(known, posterior[place], strict=True)) if place in posterior else {} for place in range(len(units))
+    ]
 
 
 def is_valid(chances: Chances) -> float:
@@ -130,7 +132,7 @@ def is_valid(chances: Chances) -> float:
     return sum(chance for name, chance in chances.items() if name in VALID)
 
 
-def _likeliest(chances: Chances) -> Told:
+def _likeliest(chances: Chances) -> PanelAnswer:
     return next(((word, True) for word, chance in chances.items() if chance > HALF), (None, False))
 
 
@@ -142,7 +144,7 @@ def _decided(finding: Merged, chances: Chances) -> Decided:
     return Decided(finding, valid, name)
 
 
-def majority(answers: Sequence[Any]) -> Told:
+def majority(answers: Sequence[Any]) -> PanelAnswer:
     """What more than half of at least two answers say, and whether there is such a thing. None is an answer, too."""
     if len(answers) < FEWEST_ANSWERS:
         return None, False

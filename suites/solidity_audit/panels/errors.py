@@ -63,16 +63,16 @@ def _findings(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
     """What each judge said of each thing, yes or no, and the chance that yes is right."""
-    told = zip(audits, on_targets(audits), on_verdicts(audits), on_findings(audits), strict=True)
-    for audit, on_target, on_verdict, classes in told:
+    judged = zip(audits, on_targets(audits), on_verdicts(audits), on_findings(audits), strict=True)
+    for audit, on_target, on_verdict, classes in judged:
         first = audit.members[0]
-        said = [("_verdict", audit.words("said_vulnerable"), on_verdict.get(True, 0.0))]
+        decisions = [("_verdict", audit.words("said_vulnerable"), on_verdict.get(True, 0.0))]
         if first["is_vulnerable"]:
-            said.append(("", audit.words("target_found"), on_target.get(True, 0.0)))
+            decisions.append(("", audit.words("target_found"), on_target.get(True, 0.0)))
         for finding, chances in zip(audit.findings, classes, strict=True):
             valid = {judge: row["classification"] in VALID for judge, row in finding.by_judge.items()}
-            said.append(("_finding_valid", valid, is_valid(chances)))
-        for decision, words, chance in said:
+            decisions.append(("_finding_valid", valid, is_valid(chances)))
+        for decision, words, chance in decisions:
             for judge, word in words.items():
                 row = {"judge": judge, "decision": decision, "cluster": first["cluster"]}
                 yield row | {"chance": min(chance, 1.0), "said": word is True}

@@ -4,17 +4,16 @@ In an audit that numbers its findings, as a direct prompt asks for, the number t
 judges name. What two judges both call the target is one finding, too: there is one target.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from contracts.contract import Row
 from suites.solidity_audit.replies.location import lines_in, words_in
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, TARGET, VALID, count_column, normalised
 
 NUMBERED = "direct"
 """The prompt type whose audits number their findings, which judges keep."""
-
-Row = Mapping[str, Any]
 
 
 @dataclass

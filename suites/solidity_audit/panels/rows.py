@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from contracts.contract import Row
 from core.hashing import content_hash
 from suites.base import Derived
 from suites.solidity_audit.contract import FINDINGS, RESULTS
@@ -25,8 +26,6 @@ from suites.solidity_audit.taxonomy import PARTIAL, TARGET, count_column
 PREFIX = "panel:"
 SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash")
 SCORES = ("rcir", "ava", "fsv")
-
-Row = Mapping[str, Any]
 
 
 def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
@@ -64,12 +63,12 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     return Derived({RESULTS.table: rows, FINDINGS.table: findings}, items)
 
 
-def panels_of(results: pl.DataFrame, found: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
+def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
     """The audits of each panel of a run, by its judges; without models no audit of which was seen by two judges.
 
     Args:
         results: The run's result rows; those of panels are left out.
-        found: The findings of a result row, each with its judge.
+        findings_of: The findings of a result row, each with its judge.
     """
     singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
     panels: dict[tuple[str, ...], list[Audit]] = {}
@@ -77,19 +76,19 @@ def panels_of(results: pl.DataFrame, found: Callable[[Row], Iterable[Row]]) -> d
         groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
         if max(map(len, groups)) >= FEWEST_ANSWERS:
             audits = panels.setdefault(tuple(sorted(of_model["judge"].unique())), [])
-            audits += (_audit(group, found) for group in groups)
+            audits += (_audit(group, findings_of) for group in groups)
     return panels
 
 
-def _audit(members: Sequence[Row], found: Callable[[Row], Iterable[Row]]) -> Audit:
-    listed = [finding for row in members if row["judge_error"] is None for finding in found(row)]
+def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) -> Audit:
+    listed = [finding for row in members if row["judge_error"] is None for finding in findings_of(row)]
     return Audit(members, merge(listed, numbered=members[0]["prompt_type"] == NUMBERED))
 
 
 def _pool_hash(audits: Sequence[Audit]) -> str:
     """What a word rests on that looks at all audits: every judgement of the panel."""
-    told = (*FOUND_BY, "judgement_hash")
-    return content_hash([[row[name] for name in told] for audit in audits for row in audit.members])
+    identity = (*FOUND_BY, "judgement_hash")
+    return content_hash([[row[name] for name in identity] for audit in audits for row in audit.members])
 
 
 def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any]:

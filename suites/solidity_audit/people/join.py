@@ -46,12 +46,12 @@ def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl
 
 def _on_audits(labels: pl.LazyFrame) -> pl.LazyFrame:
     yes = (pl.col("answer") == YES).filter(pl.col("question") == "target_found").mean()
-    said = labels.group_by(ANSWER).agg(
+    answered = labels.group_by(ANSWER).agg(
         human_target_found=pl.when(yes != 0.5).then(yes > 0.5),
         drawn=pl.col("inclusion_probability").is_not_null().any(),
     )
     weight = pl.when("drawn").then("human_weight").alias("human_weight")
-    return said.join(represented(labels, ANSWER), on=ANSWER).with_columns(weight).drop("drawn")
+    return answered.join(represented(labels, ANSWER), on=ANSWER).with_columns(weight).drop("drawn")
 
 
 def _findings(findings: pl.LazyFrame) -> pl.LazyFrame:

@@ -6,7 +6,7 @@ from contracts.tables import SAMPLES
 from reports.report import Report
 from suites.base import Dataset
 from suites.session_review.answers import add_columns
-from suites.session_review.session import Said
+from suites.session_review.session import AgentMessage
 from suites.session_review.suite import SUITE
 from tasks.steps.extract import sample_rows
 from tests.reports.samples import RUN, SNAPSHOT
@@ -19,7 +19,7 @@ SCHEMA = {
 
 
 def listed(*scores: int | None) -> pl.DataFrame:
-    of = sample(session(Said(text="I look at the pods.")))
+    of = sample(session(AgentMessage(text="I look at the pods.")))
     rows = [
         ("agents", "j", f"s-{k}", of.sample_hash, 0, score, ["loops", "guesses"], []) for k, score in enumerate(scores)
     ]

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suites.session_review.session import Event, Interaction, Said, Session, Stage, Tool, ToolCall
+from suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
 from suites.session_review.session_text import HEAD, TAIL, fit
 from tests.suites.session_review.support import session
 
@@ -18,14 +18,14 @@ def headings(text: str, mark: str) -> list[str]:
 
 def test_everything_is_shown_under_headings_in_order() -> None:
     shown = session(
-        Said(text="I look.", thinking="hm"),
+        AgentMessage(text="I look.", thinking="hm"),
         ToolCall("search", server="logs", arguments='{"q": 1}', result="line 1\n\nline 2"),
-        Said(text="in short: lines", purpose="summarization"),
+        AgentMessage(text="in short: lines", purpose="summarization"),
         ToolCall("search", arguments="{}", error="denied"),
         ToolCall("search", arguments="{}"),
         Event("paused"),
-        Said(error="quota"),
-        Said(text="It was the disk.", purpose="forced_conclusion"),
+        AgentMessage(error="quota"),
+        AgentMessage(text="It was the disk.", purpose="forced_conclusion"),
         runbook="free it",
         summary="disk",
         error="stopped",
@@ -92,9 +92,9 @@ def test_the_oldest_results_are_shortened_first_and_only_as_many_as_needed() -> 
 
 def test_speech_goes_before_results_vanish_and_conclusion_alert_and_calls_stay() -> None:
     shown = session(
-        Said(text="t" * 3000),
+        AgentMessage(text="t" * 3000),
         ToolCall("search", arguments='{"q": "' + "a" * 2000 + '"}', result="r" * 3000, error="e" * 900),
-        Said(text="c" * 3000),
+        AgentMessage(text="c" * 3000),
         final_analysis="f" * 3000,
         runbook="b" * 3000,
     )
@@ -110,7 +110,7 @@ def test_speech_goes_before_results_vanish_and_conclusion_alert_and_calls_stay()
 
 
 interactions = st.one_of(
-    st.builds(Said, text=st.none() | st.text(max_size=3000), thinking=st.none() | st.text(max_size=50)),
+    st.builds(AgentMessage, text=st.none() | st.text(max_size=3000), thinking=st.none() | st.text(max_size=50)),
     st.builds(
         ToolCall,
         tool=st.text(min_size=1, max_size=20),

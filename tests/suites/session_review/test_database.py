@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SourceError
-from suites.session_review.session import Event, Said, Session, load
+from suites.session_review.session import AgentMessage, Event, Session, load
 from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
 from suites.session_review.sources.read import read_dataset
 
@@ -112,7 +112,7 @@ def test_text_that_is_not_utf8_spoils_itself_alone(database: Path) -> None:
     connection.execute(garbled)
     connection.commit()
     connection.close()
-    assert "f\ufffd" in {each.thinking for each in the_session(database).interactions if isinstance(each, Said)}
+    assert "f\ufffd" in {each.thinking for each in the_session(database).interactions if isinstance(each, AgentMessage)}
 
 
 def test_reading_leaves_a_database_and_its_folder_as_they_were(database: Path) -> None:

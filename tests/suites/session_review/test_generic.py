@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.session import Event, Said, Tool, ToolCall
+from suites.session_review.session import AgentMessage, Event, Tool, ToolCall
 from suites.session_review.sources.generic import read_generic
 from suites.session_review.sources.material import RefusedError
 
@@ -38,11 +38,11 @@ def test_messages_become_what_the_agent_said_and_called() -> None:
     )
     at = 1_772_359_200_000_000
     assert list(session.interactions) == [
-        Said(text="I look.", thinking="hm", at_us=at),
+        AgentMessage(text="I look.", thinking="hm", at_us=at),
         ToolCall("df", server="node", arguments='{"path": "/"}', result="99 %", at_us=at),
         ToolCall("search", arguments="disk", error="denied", at_us=at),
         Event("paused"),
-        Said(text="It was the disk.", at_us=at + 2_000_000),
+        AgentMessage(text="It was the disk.", at_us=at + 2_000_000),
     ]
     assert session.final_analysis == "It was the disk."
     assert (session.started_at_us, session.completed_at_us) == (at, at + 2_000_000)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.session import Event, Said, Session, ToolCall, dump, load
+from suites.session_review.session import AgentMessage, Event, Session, ToolCall, dump, load
 from suites.session_review.session_text import fit
 from suites.session_review.sources.material import RefusedError
 from suites.session_review.sources.read import read_body, read_dataset
@@ -18,7 +18,7 @@ NO_LIMIT = 10**9
 
 
 def texts(session: Session) -> list[str]:
-    return [each.text or "" for each in session.interactions if isinstance(each, Said)]
+    return [each.text or "" for each in session.interactions if isinstance(each, AgentMessage)]
 
 
 def test_interactions_come_in_time_order_whatever_list_they_are_in() -> None:
@@ -95,8 +95,8 @@ def test_what_a_model_said_is_the_last_message_if_it_is_its_own() -> None:
     only_thought = said(2, ("system", "be good"), ("user", "why?"), thinking_content="hm")
     nothing = said(3, ("system", "be good"), ("user", "why?"))
     one, two = read_detail(detail(stage("a", [answered, only_thought, nothing]))).interactions
-    assert one == Said(text="because", purpose="forced_conclusion", at_us=START + 1)
-    assert two == Said(thinking="hm", at_us=START + 2)
+    assert one == AgentMessage(text="because", purpose="forced_conclusion", at_us=START + 1)
+    assert two == AgentMessage(thinking="hm", at_us=START + 2)
 
 
 def test_tool_calls_keep_arguments_results_and_errors() -> None:
@@ -124,7 +124,7 @@ def test_tool_calls_keep_arguments_results_and_errors() -> None:
 
 def test_a_model_call_that_failed_shows_its_error() -> None:
     body = detail(stage("a", [said(1, error_message="quota", thinking_content=None)]))
-    assert [each.error for each in read_detail(body).interactions if isinstance(each, Said)] == ["quota"]
+    assert [each.error for each in read_detail(body).interactions if isinstance(each, AgentMessage)] == ["quota"]
 
 
 def test_tools_are_known_from_their_listing_and_a_second_listing_in_between_means_a_pause() -> None:

@@ -13,7 +13,7 @@ from contracts.compile.arrow import conform
 from contracts.contract import Contract
 from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
 from storage import ledger
-from storage.integrity import Finding
+from storage.integrity import Defect
 from storage.lake import Lake
 from storage.landing import land
 from storage.maintenance import maintain
@@ -51,12 +51,12 @@ def lake(healthy: Path, tmp_path: Path) -> Lake:
     return Lake(str(shutil.copytree(healthy, tmp_path / "lake")))
 
 
-def found(lake: Lake, *contracts: Contract) -> dict[str, list[Finding]]:
+def found(lake: Lake, *contracts: Contract) -> dict[str, list[Defect]]:
     """What the check finds in these tables, by table; tables that are well are left out."""
     return {table.contract.table: list(table.findings) for table in check_lake(lake, contracts) if table.findings}
 
 
-def the_finding(lake: Lake, contract: Contract) -> Finding:
+def the_finding(lake: Lake, contract: Contract) -> Defect:
     """The one finding there is about this table, which says how to mend it."""
     ((table, (finding,)),) = found(lake, contract).items()
     assert finding.table == table == contract.table

@@ -9,7 +9,7 @@ import pytest
 from core.configuration import Configuration
 from storage.lake import Lake
 from tasks.jobs import doctor
-from tasks.jobs.doctor import Finding, Level, Place, examine
+from tasks.jobs.doctor import Diagnosis, Level, Place, examine
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
-def look(folder: Path) -> dict[str, Finding]:
+def look(folder: Path) -> dict[str, Diagnosis]:
     """What each check finds, with the lake in `folder`."""
     return {check.name: found for check, found in examine(Place(Lake(str(folder)), Configuration()))}
 

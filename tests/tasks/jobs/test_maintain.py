@@ -1,4 +1,4 @@
-"""Upkeep of a lake: a dry run changes nothing, and a run whose process is gone is marked."""
+"""Maintenance of a lake: a dry run changes nothing, and a run whose process is gone is marked."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

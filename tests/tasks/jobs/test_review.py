@@ -12,7 +12,7 @@ from core.errors import UsageError
 from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
-from tasks.jobs.review import LONGEST_TITLE, Batch, title
+from tasks.jobs.review import LONGEST_TITLE, ReviewSheet, title
 from tests.storage.recorded_lake import recorded_lake
 from tests.suites.solidity_audit.support import finding, judgement, line, target
 
@@ -31,7 +31,7 @@ def imported(folder: Path, claim: str = "reentrancy", audits: int = 2) -> tuple[
 
 def test_what_models_wrote_is_quoted_in_one_line(tmp_path: Path) -> None:
     lake, run_id = imported(tmp_path, HOSTILE)
-    batch, texts = Batch.draw(lake, run_id, 1)
+    batch, texts = ReviewSheet.draw(lake, run_id, 1)
     told = batch.form({}, [])._description
     numbered = [each for each in str(told).splitlines() if each[:1].isdigit()]
     assert len(numbered) == len(batch.lines) == 3
@@ -46,7 +46,7 @@ def test_what_models_wrote_is_quoted_in_one_line(tmp_path: Path) -> None:
 def test_a_line_end_that_json_does_not_know_ends_no_line(tmp_path: Path) -> None:
     claim = "re\u2028en\u0085trancy"
     lake, run_id = imported(tmp_path, claim)
-    assert [each.get("vulnerability_type_claimed") for each in Batch.draw(lake, run_id, 1)[0].lines] == [
+    assert [each.get("vulnerability_type_claimed") for each in ReviewSheet.draw(lake, run_id, 1)[0].lines] == [
         None,
         None,
         claim,
@@ -55,7 +55,7 @@ def test_a_line_end_that_json_does_not_know_ends_no_line(tmp_path: Path) -> None
 
 def test_a_form_takes_what_the_suite_asks_and_nothing_else(tmp_path: Path) -> None:
     lake, run_id = imported(tmp_path)
-    form = Batch.draw(lake, run_id, 1)[0].form({}, [])
+    form = ReviewSheet.draw(lake, run_id, 1)[0].form({}, [])
     assert form.model_validate({"annotator": "ann", "line_3": {"classification": "BONUS_VALID"}})
     for wrong in (
         {"annotator": "ann", "line_1": {"classification": "BONUS_VALID"}},  # a question about findings
@@ -71,7 +71,7 @@ def test_a_form_takes_what_the_suite_asks_and_nothing_else(tmp_path: Path) -> No
 
 def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of_a_type(tmp_path: Path) -> None:
     lake, run_id = imported(tmp_path)
-    schema = create_v2_schema("Review", model_base=Batch.draw(lake, run_id, 1)[0].form({}, []))
+    schema = create_v2_schema("Review", model_base=ReviewSheet.draw(lake, run_id, 1)[0].form({}, []))
     for about in schema["definitions"].values():
         for field in about["properties"].values():
             assert field["title"].endswith("?")
@@ -82,4 +82,4 @@ def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of
 def test_a_run_that_is_not_labelled_through_sheets_is_named(tmp_path: Path) -> None:
     lake = recorded_lake(tmp_path)
     with pytest.raises(UsageError, match="has no run nobody"):
-        Batch.draw(lake, "nobody", 1)
+        ReviewSheet.draw(lake, "nobody", 1)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from providers.baselines import BaselineRefusedError
 from suites.session_review.baselines.rubric_judge.record import NoRecordError, Record, read_record
-from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Finding, deducted, find, never_called
+from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Deduction, deducted, find, never_called
 
 BEST = 21  # of 25: rules cannot see what would deserve more
 SECOND_TURN = "MISSING TOOLS"
@@ -52,18 +52,18 @@ def judge(messages: Sequence[Mapping[str, str]]) -> str:
     return _total(findings) if len(asked) > 1 else f"{_review(record, findings)}\n\n{_total(findings)}"
 
 
-def _points(findings: Sequence[Finding]) -> Mapping[str, int]:
+def _points(findings: Sequence[Deduction]) -> Mapping[str, int]:
     lost = deducted(findings)
     return {category: max(0, BEST - lost[category]) for category in CATEGORIES}
 
 
-def _total(findings: Sequence[Finding]) -> str:
+def _total(findings: Sequence[Deduction]) -> str:
     points = _points(findings)
     breakdown = "\n".join(f"{category}: {points[category]}/25" for category in CATEGORIES)
     return f"{breakdown}\n\n{sum(points.values())}"
 
 
-def _review(record: Record, findings: Sequence[Finding]) -> str:
+def _review(record: Record, findings: Sequence[Deduction]) -> str:
     return "\n\n".join((_opening(record), *(_part(category, findings) for category in CATEGORIES)))
 
 
@@ -78,13 +78,13 @@ def _opening(record: Record) -> str:
     )
 
 
-def _part(category: str, findings: Sequence[Finding]) -> str:
+def _part(category: str, findings: Sequence[Deduction]) -> str:
     own = [finding for finding in findings if finding.category == category]
     lines = [f"- Deduction: {each.points} points, for {each.text}{_tag(each)}." for each in own]
     return "\n".join((f"## {category}", "", _ABOUT[category], *(lines or ["- No deduction: the rules found nothing."])))
 
 
-def _tag(finding: Finding) -> str:
+def _tag(finding: Deduction) -> str:
     return f" ({finding.tag})" if finding.tag else ""
 
 

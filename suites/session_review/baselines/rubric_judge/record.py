@@ -50,7 +50,7 @@ class Record:
     runbook: str
     tools: Sequence[str]
     calls: Sequence[Call]
-    said: Sequence[str]
+    agent_texts: Sequence[str]
     model_errors: int
     made_to_conclude: bool
     final_analysis: str
@@ -101,7 +101,7 @@ def _blocks(session: str, mark: str) -> Sequence[tuple[str, str]]:
 def _record(alert: str, blocks: Sequence[tuple[str, str]]) -> Record:
     sections = dict(reversed(blocks))  # of equal headings the first
     calls: dict[int, Call] = {}
-    said: list[str] = []
+    agent_texts: list[str] = []
     model_errors = 0
     for heading, body in blocks:
         number_text, _, kind = heading.partition(" ")
@@ -117,7 +117,7 @@ def _record(alert: str, blocks: Sequence[tuple[str, str]]) -> Record:
         elif kind == "ERROR":
             model_errors += 1
         elif kind.startswith("AGENT "):
-            said.append(body)
+            agent_texts.append(body)
     facts = dict(line.split(": ", 1) for line in sections.get("SESSION", "").splitlines() if ": " in line)
     return Record(
         alert=alert,
@@ -125,7 +125,7 @@ def _record(alert: str, blocks: Sequence[tuple[str, str]]) -> Record:
         runbook=sections.get("RUNBOOK", ""),
         tools=[_tool_name(line) for line in sections.get("TOOLS AVAILABLE", "").splitlines() if line.startswith("- ")],
         calls=list(calls.values()),
-        said=said,
+        agent_texts=agent_texts,
         model_errors=model_errors,
         made_to_conclude=any("MADE TO CONCLUDE" in heading for heading, _ in blocks),
         final_analysis="" if sections.get("FINAL ANALYSIS", "") == "(nothing)" else sections.get("FINAL ANALYSIS", ""),

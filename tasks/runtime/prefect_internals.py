@@ -1,0 +1,37 @@
+"""Names of Prefect's server that it does not promise to keep, all of them here; seen in the version below, and tested.
+
+What moves in another version makes tests/tasks/runtime/test_prefect_internals.py fail, and is mended here. What is
+switched off before Prefect is imported stands in cli/startup/sitecustomize.py, which knows no module of ours.
+"""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+SEEN_IN = "3.8"
+SERVER = "prefect.server.api.server:create_app"  # what makes the server, for uvicorn
+
+
+def create_database(file: Path) -> None:
+    """Create a server's SQLite database with its block types, or bring one up to this version of Prefect."""
+    from prefect.server.database import provide_database_interface
+    from prefect.server.models.block_registration import run_block_auto_registration
+    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
+
+    async def create() -> None:
+        interface = provide_database_interface()
+        await interface.create_db()
+        async with await interface.session() as session:
+            await run_block_auto_registration(session=session)
+        await (await interface.engine()).dispose()
+
+    with temporary_settings({PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{file}"}):
+        asyncio.run(create())
+
+
+def scheduled_times(cron: str, timezone: str | None, begin: datetime, end: datetime, most: int) -> list[datetime]:
+    """List the times, at most so many, from `begin` until before `end` for which Prefect's scheduler plans runs."""
+    from prefect.server.schemas.schedules import CronSchedule
+
+    times = asyncio.run(CronSchedule(cron=cron, timezone=timezone).get_dates(n=most, start=begin, end=end))
+    return [moment for moment in times if moment < end]
