@@ -9,8 +9,9 @@ import polars as pl
 from typing_extensions import override
 
 from metrics.columns import added_up, numbered
-from metrics.estimators import Draw, Estimate, Estimator, effective_size, quotient
+from metrics.estimators import Draw, Estimate, Estimator
 from metrics.intervals import CONFIDENCE, Array, Integers, Z, student, wilson
+from metrics.ratios import effective_size, quotient
 from metrics.units import Linearised, View, linearised
 
 BINS = 10

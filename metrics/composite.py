@@ -17,8 +17,9 @@ from typing_extensions import override
 
 from core.errors import MetricError
 from metrics.columns import added_up
-from metrics.estimators import Draw, Estimate, Estimator, Rate, every_row, quotient
+from metrics.estimators import Draw, Estimate, Estimator, Rate, every_row
 from metrics.intervals import Array, Integers, Z, combined, modified_wilson, student
+from metrics.ratios import quotient
 from metrics.units import Units, View
 
 FEWEST_UNITS = 5

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import MetricError
-from metrics.estimators import LEAST_WEIGHT
 from metrics.intervals import Array, Integers, student, wilson
+from metrics.ratios import LEAST_WEIGHT
 
 FEWEST_LABELS = 5
 

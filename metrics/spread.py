@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from typing_extensions import override
 
-from metrics.estimators import LEAST_WEIGHT, Draw, Estimate, Estimator, bounded, quotient
+from metrics.estimators import Draw, Estimate, Estimator
 from metrics.intervals import Array, student
+from metrics.ratios import LEAST_WEIGHT, bounded, quotient
 from metrics.units import Linearised, View, linearised
 
 ROUNDING = 1e-14

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports.drawing import Drawing
@@ -26,6 +25,7 @@ from reports.kinds import KINDS
 from reports.machine import as_data
 from reports.report import MISTAKES_SHOWN, Report, Subject
 from reports.tables import Table, comparisons_table
+from reports.template import fill, source
 from reports.viewer_links import item_address, items_address
 from reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
 
@@ -80,13 +80,10 @@ def library_name() -> str:
 
 def render(report: Report) -> str:
     """The page, which finds the script that draws in the folder above its own."""
-    loader = PackageLoader("reports")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    script = _source("plots.js")
+    script = source("plots.js")
     sections = [_section(report, figure) for figure in report.shown]
-    return environment.get_template("page.html.j2").render(
+    return fill(
+        "page.html.j2",
         title=visible(report.title),
         run_id=visible(report.run["run_id"], 200),
         lines=headline(report),
@@ -102,7 +99,6 @@ def render(report: Report) -> str:
         doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
-        style=Markup(_source("style.css")),
         library=library_name(),
         nonce=secrets.token_urlsafe(16),
         script=Markup(script),
@@ -145,10 +141,6 @@ def _group(row: dict[str, Any], *columns: str | None) -> str:
 
 def _title(subject: Subject) -> str:
     return one_line(subject.name, 300)
-
-
-def _source(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:

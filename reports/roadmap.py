@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from reports.files import as_json, write_files
-from reports.wording import UNKNOWN, visible
+from reports.template import fill
 
 PAGE, DATA = "roadmap.html", "roadmap.json"
-LONGEST_TEXT = 600
 
 
 def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
@@ -24,18 +20,4 @@ def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
 
 def render(data: Mapping[str, Any]) -> str:
     """The page of what `as_data` of a roadmap gives."""
-    environment = Environment(
-        loader=PackageLoader("reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shown"] = _shown
-    style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
-    return environment.get_template("roadmap.html.j2").render(roadmap=data, style=Markup(style))
-
-
-def _shown(value: object) -> str:
-    """Text of others as it is safe to show."""
-    return UNKNOWN if value is None else visible(value, LONGEST_TEXT)
+    return fill("roadmap.html.j2", roadmap=data)

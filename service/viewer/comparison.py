@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core.errors import UsageError
 from service.errors import NotFoundError, WrongQueryError
+from service.viewer.item import as_json
 from service.viewer.items import AnswerView, answer_view, beginnings
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
@@ -130,7 +131,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
         compared = compare_sides(
             lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
         )
-    rows = [{name: _json(value) for name, value in row.items()} for row in compared.rows.iter_rows(named=True)]
+    rows = [{name: as_json(value) for name, value in row.items()} for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name, headline=list(compared.suite.headline), rows=rows, warnings=list(compared.warnings)
     )
@@ -251,7 +252,3 @@ def _as_answers() -> Iterator[None]:
         raise WrongQueryError(str(error)) from error
     except UsageError as error:
         raise NotFoundError(str(error)) from error
-
-
-def _json(value: Any) -> Any:
-    return None if isinstance(value, float) and value - value != 0 else value

@@ -193,10 +193,11 @@ def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Su
 
 
 def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:
-    return [Fact(name=name, label=label, value=_json(row[name])) for name, label in shown if name in row]
+    return [Fact(name=name, label=label, value=as_json(row[name])) for name, label in shown if name in row]
 
 
-def _json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """Write a cell as JSON has it: times as text, and no number that is none."""
     if isinstance(value, datetime):
         return value.isoformat()
     return None if isinstance(value, float) and value - value != 0 else value

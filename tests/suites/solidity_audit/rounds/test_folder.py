@@ -15,18 +15,10 @@ from storage.lake import Lake
 from storage.snapshots import find_snapshot, read_metrics
 from suites.base import RecordedFolder
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from suites.solidity_audit.rounds.folder import (
-    JUDGED_TWICE,
-    NO_CLASS,
-    NO_FINDING,
-    NO_JSON_FILE,
-    NO_JUDGEMENT,
-    NO_TRUTH,
-    NOT_JSON,
-    NOTHING_SAID,
-    REVIEWED_TWICE,
-    read_folder,
-)
+from suites.solidity_audit.rounds.folder import read_folder
+from suites.solidity_audit.rounds.judged import JUDGED_TWICE, NO_TRUTH
+from suites.solidity_audit.rounds.labels import NO_CLASS, NO_FINDING, NO_JUDGEMENT, NOTHING_SAID, REVIEWED_TWICE
+from suites.solidity_audit.rounds.round import NO_JSON_FILE, NOT_JSON
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 
