@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import unquote
 
@@ -285,9 +286,8 @@ def _require_writable(folder: Path) -> None:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".evalake-write-probe"
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=folder):  # under a name of its own: processes create tables at the same time
+            pass
     except OSError as error:
         raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
 

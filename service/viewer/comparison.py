@@ -21,7 +21,10 @@ Name = Annotated[str, Field(min_length=1, max_length=700)]
 Kind = Literal["differences", "to_a", "to_b", "all"]
 """Samples whose verdicts differ; which only A, or only B, has right; or all that both have answered."""
 
-_PAIR = ["sample_hash", "judge", "replicate"]
+_REPEAT = "repeat"
+"""Which of its run's answers to one prompt an answer is: `--again` asks under other replicates."""
+
+_PAIR = ["sample_hash", "judge", _REPEAT]
 
 
 class OfRun(BaseModel):
@@ -203,14 +206,19 @@ def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
     if side.prompt_type is not None:
         answers = answers.filter(pl.col("prompt_type") == side.prompt_type)
     samples = index.samples.select("place", "sample_hash")
-    return answers.join(samples, on="place").select(
-        *_PAIR,
-        "model",
-        "prompt_type",
-        pl.col("place").alias(f"place {name}"),
-        pl.coalesce(pl.col("score").cast(pl.String), "verdict").alias(f"outcome {name}"),
-        pl.col("correct").alias(f"correct {name}"),
-        pl.struct(answers.columns).alias(name),
+    repeat = pl.col("replicate").rank("dense").over("place", "model", "judge", "prompt_type").alias(_REPEAT)
+    return (
+        answers.join(samples, on="place")
+        .with_columns(repeat)
+        .select(
+            *_PAIR,
+            "model",
+            "prompt_type",
+            pl.col("place").alias(f"place {name}"),
+            pl.coalesce(pl.col("score").cast(pl.String), "verdict").alias(f"outcome {name}"),
+            pl.col("correct").alias(f"correct {name}"),
+            pl.struct(answers.columns).alias(name),
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """Runs and metric values of every suite, as the dashboard draws them."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,13 +9,19 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from core.errors import EvalakeError
 from service.scoring.views import Micros, micros
 from storage.lake import Lake
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
+from tasks.conclusions.trend import step, trend
 from tasks.runtime.runs import tagged, with_labels, with_lost
 
 MOST_POINTS = 5000
+MOST_STEPS = 20  # pairs of snapshots that are compared for one figure
+
+_OF_SNAPSHOT = ("snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version")
+_OF_RUN = ("run_id", "origin", "started_at", "ended_at", "dataset_versions", "parameters")
 
 
 class RunView(BaseModel):
@@ -68,12 +75,15 @@ class Point(BaseModel):
     """One value of one metric in one snapshot.
 
     `datasets` names those of its run, and how many samples it took of each, as the view `metric_history` does; None
-    where the run is not in the table.
+    where the run is not in the table. Values of one `series` mean the same; `previous_id` is the snapshot of the one
+    before it.
     """
 
     snapshot_id: str
     run_id: str
     datasets: str | None
+    series: str
+    previous_id: str | None
     suite: str
     created_at_us: Micros
     model: str
@@ -90,11 +100,30 @@ class Point(BaseModel):
     reliable: bool
 
 
+class StepView(BaseModel):
+    """How a value differs from the one before it in its series: paired, on the samples that both have.
+
+    `message` says why the two could not be compared, where they could not.
+    """
+
+    snapshot_id: str
+    previous_id: str
+    model: str
+    judge: str | None
+    slice_value: str
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    units: int | None
+    message: str | None
+
+
 class Metrics(BaseModel):
-    """Values of all snapshots, oldest first."""
+    """Values of all snapshots, oldest first; and under what those of each series were measured."""
 
     suites: list[SuiteView]
     points: list[Point]
+    series: dict[str, dict[str, str]]
 
 
 def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
@@ -119,7 +148,7 @@ def metric_history(
     lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None, tag: str | None = None
 ) -> Metrics:
     """The values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
-    snapshots = lake.frame(SNAPSHOTS).select("snapshot_id", "run_id", "created_at")
+    snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS)
     known = values.select("suite", "metric", "slice").unique().collect()
     wanted = list(metrics) or [name for each in suite_names() for name in find_suite(each).headline]
@@ -128,13 +157,48 @@ def metric_history(
         values = values.filter(pl.col("suite") == suite)
     if run_id is not None:
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
-    runs = tagged(with_labels(lake.frame(RUNS)), tag).select("run_id", "dataset_versions", "parameters")
+    runs = tagged(with_labels(lake.frame(RUNS)), tag).select(*_OF_RUN)
     snapshots = snapshots.join(runs, on="run_id", how="left" if tag is None else "inner")
     points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
+    joined = trend(lake, points)
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
-        points=[_point(row) for row in points.iter_rows(named=True)],
+        points=[_point(row) for row in joined.values.iter_rows(named=True)],
+        series={name: dict(conditions) for name, conditions in joined.conditions.items()},
     )
+
+
+def metric_steps(
+    lake: Lake, suite: str, metric: str, slice_: str, model: str | None, tag: str | None
+) -> list[StepView]:
+    """The newest steps of a metric between values that mean the same, newest first."""
+    points = metric_history(lake, suite, [metric], slice_, None, tag).points
+    steps = [each for each in reversed(points) if each.previous_id is not None and model in (None, each.model)]
+    pairs = list(dict.fromkeys((each.snapshot_id, each.previous_id, each.model) for each in steps))[:MOST_STEPS]
+    compared = {pair: _compared(lake, *pair, metric) for pair in pairs}
+    return [
+        _step(each, *compared[pair])
+        for each in steps
+        if (pair := (each.snapshot_id, each.previous_id, each.model)) in compared
+    ]
+
+
+def _compared(
+    lake: Lake, snapshot_id: str, previous_id: str | None, model: str, metric: str
+) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+    """The rows of a step, or why there are none."""
+    try:
+        return step(lake, snapshot_id, str(previous_id), model, metric), None
+    except EvalakeError as error:
+        return (), str(error)
+
+
+def _step(point: Point, rows: Sequence[Mapping[str, Any]], message: str | None) -> StepView:
+    place = (point.judge, point.slice, point.slice_value)
+    row = next((each for each in rows if (each["judge"], each["slice"], each["slice_value"]) == place), {})
+    fields = {name: row.get(name) for name in ("difference", "ci_low", "ci_high", "units")}
+    nothing = "no sample of both is in this slice" if not row and message is None else message
+    return StepView(**{**point.model_dump(), **fields, "message": nothing})
 
 
 def run_view(row: Mapping[str, Any]) -> RunView:
@@ -174,7 +238,13 @@ def _taken(parameters: Mapping[str, Any]) -> str:
         return f" ({limit} drawn)"
     if (number := limit if first is None else first) is not None:
         return f" (first {number})"
-    return " (chosen)" if parameters.get("samples") or parameters.get("only_failed") else ""
+    samples = parameters.get("samples")
+    choice = (
+        json.dumps(samples, separators=(",", ":"), ensure_ascii=False) if samples else parameters.get("only_failed")
+    )
+    if not choice:
+        return ""
+    return f" (chosen {hashlib.sha256(choice.encode()).hexdigest()[:8]})"
 
 
 def _finite(value: float | None) -> float | None:

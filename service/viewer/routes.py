@@ -21,7 +21,7 @@ from service.viewer.comparison import (
 )
 from service.viewer.item import ItemDetail, item_detail
 from service.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
-from service.viewer.overview import Metrics, RunPage, metric_history, run_page
+from service.viewer.overview import Metrics, RunPage, StepView, metric_history, metric_steps, run_page
 from service.viewer.run import RunDetail, ValueView, run_detail, run_values
 from service.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
@@ -66,6 +66,19 @@ def read_metrics(
 ) -> Metrics:
     """Metric values of all snapshots, or of those of runs with a tag, oldest first."""
     return metric_history(lake, suite, metric or (), slice_, run_id, tag)
+
+
+@router.get("/metrics/steps", responses=_refusals(401, 500))
+def read_steps(
+    lake: LakeHere,
+    suite: Annotated[str, Query(max_length=200)],
+    metric: Annotated[str, Query(max_length=200)],
+    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
+    model: Name = None,
+    tag: Name = None,
+) -> list[StepView]:
+    """How a metric moved between snapshots that mean the same, with paired intervals: its newest steps."""
+    return metric_steps(lake, suite, metric, slice_, model, tag)
 
 
 @router.get("/runs/{run_id}", responses=_refusals(400, 401, 404, 500))

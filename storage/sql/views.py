@@ -77,10 +77,10 @@ METRIC_HISTORY = View(
                         case when json_extract_string(r.parameters, '$.draw') is not null
                             then ' (' || json_extract_string(r.parameters, '$.limit') || ' drawn)'
                             else ' (first ' || json_extract_string(r.parameters, '$.limit') || ')' end,
-                        case when coalesce(
+                        ' (chosen ' || left(sha256(coalesce(
                             json_extract_string(r.parameters, '$.samples'),
                             json_extract_string(r.parameters, '$.only_failed')
-                        ) is not null then ' (chosen)' end,
+                        )), 8) || ')',
                         ''
                     ),
                 'unknown'
@@ -129,8 +129,8 @@ METRIC_HISTORY = View(
         "model": "The subject model.",
         "judge": "The judge or panel; null where none is involved.",
         "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
-        "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or `(chosen)` "
-        "behind them, where the run did not take all samples of each.",
+        "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or "
+        "`(chosen 1f2e3d4c)`, a hash of the choice, behind them, where the run did not take all samples of each.",
         "slice": "What the samples are sliced by; `all` where they are not.",
         "slice_value": "Which part of the slice; empty for `all`.",
         "metric": "The metric's name.",

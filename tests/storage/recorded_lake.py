@@ -34,6 +34,17 @@ def recorded_lake(folder: Path) -> Lake:
     return lake
 
 
+def lake_of_nights(folder: Path) -> Lake:
+    """40 commands, asked anew in a second night, which judges five of them wrongly; in the third, there are but 20."""
+    lake = Lake(str(folder / "lake"))
+    for night, (samples, wrong) in enumerate(((40, 0), (40, 5), (20, 0))):
+        actions = ["ALLOW" if n % 2 == 1 and n >= wrong * 2 else "BLOCK" for n in range(samples)]
+        lines = [recorded(n, MODELS[0], action, replicate=night) for n, action in enumerate(actions)]
+        (nightly := folder / str(night)).mkdir()
+        _import(lake, nightly / "commands.jsonl", "command_guard", lines)
+    return lake
+
+
 def _import(lake: Lake, file: Path, name: str, lines: list[str], *tags: str) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     import_recorded(lake, suite(name), [file], labels=labels_of(tags, None))

@@ -5,10 +5,16 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import polars as pl
 from pydantic import Field
 
+from contracts.compile.arrow import conform
 from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule
+from contracts.tables import RUNS
+from storage.lake import Lake
+from storage.landing import land
+from storage.snapshots import Snapshot, land_snapshot
 
 
 class ToyRow(RowModel):
@@ -92,3 +98,20 @@ def run(run_id: str, suite: str, when: datetime) -> dict[str, Any]:
         "alive_at": when,
         "ended_at": when,
     }
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 11, number, tzinfo=UTC)
+
+
+def measured(lake: Lake, run_id: str, judge: str, when: datetime, value: float | None, **of_run: str) -> None:
+    """A run and its snapshot with one value, by one judge."""
+    land(lake, RUNS, conform([run(run_id, "s", when) | of_run], RUNS))
+    name = {"model": "m", "judge": judge, "slice": "all", "slice_value": "", "metric": "rate", "tier": None}
+    values = {**name, "value": value, "n": 1, "units": 1, "n_eff": 1.0} | {
+        **dict.fromkeys(("se", "ci_low", "ci_high")),
+        "reliable": False,
+    }
+    snapshot = Snapshot(run_id, "s", {}, "0" * 64, "1", 1, {"judge": judge}, "1")
+    frame = pl.DataFrame([values], schema_overrides=dict.fromkeys(("value", "se", "ci_low", "ci_high"), pl.Float64))
+    land_snapshot(lake, snapshot, frame.with_columns(pl.col("tier").cast(pl.Int64)))

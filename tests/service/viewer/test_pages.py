@@ -1,10 +1,14 @@
 """The viewer's pages in a real browser: walked from the runs to a sample, at every width, light and dark."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import expect
 
-from tests.service.viewer.conftest import Open
+from service.settings import Settings
+from tests.service.viewer.conftest import Open, served
 from tests.service.viewer.world import BAD, GOOD, TAG, World
+from tests.storage.recorded_lake import lake_of_nights
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light"), (390, "dark")])
@@ -123,3 +127,12 @@ def test_the_data_docs_show_what_broke_first_and_every_rule(look: Open, address:
     expect(page.get_by_role("row", name="cost_usd is at least 0")).to_contain_text("broken by 3 rows")
     page.locator("summary").last.click()
     expect(page.get_by_role("row", name="sample_id holds more than white space")).to_contain_text("kept")
+
+
+def test_a_step_of_a_trend_leads_to_the_samples_behind_it(look: Open, tmp_path: Path) -> None:
+    with served(Settings(lake=lake_of_nights(tmp_path))) as where:
+        page = look(f"{where}/runs?suite=command_guard&metric=accuracy").page
+        page.get_by_text("The numbers").click()
+        page.get_by_role("link", name="-0.125 [").click()
+        expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
+        expect(page.get_by_role("button", name="Compare", exact=True)).to_have_count(5)

@@ -1,24 +1,22 @@
 """The views: what they answer, on a lake with rows and on an empty one, and that they are documented."""
 
 import json
-from datetime import UTC, datetime
 
 import polars as pl
 import pytest
 
 from contracts.compile.arrow import conform
-from contracts.tables import CORE_CONTRACTS, RUNS
+from contracts.tables import CORE_CONTRACTS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
 from storage import ledger
 from storage.lake import Lake
 from storage.landing import land
-from storage.snapshots import Snapshot, land_snapshot
 from storage.sql.catalogue import catalogue, column_frame
 from storage.sql.query import query
 from storage.sql.views import views
 from suites.registry import all_contracts
 from tests.storage.recorded_lake import JUDGES, MODELS, recorded_lake
-from tests.storage.rows import TOYS, call, run
+from tests.storage.rows import TOYS, call, day, measured
 
 TABLES = all_contracts()
 VIEWS = views(TABLES)
@@ -114,12 +112,13 @@ def test_metric_history_does_not_join_other_data(filled: Lake) -> None:
         ({"replicates": 5}, None),
         ({"request_parameters": {"m": '{"seed":1}'}}, None),
         ({"request_parameters": {"j": '{"seed":1}'}}, None),
+        ({"samples": ["other"]}, None),
     ],
 )
 def test_a_trend_joins_points_that_mean_the_same(
     lake: Lake, parameters: dict[str, object], versions: str | None
 ) -> None:
-    usual = {"prompt_types": ["direct"], "replicates": 1, "request_parameters": {"other": "{}"}}
+    usual = {"prompt_types": ["direct"], "replicates": 1, "request_parameters": {"other": "{}"}, "samples": ["s"]}
     for number in (1, 2, 3, 4):
         other = number == 3
         asked = {"parameters": json.dumps(usual | (parameters if other else {}), sort_keys=True)}
@@ -129,23 +128,6 @@ def test_a_trend_joins_points_that_mean_the_same(
     assert history == [(1.0, None), (2.0, 1.0), (3.0, None), (4.0, 2.0)]
     latest = ask(lake, "select value from latest_metrics order by value")
     assert latest == ([(4.0,)] if versions else [(3.0,), (4.0,)])  # another dataset version is superseded
-
-
-def day(number: int) -> datetime:
-    return datetime(2026, 11, number, tzinfo=UTC)
-
-
-def measured(lake: Lake, run_id: str, judge: str, when: datetime, value: float, **of_run: str) -> None:
-    """A run and its snapshot with one value, by one judge."""
-    land(lake, RUNS, conform([run(run_id, "s", when) | of_run], RUNS))
-    name = {"model": "m", "judge": judge, "slice": "all", "slice_value": "", "metric": "rate", "tier": None}
-    values = {**name, "value": value, "n": 1, "units": 1, "n_eff": 1.0} | {
-        **dict.fromkeys(("se", "ci_low", "ci_high")),
-        "reliable": False,
-    }
-    snapshot = Snapshot(run_id, "s", {}, "0" * 64, "1", 1, {"judge": judge}, "1")
-    frame = pl.DataFrame([values], schema_overrides=dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64))
-    land_snapshot(lake, snapshot, frame.with_columns(pl.col("tier").cast(pl.Int64)))
 
 
 def test_metric_history_does_not_compare_across_versions_of_a_judge(lake: Lake) -> None:

@@ -81,12 +81,14 @@ def test_a_line_says_where_it_belongs(log: Log) -> None:
     assert third.keys() == {"time", "level", "logger", "message"}
 
 
-def test_a_record_that_another_library_rewrites_is_a_line(log: Log) -> None:
+def test_a_record_that_another_library_rewrites_is_a_line(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     load()  # LiteLLM makes text of all that records of these loggers carry
     _, stream = log
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("uvicorn.error")
+    monkeypatch.setattr(logger, "disabled", False)  # as a server that another test ran may have left it
+    monkeypatch.setattr(logger, "level", logging.INFO)
     logger.addHandler(handler)
     try:
         logger.warning("nowhere", extra={"size": {"rows": 3}})

@@ -8,7 +8,7 @@ import {h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
-import {runPath, tagLinks} from "/js/runs_address.js";
+import {comparePath, runPath, tagLinks} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
@@ -40,7 +40,8 @@ export function runsPage({query, signal}) {
       if (mine !== reading) return;
       const suite = answer.suites.find((each) => each.name === wanted.suite);
       offer(answer, suite, tags);
-      show(plot, h("div", {class: "figures"}, histories(answer, suite, wanted.model)));
+      const steps = (of, metric) => get("/metrics/steps", {suite: of, metric, slice: wanted.slice, model: wanted.model, tag: wanted.tag}, signal);
+      show(plot, h("div", {class: "figures"}, histories(answer, suite, wanted.model, steps)));
     } catch (error) {
       if (error.name !== "AbortError") show(plot, problem(error, "The metrics cannot be shown", metrics));
     }
@@ -83,51 +84,85 @@ export function runsPage({query, signal}) {
 }
 
 /** One figure for each suite and metric among the points. */
-function histories({suites, points}, suite, model) {
+function histories({suites, points, series}, suite, model, steps) {
   const shown = model ? points.filter((point) => point.model === model) : points;
   const groups = Map.groupBy(shown, (point) => JSON.stringify([point.suite, point.metric]));
   if (!groups.size) return emptyFigure(suite ? name(suite.title) : "Metrics", "No snapshot holds such a value yet.");
   return [...groups].map(([key, group]) => {
     const [of, metric] = JSON.parse(key);
     const title = suites.find((each) => each.name === of)?.title ?? of;
-    return historyFigure(`${name(title)}: ${words(metric)}`, group);
+    return historyFigure(`${name(title)}: ${words(metric)}`, group, series, () => steps(of, metric));
   });
 }
 
-function historyFigure(title, points) {
+function historyFigure(title, points, conditions, readSteps) {
   const known = points.filter((point) => Number.isFinite(point.value));
   if (!known.length) return emptyFigure(title, "Undefined in every snapshot.");
-  const several = new Set(points.map((point) => point.datasets)).size > 1;
-  const seriesName = (point) => lineName(point) + (several ? ` · ${name(point.datasets ?? "unknown datasets")}` : "");
+  const names = seriesNames(points, conditions);
   const snapshots = [...new Set(known.map((point) => point.snapshot_id))];
   const created = new Map(known.map((point) => [point.snapshot_id, point.created_at_us]));
-  const named = [...Map.groupBy(known, sameMeaning).values()].map((group) => [seriesName(group[0]), group])
-    .sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
-  const all = named.map(([title, group]) => ({
+  const groups = [...Map.groupBy(known, (point) => point.series)].map(([id, group]) => [names.get(id), group]);
+  const newest = groups.sort(([, a], [, b]) => b.at(-1).created_at_us - a.at(-1).created_at_us).slice(0, COLOURS);
+  newest.sort(([a], [b]) => (a < b ? -1 : 1)); // the same colour in every figure
+  const series = newest.map(([title, group]) => ({
     name: title,
     points: group.map((point) => ({
       x: snapshots.indexOf(point.snapshot_id), y: point.value, low: point.ci_low, high: point.ci_high,
       label: `${title}, ${time(point.created_at_us)}: ${number(point.value)}, n = ${count(point.n)}`,
     })),
   }));
-  const series = all.slice(0, COLOURS);
-  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins runs over the same datasets; n tells how large they were."];
-  if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} lines; choose a model or read the table for the others.`);
+  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins values that mean the same; the table below has the paired change of each step."];
+  if (groups.length > COLOURS) notes.push(`The newest ${COLOURS} of ${count(groups.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
+  const changes = new Map(points.filter((point) => point.previous_id).map((point) => [stepKey(point), h("span", {}, "…")]));
   const box = figure({
-    title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model and its datasets.`,
+    title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model and what its values mean.`,
     draw: (width) => lines(series, width, {xLabel: (at) => time(created.get(snapshots[at]))}),
-    numbers: {headings: ["Model", "Snapshot of", "Value", "95 % interval", "n"], rows: points.toReversed().map((point) =>
-      [seriesName(point), time(point.created_at_us), number(point.value), interval(point.ci_low, point.ci_high), `${count(point.n)}${point.reliable ? "" : " (few)"}`])},
+    numbers: {headings: ["Model", "Snapshot of", "Value", "95 % interval", "Change [95 %]", "n"], rows: points.toReversed().map((point) =>
+      [names.get(point.series), time(point.created_at_us), number(point.value), interval(point.ci_low, point.ci_high), changes.get(stepKey(point)) ?? "–", `${count(point.n)}${point.reliable ? "" : " (few)"}`])},
   });
   box.querySelector(".plot").after(legend(series));
+  if (changes.size) box.querySelector("details").addEventListener("toggle", () => fillChanges(changes, readSteps, new Map(points.map((point) => [point.snapshot_id, point.run_id]))), {once: true});
   return box;
 }
 
-/** What the points of one line have in common; a run whose datasets are not known is joined with no other. */
-function sameMeaning({model, judge, slice, slice_value: part, datasets, run_id: run}) {
-  return JSON.stringify([model, judge, slice, part, datasets ?? run]);
+/** The name of each series: its model, and of what tells it from others of that model. */
+function seriesNames(points, conditions) {
+  const several = new Set(points.map((point) => point.datasets)).size > 1;
+  const plain = (point) => lineName(point) + (several ? ` · ${name(point.datasets ?? "unknown datasets")}` : "");
+  const names = new Map();
+  for (const [title, alike] of Map.groupBy(points, plain)) {
+    const ids = [...new Set(alike.map((point) => point.series))];
+    const differing = Object.keys(conditions[ids[0]]).filter((key) => new Set(ids.map((id) => conditions[id][key])).size > 1);
+    for (const id of ids) {
+      const told = differing.filter((key) => conditions[id][key]).map((key) => ` · ${key} ${visible(conditions[id][key], 60)}`);
+      names.set(id, title + told.join(""));
+    }
+  }
+  return names;
+}
+
+function stepKey(point) {
+  return JSON.stringify([point.snapshot_id, point.model, point.judge, point.slice_value]);
+}
+
+/** Read the paired differences once somebody looks, for they cost a comparison each; older ones are compared by hand. */
+async function fillChanges(changes, readSteps, runs) {
+  try {
+    const steps = new Map((await readSteps()).map((step) => [stepKey(step), step]));
+    for (const [key, cell] of changes) show(cell, stepText(steps.get(key), runs));
+  } catch (error) {
+    if (error.name !== "AbortError") for (const cell of changes.values()) show(cell, "not read");
+  }
+}
+
+function stepText(step, runs) {
+  if (!step) return "older";
+  if (step.message) return h("span", {title: visible(step.message, 300)}, "not comparable");
+  const [a, b] = [step.snapshot_id, step.previous_id].map((id) => `${runs.get(id)}:${step.model}`);
+  const path = comparePath(null, ...(a === b ? [step.snapshot_id, step.previous_id] : [a, b])); // a run may be measured twice
+  return h("a", {href: path}, `${number(step.difference)} ${interval(step.ci_low, step.ci_high)}`);
 }
 
 function lineName(point) {
