@@ -33,7 +33,8 @@ def compare(
         str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
     ] = None,
     run: Annotated[
-        str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
+        str | None,
+        typer.Option("--run", help="The run that models are of; else the newest that has them.", metavar="ID"),
     ] = None,
     tag: NewestTaggedOption = None,
     lake: LakeOption = LAKE,

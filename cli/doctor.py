@@ -1,10 +1,13 @@
 """`evalake doctor`: whether the Prefect server, its workers and this machine can do what is scheduled."""
 
+from textwrap import wrap
 from typing import Annotated
 
 import typer
 
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
+
+INDENT = " " * 25  # below the messages
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +27,6 @@ def doctor(
     """Say whether schedules fire, workers poll, versions fit, and lake, disk and keys are there."""
     from cli import output as show
     from cli.configuration import read
-    from core.visible_text import visible
     from storage.lake import Lake
     from tasks.jobs.doctor import Level, Place, examine
 
@@ -34,7 +36,9 @@ def doctor(
         checks.append({"check": check.name, "level": result.level, "message": result.message, "mend": result.mend})
         if not json:
             mend = f"; {result.mend}" if result.mend else ""
-            typer.echo(visible(f"{result.level:<8} {check.name:<15} {result.message}{mend}"))
+            told = f"{result.level:<8} {check.name:<15} {result.message}{mend}"
+            for line in wrap(told, show.width(), subsequent_indent=INDENT, break_on_hyphens=False):
+                show.line(line)
     healthy = all(each["level"] != Level.PROBLEM for each in checks)
     if json:
         show.as_json({"healthy": healthy, "checks": checks})

@@ -31,7 +31,8 @@ def explain(
         str | None, typer.Option("--rows", help="List the result rows behind a part instead.", metavar="PART")
     ] = None,
     run: Annotated[
-        str | None, typer.Option("--run", help="The run that models are of; else the newest.", metavar="ID")
+        str | None,
+        typer.Option("--run", help="The run that models are of; else the newest that has them.", metavar="ID"),
     ] = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,

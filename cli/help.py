@@ -10,7 +10,7 @@ from typer.models import CommandFunctionType
 
 _TYPE = re.compile(r" <[^>]*>$")
 _LONGEST = 400  # characters of a command's first sentence, where commands are listed
-_AT_LEAST = re.compile(r"\bx>=([0-9]+)")
+_BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
 
 
 class Command(TyperCommand):
@@ -26,11 +26,17 @@ class Command(TyperCommand):
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 title = "Arguments" if isinstance(parameter, TyperArgument) else "Options"
-                records[title].append((_TYPE.sub("", record[0]), _AT_LEAST.sub(r"at least \1", record[1])))
+                records[title].append((_TYPE.sub("", record[0]), _in_words(record[1])))
         for title, written in records.items():
             if written:
                 with formatter.section(title):
                     formatter.write_dl(written)
+
+
+def _in_words(help_text: str) -> str:
+    for bounds, words in _BOUNDS:
+        help_text = bounds.sub(words, help_text)
+    return help_text
 
 
 class Group(TyperGroup):

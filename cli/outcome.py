@@ -29,7 +29,8 @@ def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_
         raise _failure_of(state)
     _print(run, lake_uri, out, as_json=as_json)
     if run["state"] != "completed":
-        typer.echo(f"evalake: run {run_id} is {run['state']}: {run['message']}", err=True)
+        why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
+        typer.echo(f"evalake: run {run_id} is {run['state']}{why}", err=True)
         typer.echo(f"evalake: to go on, paying only for what is missing: {trusting(again)}", err=True)
         raise typer.Exit(1)
 

@@ -93,7 +93,7 @@ def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit:
         show.line("no sample matches")
         return
     shown = [item for each in _pages(indexes, index, wanted, limit) for item in each.items][:limit]
-    show.lines(_table(shown), least=LEAST_INPUT)
+    show.lines(_table(shown), least=LEAST_INPUT, hint="--model NAMES shows fewer models, --format json has all")
     more = f" of {page.total:,} (--limit N shows more)" if page.total > len(shown) else ""
     mark = "; ✗ wrong" if any(answer.correct is False for item in shown for answer in item.answers) else ""
     show.line(f"\n{len(shown):,} samples{more}{mark}")

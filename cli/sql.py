@@ -72,6 +72,8 @@ def sql(
             count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
     if not count and not any(map(where.exists, all_contracts())):
         typer.echo(f"the lake {whole_address(lake)} has no tables", err=True)
+    elif not count and style == "table":
+        typer.echo("no rows", err=True)
     if out is not None:
         typer.echo(f"{count} rows in {out}")
 

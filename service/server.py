@@ -36,11 +36,12 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
     require_reachable_by_whom(settings, host)
     settings.check()
     _show_logs()
-    with listening(host, port) as listener, _prefect(), _runner(settings) as runs_here:
+    with listening(host, port) as listener, _prefect() as is_lasting, _runner(settings) as runs_here:
         from service.app import create_app
 
         app = create_app(settings, host)
         app_state: AppState = app.state.app_state
+        app_state.gateway.is_lasting = is_lasting
         app_state.sessions.read_sources()
         limits = settings.configuration.service
         config = uvicorn.Config(
@@ -99,23 +100,23 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _prefect() -> Iterator[None]:
-    """The Prefect server that is configured, or one beside this process."""
+def _prefect() -> Iterator[bool]:
+    """The Prefect server that is configured, or one beside this process; whether it outlives this process."""
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
         _wait_until(lambda: _answers(configured), f"the Prefect server at {configured} to answer", lambda: True)
-        yield
+        yield True
         return
     port = free_port()
     url = f"http://127.0.0.1:{port}/api"
-    os.environ["PREFECT_SERVER_UI_API_URL"] = url  # else its pages ask the port that is usual
+    os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
     server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
     try:
         _wait_until(lambda: _answers(url), "the Prefect server to start", lambda: server.is_running)
         os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts
         with temporary_settings({PREFECT_API_URL: url}):
-            yield
+            yield False
     finally:
         os.environ.pop("PREFECT_API_URL", None)
         server.stop()

@@ -48,12 +48,17 @@ def run_name(row: Row) -> str:
 
 
 class PrefectGateway:
-    """One lake's way to Prefect. Safe for threads."""
+    """One lake's way to Prefect. Safe for threads.
+
+    Attributes:
+        is_lasting: Whether the server outlives this process. One that does not has no pages that a link could lead to.
+    """
 
     def __init__(self, lake: str, configuration_file: str | None) -> None:
         self._parameters = {"lake": lake, "configuration_file": configuration_file}
         self._queue = queue_of(lake)
         self._runs: dict[str, str] = {}
+        self.is_lasting = True
 
     def submit(self, rows: Sequence[Row]) -> None:
         """Have scorings run, each once however often it is submitted. Where it fails, `has` tells which will."""
@@ -88,7 +93,9 @@ class PrefectGateway:
 
     @property
     def pages(self) -> str | None:
-        """Where Prefect's own pages are."""
+        """Where Prefect's own pages are; None where its server ends with this process."""
+        if not self.is_lasting:
+            return None
         from prefect.settings import PREFECT_UI_URL
 
         url: str | None = PREFECT_UI_URL.value()

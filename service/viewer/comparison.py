@@ -15,7 +15,7 @@ from service.viewer.item import as_json
 from service.viewer.items import AnswerView, answer_view, beginnings
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
-from tasks.conclusions.compare import NotComparableError, Side, compare_sides, find_side
+from tasks.conclusions.compare import NotComparableError, Side, compare_sides, find_sides
 
 Name = Annotated[str, Field(min_length=1, max_length=700)]
 Kind = Literal["differences", "to_a", "to_b", "all"]
@@ -143,7 +143,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
 def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     """One page of the samples that both sides have answered. Raises as `comparison` does."""
     with _as_answers():
-        sides = [find_side(indexes.lake, name, wanted.run, wanted.tag) for name in (wanted.a, wanted.b)]
+        sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
     key = [*_PAIR, *_further_key(*sides)]
     both = _answers(index_a, sides[0], "a").join(_answers(index_b, sides[1], "b"), on=key, nulls_equal=True)
@@ -166,7 +166,7 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
 def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
     """One page of the samples that several sides have answered. Raises as `comparison` does."""
     with _as_answers():
-        sides = [find_side(indexes.lake, name, wanted.run, wanted.tag) for name in wanted.side]
+        sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)
     if len({side.run["suite"] for side in sides}) > 1:
         raise WrongQueryError("these are of several suites, whose samples have nothing in common")
     indexes_of_sides = [indexes.of(side.run["run_id"]) for side in sides]

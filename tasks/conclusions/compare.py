@@ -73,8 +73,8 @@ def compare_sides(
         lake: The lake that holds both.
         a: A model of the run, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.
         b: The other side, named alike.
-        run_id: The run that models are of; without it the newest that was measured.
-        tag: Without `run_id`, the newest that was measured and has this tag.
+        run_id: The run that models are of; without it the newest that was measured and has them.
+        tag: Without `run_id`, only of runs with this tag.
         metric: Only this metric.
         force: Compare what would be refused, with a warning.
 
@@ -82,7 +82,7 @@ def compare_sides(
         UsageError: A name names nothing, or there is no such metric.
         NotComparableError: The two do not compare.
     """
-    first, second = find_side(lake, a, run_id, tag), find_side(lake, b, run_id, tag)
+    first, second = find_sides(lake, (a, b), run_id, tag)
     compared = compare_found(lake, first, second, None if metric is None else (metric,), force=force)
     return replace(compared, rows=with_holm(compared.rows).select(FIELDS))
 
@@ -129,6 +129,19 @@ def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Met
     if unknown := sorted(set(names) - {each.name for each in metrics}):
         raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares: `evalake metrics` lists its metrics")
     return tuple(each for each in metrics if each.name in names)
+
+
+def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | None = None) -> list[Side]:
+    """Find what names name; models are of one run: the given one, or the newest (with a tag) that has them all.
+
+    Raises UsageError for no name.
+    """
+    if run_id is None:
+        measured = measured_runs(lake, tag)
+        known = {model for run in measured.values() for model in run["models"]}
+        models = known.intersection(names).difference(measured)
+        run_id = next((each for each, run in measured.items() if models.issubset(run["models"])), None)
+    return [find_side(lake, name, run_id, tag) for name in names]
 
 
 def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:

@@ -22,7 +22,7 @@ from storage.lake import Lake
 from storage.snapshots import read_metrics
 from suites.base import Suite
 from suites.registry import suite as find_suite
-from tasks.conclusions.compare import NotComparableError, Side, find_side, pairs_of
+from tasks.conclusions.compare import NotComparableError, Side, find_sides, pairs_of
 from tasks.steps.measure import run_frame
 
 
@@ -79,7 +79,7 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
         UsageError: A name names nothing.
         NotComparableError: The two have nothing in common, or rules that can be told apart only after a rescoring.
     """
-    first, second = find_side(lake, a, run_id), find_side(lake, b, run_id)
+    first, second = find_sides(lake, (a, b), run_id)
     if first.run["suite"] != second.run["suite"]:
         raise NotComparableError(
             f"{a} is of {first.run['suite']}, {b} of {second.run['suite']}: no difference to explain"

@@ -29,7 +29,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_no_type_of_python_and_no_formula_stands_for_a_value(shown: dict[str, str]) -> None:
     assert {"", "run", "label import", "snapshots verify"} < set(shown)
-    typed = re.compile(r"<[a-z ]+>|\[x|x>=|\b(?:INTEGER|FLOAT|PATH|BOOLEAN)\b(?= {2})")
+    typed = re.compile(r"<[a-z ]+>|\[x|x[<>]=|\b(?:INTEGER|FLOAT|PATH|BOOLEAN)\b(?= {2})")
     assert {name: found for name, text in shown.items() if (found := typed.findall(text))} == {}
     assert "at least 1" in " ".join(shown["show"].split())
 

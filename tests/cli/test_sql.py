@@ -16,6 +16,11 @@ def test_sql_reads_a_table_as_it_was(imported: Imported) -> None:
     assert imported.query("select count(*) as n from command_guard_results", *at) == [{"n": 0}]
 
 
+def test_an_empty_answer_is_said_to_be_one(imported: Imported) -> None:
+    done = evalake_here("sql", "from samples where sample_id = 'none'", folder=imported.folder)
+    assert (done.returncode, done.stderr) == (0, "no rows\n")
+
+
 def test_sql_writes_parquet(imported: Imported) -> None:
     done = evalake_here(
         "sql", "select * from samples", "--format", "parquet", "--out", "samples.parquet", folder=imported.folder

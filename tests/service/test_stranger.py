@@ -20,11 +20,14 @@ def test_a_page_of_another_site_reads_no_secrets_of_the_server_beside_a_service(
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as service:
         try:
             assert service.stderr is not None
-            assert "evalake serves" in service.stderr.readline()
+            said = service.stderr.readline()
+            assert "evalake serves" in said
+            status = httpx.get(f"{said.split()[2]}/api/v1/status", timeout=30).json()
             answers = [answer for port in _ports(service.pid) if (answer := _ask(port)) is not None]
         finally:
             service.terminate()
             service.wait(60)
+    assert status["prefect_url"] is None  # pages that let nobody in, and end with the service, are linked nowhere
     assert 401 in [answer.status_code for answer in answers]
     assert all(answer.status_code in (401, 403, 404, 405) for answer in answers)
     assert not [answer for answer in answers if answer.headers.get("access-control-allow-origin") in ("*", EVIL)]

@@ -7,6 +7,8 @@ import {table} from "/js/table.js";
 const NARROWEST = 260;
 const TICKS = 5;
 const MOST_LABELS = 12; // points with a name beside them
+const CHARACTER = 7.5; // pixels of a label's letters, at most
+const LABEL_LINES = [-7, 15, -21, 29, -35, 43, -49, 57]; // pixels from a point down to where its label may stand
 export const COLOURS = 6; // lines that can be told apart
 
 /** A plot with its title, a note and its numbers. `draw`: width in pixels to an SVG. `numbers`: headings and rows. */
@@ -98,20 +100,42 @@ export function scatter(points, width, {xTitle, yTitle, range = null, diagonal =
   const [first, last] = [across[0], across.at(-1)];
   const x = (value) => frame.left + ((value - first) / (last - first)) * (width - frame.left - frame.right);
   const bottom = height - frame.bottom;
+  const labels = points.length <= MOST_LABELS ? placed(points.map((p) => ({text: fitting(p.label ?? "", width / 2), x: x(p.x), y: y(p.y)})), frame) : [];
   return canvas(frame, grid(frame, up, y),
     across.map((value, i) => (width > 420 || i % 2 === 0) && text(x(value), bottom + 18, number(value), i === 0 ? "start" : i === across.length - 1 ? "end" : "middle")),
     text(frame.left, 14, yTitle, "start"), text(width - frame.right, height - 8, xTitle, "end"),
     diagonal && svg("line", {class: "diagonal", x1: x(0), y1: y(0), x2: x(1), y2: y(1)}),
     points.map((p, i) => {
       const colour = `c${(p.colour ?? i) % COLOURS}`;
-      const isLeft = x(p.x) < (frame.left + width) / 2;
       return [
         Number.isFinite(p.left) && Number.isFinite(p.right) && svg("line", {class: `whisker ${colour}`, x1: x(p.left), x2: x(p.right), y1: y(p.y), y2: y(p.y)}),
         Number.isFinite(p.low) && Number.isFinite(p.high) && svg("line", {class: `whisker ${colour}`, x1: x(p.x), x2: x(p.x), y1: y(p.low), y2: y(p.high)}),
         svg("circle", {class: `point ${colour}`, cx: x(p.x), cy: y(p.y), r: 4.5}, svg("title", {}, visible(p.title, 500))),
-        p.label && points.length <= MOST_LABELS && text(x(p.x) + (isLeft ? 8 : -8), y(p.y) - 7, fitting(p.label, width / 2), isLeft ? "start" : "end", "name"),
       ];
-    }));
+    }),
+    labels.map((label) => text(label.x, label.y, label.text, label.anchor, "name")));
+}
+
+/** Labels beside their points: further up or down where another label or point is; one that has no place is left out. */
+function placed(labels, {left, top, bottom, width, height}) {
+  const taken = labels.map(({x, y}) => ({left: x - 5, right: x + 5, top: y - 5, bottom: y + 5}));
+  const isFree = (box) => box.left >= left && box.right <= width && box.top >= top - 12 && box.bottom <= height - bottom
+    && !taken.some((other) => box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom);
+  return labels.filter((label) => label.text).flatMap(({text: written, x, y}) => {
+    const wide = written.length * CHARACTER;
+    const sides = x < (left + width) / 2 ? ["start", "end"] : ["end", "start"];
+    for (const line of LABEL_LINES) {
+      for (const anchor of sides) {
+        const begin = anchor === "start" ? x + 8 : x - 8 - wide;
+        const box = {left: begin, right: begin + wide, top: y + line - 11, bottom: y + line + 3};
+        if (isFree(box)) {
+          taken.push(box);
+          return [{text: written, x: anchor === "start" ? begin : begin + wide, y: y + line, anchor}];
+        }
+      }
+    }
+    return [];
+  });
 }
 
 /** Rows of dots on one axis, each row under its label. `rows`: label, and dots of x, low, high, colour and title. */
@@ -199,7 +223,7 @@ function ticks(low, high, whole = false) {
 }
 
 function fitting(label, width) {
-  const room = Math.max(8, Math.floor(width / 7.5));
+  const room = Math.max(8, Math.floor(width / CHARACTER));
   const shown = visible(label, 300).replace(/\s+/g, " ");
   if (shown.length <= room) return shown;
   const end = Math.floor(room / 3); // names that begin alike are told apart by their ends

@@ -45,7 +45,7 @@ export function number(value) {
   if (!isNumber(value)) return UNKNOWN;
   if (Number.isInteger(value)) return value.toLocaleString("en-GB");
   const digits = Math.abs(value) >= 100 ? 1 : Math.abs(value) >= 1 ? 2 : 3;
-  return value.toLocaleString("en-GB", {maximumFractionDigits: digits});
+  return value.toLocaleString("en-GB", {maximumFractionDigits: digits, signDisplay: "negative"}); // no "-0"
 }
 
 /** An interval, such as [0.25, 0.75]; its bounds may be negative. */

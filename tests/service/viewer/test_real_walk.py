@@ -1,5 +1,6 @@
 """The viewer over a lake of three suites with real recorded results, walked from the runs to an export's pages."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,13 @@ from tasks.jobs.import_samples import import_samples
 from tests.service.viewer.conftest import Open, served
 
 SUITES = ("command_guard", "solidity_audit", "session_review")
+WIDER = "all => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel ?? e.className)"
+OVERLAPPING = """all => {
+  const boxes = all.map((e) => [e.textContent, e.getBoundingClientRect()]);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const after = (i) => boxes.slice(i + 1);
+  return boxes.flatMap(([one, a], i) => after(i).filter(([, b]) => meet(a, b)).map(([other]) => `${one} on ${other}`));
+}"""
 LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"))
 
 
@@ -85,17 +93,47 @@ def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, na
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_every_page_is_readable_and_fits(look: Open, recorded: Recorded, width: int, scheme: Any) -> None:
     visit = look(recorded.address + "/runs", width, scheme)
-    obstacles = {"/runs": visit.obstacles()}
+    obstacles = {"/runs": visit.obstacles() + _cut(visit.page)}
     for run in recorded.runs.values():
         for path in (f"/runs/{run}", f"/runs/{run}/items"):
             visit.page.goto(recorded.address + path)
             visit.settled()
-            obstacles[path] = visit.obstacles()
+            obstacles[path] = visit.obstacles() + _cut(visit.page)
         visit.page.locator("tbody a.id").first.click()
         expect(visit.page.get_by_role("heading", level=2).first).to_be_visible()
         visit.settled()
         obstacles[f"item of {run}"] = visit.obstacles()
+        obstacles[f"item of {run}"] += _cut(visit.page)
     assert obstacles == {path: [] for path in obstacles}
+
+
+@pytest.mark.real_data
+def test_of_many_judges_one_is_looked_at_and_its_models_names_stand_apart(look: Open, recorded: Recorded) -> None:
+    page = look(f"{recorded.address}/metrics?run={recorded.runs['solidity_audit']}").page
+    judge = page.get_by_label("Judge", exact=True)
+    expect(judge).to_have_value(re.compile("^panel:"))
+    names = page.locator(".plot").first.locator("text.name")
+    expect(names).to_contain_text(["claude-opus-4-5"])
+    assert names.evaluate_all(OVERLAPPING) == []
+    judge.select_option("all")
+    page.reload()
+    expect(judge).to_have_value("all")
+
+
+@pytest.mark.real_data
+def test_where_no_input_was_recorded_no_column_is_kept_for_it(look: Open, recorded: Recorded) -> None:
+    run = recorded.runs["solidity_audit"]
+    page = look(f"{recorded.address}/compare?run={run}&a=claude-opus-4-5&b=gpt-5.2").page
+    expect(page.get_by_role("columnheader", name="Words")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Input")).to_have_count(0)
+    page.get_by_role("button", name="Compare", exact=True).first.click()
+    expect(page.locator(".sides").first).to_be_visible()
+
+
+def _cut(page: Page) -> list[str]:
+    """The tables of texts that are wider than their place."""
+    tables = page.locator("main :is(.scroll:has(.texts), .listing)")
+    return [f"cut: {table}" for table in tables.evaluate_all(WIDER)]
 
 
 def _walk(page: Page) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import UsageError
-from tasks.conclusions.compare import compare_sides, find_side, measured_runs, pairs_of
+from tasks.conclusions.compare import compare_sides, find_side, find_sides, measured_runs, pairs_of
 from tasks.runtime.context import RunContext
 from tests.storage.recorded_lake import MODELS
 
@@ -31,6 +31,13 @@ def test_models_are_of_the_newest_run_with_a_tag(guard: RunContext) -> None:
     assert find_side(guard.lake, MODELS[0], guard.run_id, "pilot").run["run_id"] == guard.run_id
     with pytest.raises(UsageError, match="no measured run tagged night"):
         compare_sides(guard.lake, *MODELS, tag="night")
+
+
+def test_models_without_a_run_are_of_the_newest_that_has_them_all(guard: RunContext) -> None:
+    assert next(iter(measured_runs(guard.lake))) != guard.run_id  # which has judges' audits
+    assert [side.run["run_id"] for side in find_sides(guard.lake, MODELS, None)] == [guard.run_id] * 2
+    with pytest.raises(UsageError, match="nobody"):
+        find_sides(guard.lake, ("nobody", MODELS[0]), None)
 
 
 def test_what_there_is_not_is_named(guard: RunContext) -> None:

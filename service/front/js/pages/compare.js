@@ -81,14 +81,14 @@ export function comparePage({query, signal}) {
 function sideForm(runs, tags, wanted, change) {
   const chosen = runs.find((run) => run.run_id === wanted.run);
   const models = chosen?.models ?? [];
-  const text = (key, label) => field(label, h("input", {name: key, list: "sides", value: wanted[key], maxlength: 700, placeholder: "model, run or RUN:MODEL", onchange: ({target}) => change({[key]: target.value.trim() || null})}), "search");
+  const text = (key, label, kind) => field(label, h("input", {name: key, list: "sides", value: wanted[key], maxlength: 700, placeholder: "model, run or RUN:MODEL", onchange: ({target}) => change({[key]: target.value.trim() || null})}), kind);
   return h("form", {class: "filters", "aria-label": "What is compared", onsubmit: (event) => event.preventDefault()},
     chooseTag(tags, wanted.tag, (tag) => change({tag, run: null})),
     field("Run", h("select", {name: "run", onchange: ({target}) => {
       const [a, b] = runs.find((run) => run.run_id === target.value)?.models ?? [];
       change({run: target.value || null, a: a ?? null, b: b ?? null, more: [], metric: null});
     }}, [["", "Newest"], ...runs.map((run) => [run.run_id, `${name(run.run_id)} (${words(run.suite)})`])].map(([value, label]) => h("option", {value, selected: value === (wanted.run ?? "")}, label))), "search"),
-    text("a", "A"), text("b", "B"),
+    text("a", "A", "search starts"), text("b", "B", "search"),
     [...wanted.more, ...(wanted.a && wanted.b && wanted.more.length < MOST_SIDES - 2 ? [null] : [])].map((side, i) =>
       field(side ? LETTERS[i + 2] : "One more", h("input", {name: `more-${i}`, list: "sides", value: side, maxlength: 700, placeholder: "model, run or RUN:MODEL",
         onchange: ({target}) => change({more: Object.assign([...wanted.more], {[i]: target.value.trim()}).filter(Boolean)})}), "search")),
@@ -142,14 +142,15 @@ function flips({answered, to_a: toA, to_b: toB, total}, wanted, change) {
 
 function pairList(answer, wanted, signal) {
   if (!answer.pairs.length) return h("p", {class: "empty"}, "None.");
+  const hasInput = answer.pairs.some((pair) => pair.input); // of recorded results it may be unknown
   const columnHead = (text) => h("th", {scope: "col", role: "columnheader"}, text);
   return h("table", {class: "listing items", role: "table"}, h("caption", {class: "hidden"}, "Samples with the answers of A and B"),
-    h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), columnHead("Input"), columnHead("A"), columnHead("B"), columnHead("Words"))),
-    h("tbody", {role: "rowgroup"}, answer.pairs.flatMap((pair) => pairRows(pair, answer, signal))));
+    h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), hasInput && columnHead("Input"), columnHead("A"), columnHead("B"), columnHead("Words"))),
+    h("tbody", {role: "rowgroup"}, answer.pairs.flatMap((pair) => pairRows(pair, answer, {hasInput, signal}))));
 }
 
-function pairRows(pair, answer, signal) {
-  const place = h("td", {role: "cell", colspan: 5});
+function pairRows(pair, answer, {hasInput, signal}) {
+  const place = h("td", {role: "cell", colspan: hasInput ? 5 : 4});
   const row = h("tr", {role: "row", hidden: true}, place);
   const open = h("button", {type: "button", "aria-expanded": "false", onclick: async () => {
     row.hidden = !row.hidden;
@@ -165,7 +166,7 @@ function pairRows(pair, answer, signal) {
   const cell = (each, run, label) => h("td", {role: "cell", "data-label": label}, h("a", {class: "plain", href: itemPath(run, pair.item_id)}, verdict(each)), each.judge && h("span", {class: "sub"}, shortJudge(each.judge)));
   return [h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(answer.run_a, pair.item_id)}, name(pair.sample_id, 80)), h("span", {class: "sub"}, truth)),
-    h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(pair.input, 140))),
+    hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(pair.input, 140))),
     cell(pair.a, answer.run_a, "A"), cell(pair.b, answer.run_b, "B"), h("td", {role: "cell"}, open)), row];
 }
 
@@ -181,17 +182,18 @@ function shares({answered, right, total}, wanted, change) {
 /** One row a sample, one column a side. */
 function columnList({rows, runs}, wanted, signal) {
   if (!rows.length) return h("p", {class: "empty"}, "None.");
+  const hasInput = rows.some((row) => row.input);
   const names = [wanted.a, wanted.b, ...wanted.more];
   const columnHead = (...content) => h("th", {scope: "col", role: "columnheader"}, content);
   return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Samples in columns, table"},
     h("table", {class: "listing items", role: "table"}, h("caption", {class: "hidden"}, "Samples with the answer of each side"),
-      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), columnHead("Input"),
+      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), hasInput && columnHead("Input"),
         names.map((side, i) => columnHead(LETTERS[i], h("span", {class: "sub"}, name(side, 60)))), columnHead("Words"))),
-      h("tbody", {role: "rowgroup"}, rows.flatMap((row) => columnRows(row, runs, signal)))));
+      h("tbody", {role: "rowgroup"}, rows.flatMap((row) => columnRows(row, runs, {hasInput, signal})))));
 }
 
-function columnRows(row, runs, signal) {
-  const place = h("td", {role: "cell", colspan: row.answers.length + 3});
+function columnRows(row, runs, {hasInput, signal}) {
+  const place = h("td", {role: "cell", colspan: row.answers.length + (hasInput ? 3 : 2)});
   const more = h("tr", {role: "row", hidden: true}, place);
   const open = h("button", {type: "button", "aria-expanded": "false", onclick: async () => {
     more.hidden = !more.hidden;
@@ -208,7 +210,7 @@ function columnRows(row, runs, signal) {
   const truth = [row.label, row.category].filter(Boolean).map((each) => name(each, 60)).join(" · ");
   return [h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(runs[0], row.item_id)}, name(row.sample_id, 80)), h("span", {class: "sub"}, truth)),
-    h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(row.input, 140))),
+    hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(row.input, 140))),
     row.answers.map((answer, i) => h("td", {role: "cell", "data-label": LETTERS[i]}, h("a", {class: "plain", href: itemPath(runs[i], row.item_id)}, verdict(answer)), answer.judge && h("span", {class: "sub"}, shortJudge(answer.judge)))),
     h("td", {role: "cell"}, open)), more];
 }

@@ -11,11 +11,12 @@ import {heading, problem, showPage} from "/js/page.js";
 import {itemsPath, runPath} from "/js/runs_address.js";
 
 const ASKED = ["tag", "run", "judge", "x", "y", "metric", "slice"];
+const ALL = "all"; // judges
 const MOST_PARTS = 40; // of a slice that are drawn
 
 export function explorePage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
-  const choices = h("form", {class: "filters", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
+  const choices = h("form", {class: "filters roomy", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
   const [links, plots] = [h("p", {class: "actions"}), h("div")];
   showPage(heading("Metrics"), choices, links, plots);
 
@@ -51,7 +52,7 @@ export function explorePage({query, signal}) {
 
   function draw({runs, tags}, detail, every) {
     const judges = [...new Set(every.map((each) => each.judge))].filter(Boolean);
-    const judge = judges.includes(wanted.judge) ? wanted.judge : null;
+    const judge = wanted.judge === ALL ? null : judges.includes(wanted.judge) ? wanted.judge : usualJudge(every, judges);
     const values = judge ? every.filter((each) => each.judge === judge) : every;
     const metrics = [...new Set(values.filter((each) => each.slice === "all").map((each) => each.metric))];
     const slices = [...new Set(values.filter((each) => each.slice !== "all").map((each) => each.slice))];
@@ -72,7 +73,7 @@ export function explorePage({query, signal}) {
         const {suite} = runs.find((each) => each.run_id === id) ?? run;
         return `${name(id)} (${words(suite)})`;
       }),
-      judges.length > 1 && choose("judge", "Judge", [["", "All judges"], ...judges.map((each) => [each, shortJudge(each)])], judge ?? "", (value) => redraw({judge: value || null})),
+      judges.length > 1 && choose("judge", "Judge", [[ALL, "All judges"], ...judges.map((each) => [each, shortJudge(each)])], judge ?? ALL, (value) => redraw({judge: value})),
       choice("x", "Across", metrics), choice("y", "Against", metrics), choice("metric", "By its slices", metrics),
       ofMetric.length > 0 && choice("slice", "Slice", ofMetric));
     if (focused) choices.elements[focused]?.focus();
@@ -86,6 +87,12 @@ export function explorePage({query, signal}) {
   load();
 }
 
+/** Whose judgements are shown until the reader chooses: a panel's, or one judge's, where all at once would be told apart by nobody. */
+function usualJudge(values, judges) {
+  const subjects = new Set(values.filter((each) => each.judge).map((each) => JSON.stringify([each.model, each.judge])));
+  return subjects.size <= COLOURS ? null : judges.find((each) => each.startsWith("panel:")) ?? judges[0] ?? null;
+}
+
 function whose({model, judge}) {
   return judge ? `${shortModel(model)} · ${shortJudge(judge)}` : shortModel(model);
 }
@@ -93,7 +100,8 @@ function whose({model, judge}) {
 /** The values that are known of a metric in a slice, one series for each model and judge. */
 function seriesOf(values, keep) {
   const known = values.filter((each) => keep(each) && Number.isFinite(each.value));
-  return [...Map.groupBy(known, (each) => JSON.stringify([each.model, each.judge])).values()].map((group) => ({name: whose(group[0]), values: group}));
+  const judged = new Set(known.map((each) => each.judge)).size > 1; // of one judge, models are told apart without its name
+  return [...Map.groupBy(known, (each) => JSON.stringify([each.model, each.judge])).values()].map((group) => ({name: judged ? whose(group[0]) : shortModel(group[0].model), values: group}));
 }
 
 function told(value) {
@@ -107,7 +115,7 @@ function scatterFigure(values, {x, y}) {
   const points = [...across].filter(([key]) => up.has(key)).map(([key, at]) => ({name: key, x: at, y: up.get(key)}));
   if (!points.length) return emptyFigure(title, "No model has both.");
   return figure({
-    title, note: "One point a model, as each judge saw it, with 95 % intervals.", alt: `${title}: one point a model.`,
+    title, note: "One point a model, as a judge saw it, with 95 % intervals.", alt: `${title}: one point a model.`,
     draw: (width) => scatter(points.map((p) => ({label: p.name, title: `${p.name}: ${words(x)} ${told(p.x)}; ${words(y)} ${told(p.y)}`, x: p.x.value, y: p.y.value,
       left: p.x.ci_low, right: p.x.ci_high, low: p.y.ci_low, high: p.y.ci_high})), width, {xTitle: words(x), yTitle: words(y)}),
     numbers: {headings: ["Model", words(x), words(y)], rows: points.map((p) => [p.name, told(p.x), told(p.y)])},

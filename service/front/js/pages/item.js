@@ -58,7 +58,7 @@ function whole(item) {
   const calls = new Map(item.calls.map((call) => [call.call_id, call]));
   const groups = [...Map.groupBy(item.answers, (answer) => JSON.stringify([answer.model, answer.prompt_type, answer.replicate])).values()];
   return [
-    h("div", {class: "columns"}, h("div", {}, input(item)), h("div", {}, truth(item), overview(groups))),
+    h("div", {class: item.input_text ? "columns" : null}, h("div", {}, input(item)), h("div", {class: item.input_text ? null : "across"}, truth(item), overview(groups))),
     groups.length === 0 && message("info", null, "Nobody has answered this item in this run."),
     groups.map((answers, i) => ofModel(answers, calls, `answer-${i}`)),
   ];
@@ -133,8 +133,9 @@ function ofModel(answers, calls, id) {
 }
 
 function judgement(answer, calls) {
-  return h("section", {class: "judgement"}, h("h3", {}, answer.judge.startsWith("panel:") ? "Panel" : name(answer.judge), " ", verdict(answer)),
-    answer.judge.startsWith("panel:") && h("p", {class: "note"}, name(answer.judge, 300)),
+  const isPanel = answer.judge.startsWith("panel:");
+  return h("section", {class: "judgement"}, h("h3", {}, isPanel ? shortJudge(answer.judge).replace("panel", "Panel") : name(answer.judge), " ", verdict(answer)),
+    isPanel && h("p", {class: "note"}, name(answer.judge, 300)),
     told(answer), findings(answer), calls.map((call) => callView(call, 4, answer.values.some(({value}) => value !== null))));
 }
 

@@ -49,7 +49,7 @@ function whole(detail, service, signal) {
     detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
     tiles(detail),
     headline(detail),
-    allValues(run.run_id, signal),
+    detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     givenUp(detail),
     provenance(detail, service),
@@ -67,26 +67,30 @@ function ceiling({max_cost_usd: usd, max_calls: calls}) {
   return [usd && dollars(usd), calls && counted(calls, "call")].filter(Boolean).join(", ") || null;
 }
 
-/** What was expected of the run as it began, as `--dry-run` says it; null where nobody estimated it. */
+/** What was expected of the run as it began, as `--dry-run` says it: of how many calls, and the cost; null where nobody estimated it. */
 function expected({estimate}) {
   if (!estimate) return null;
   const {calls, usd_low: low, usd_high: high} = estimate;
-  const cost = low === null ? "price unknown" : low === high ? dollars(low) : `${dollars(low)} to ${dollars(high)}`;
-  return `${counted(calls.to_make, "call")}, ${cost}`;
+  const cost = low === null ? "unknown" : low === high ? dollars(low) : `${dollars(low)} to ${dollars(high)}`;
+  return [`Estimated for ${counted(calls.to_make, "call")}`, cost];
 }
 
 function tiles({run, items, waiting, parameters}) {
   const waited = waiting.reduce((sum, each) => sum + (each.waited_ms ?? 0) + (each.queue_ms ?? 0), 0);
   const retried = waiting.reduce((sum, each) => sum + each.retried, 0);
   const shown = [
-    ["Items", count(items)], ["Models", count(run.models.length)], run.judges.length > 0 && ["Judges", count(run.judges.length)],
-    ["Cost", dollars(run.cost_usd)], expected(parameters) && ["Estimated as it began", expected(parameters)],
+    [plural(items, "Item"), count(items)], [plural(run.models.length, "Model"), count(run.models.length)], run.judges.length > 0 && [plural(run.judges.length, "Judge"), count(run.judges.length)],
+    ["Cost", dollars(run.cost_usd)], expected(parameters),
     ceiling(parameters) && ["May spend", ceiling(parameters)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
     ["Calls given up on", count(run.calls_failed)], run.rows_quarantined > 0 && ["Rows refused", count(run.rows_quarantined)],
     retried > 0 && ["Answered after retries", count(retried)], waited > WAITED_LONG && ["Waited for limits, all calls", seconds(waited / 1000)],
   ].filter(Boolean);
   return h("ul", {class: "tiles", "aria-label": "In figures"}, shown.map(([what, value]) =>
     h("li", {}, h("span", {class: "value"}, value), h("span", {class: "what"}, what))));
+}
+
+function plural(value, noun) {
+  return value === 1 ? noun : `${noun}s`;
 }
 
 /** Whether answers are right or wrong in this suite, and some are wrong. */
@@ -119,7 +123,8 @@ function firstValue(group, metric) {
 function valueCell(value) {
   if (!value) return "–";
   if (value.value === null) return ["–", h("span", {class: "sub"}, `undefined, n = ${count(value.n)}`)];
-  return [number(value.value), h("span", {class: "sub"}, `${interval(value.ci_low, value.ci_high)}, n = ${count(value.n)}${value.reliable ? "" : " (few)"}`)];
+  const [range, size] = [`${interval(value.ci_low, value.ci_high)},`, `n = ${count(value.n)}${value.reliable ? "" : " (few)"}`];
+  return [number(value.value), h("span", {class: "sub breaks"}, h("span", {class: "whole"}, range), " ", h("span", {class: "whole"}, size))];
 }
 
 /** Every figure of the run, read when the reader asks for it. */

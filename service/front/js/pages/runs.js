@@ -172,21 +172,21 @@ function lineName(point) {
 }
 
 function runTable(runs, service) {
-  const inPrefect = Boolean(service.prefect_url); // whose pages can be linked
+  const flowRun = (run) => service.prefect_url && run.flow_run_id && h("span", {class: "sub"}, flowRunLink(service, run.flow_run_id, "in Prefect"));
   return table({
     caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost", ...(inPrefect ? ["Flow run"] : [])],
+    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost"],
     texts: true,
     rows: runs.map((run) => [
       [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300))], words(run.suite),
-      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
+      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
       [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
       [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
       [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
-      dollars(run.cost_usd), ...(inPrefect ? [flowRunLink(service, run.flow_run_id, "in Prefect") ?? "–"] : []),
+      dollars(run.cost_usd),
     ]),
-    kinds: [null, "line", "state-cell", "line", "long", null, "calls", null, null],
+    kinds: [null, "line", "state-cell", "line when", "long", "tight", "calls", "tight"],
   });
 }
 
