@@ -71,9 +71,9 @@ def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Ite
     if call.thinking:
         yield f"{call.by} thinks:"
         yield from _block(call.thinking, width, REQUEST, full=full)
-    if call.said is not None:
+    if call.answer is not None:
         yield from _text(f"{call.by} {call.model} says:", width)
-        yield from _block(call.said, width, SHORT, full=full)
+        yield from _block(call.answer, width, SHORT, full=full)
 
 
 def _fact(fact: "Fact", width: int, *, full: bool) -> Iterator[str]:

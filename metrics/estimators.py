@@ -310,14 +310,13 @@ class Total(Estimator):
         return Estimate.bare(np.where(view.totals("known") == rows, view.totals("value"), np.nan), rows, units)
 
 
-@dataclass(frozen=True, eq=False)
-class Maximum(Estimator):
-    """The largest value over the rows `where` that have one. No uncertainty: a sample does not bound what it lacks."""
+class _OfOrder(Estimator):
+    """What depends on the order of the values over the rows `where` that have one, and so is no function of sums."""
 
     counted: ClassVar[frozenset[str]] = frozenset()
     labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
-    where: pl.Expr = field(default_factory=every_row)
+    where: pl.Expr
 
     @override
     def inputs(self) -> Mapping[str, pl.Expr]:
@@ -327,6 +326,14 @@ class Maximum(Estimator):
     @override
     def drawn(self, draw: Draw) -> Array:
         return np.full_like(draw.sums("known"), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Maximum(_OfOrder):
+    """The largest value over the rows `where` that have one. No uncertainty: a sample does not bound what it lacks."""
+
+    quantity: pl.Expr
+    where: pl.Expr = field(default_factory=every_row)
 
     @override
     def estimate(self, view: View) -> Estimate:
@@ -335,7 +342,7 @@ class Maximum(Estimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Quantile(Estimator):
+class Quantile(_OfOrder):
     """The quantile `q`, by linear interpolation (inclusive), over the rows `where` that have a value.
 
     The interval is the distribution-free one: order statistics around rank n q, from the normal limit of the number of
@@ -344,8 +351,6 @@ class Quantile(Estimator):
     needs about 400 values). se is its width over 2 × 1.96 (Woodruff 1952).
     """
 
-    counted: ClassVar[frozenset[str]] = frozenset()
-    labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
     q: float
     where: pl.Expr = field(default_factory=every_row)
@@ -353,15 +358,6 @@ class Quantile(Estimator):
     def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
             raise MetricError(f"A quantile lies between 0 and 1, not at {self.q}.")
-
-    @override
-    def inputs(self) -> Mapping[str, pl.Expr]:
-        value = pl.when(self.where).then(self.quantity)
-        return {"value": value, "known": value.is_not_null()}
-
-    @override
-    def drawn(self, draw: Draw) -> Array:
-        return np.full_like(draw.sums("known"), np.nan)
 
     @override
     def estimate(self, view: View) -> Estimate:

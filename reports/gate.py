@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from reports.decision import Decision, Verdict
+from reports.report import Subject
 from reports.wording import UNKNOWN, one_line
 
 LONGEST = 300
@@ -33,7 +34,7 @@ class Checked:
     @property
     def subject(self) -> str:
         """The model, and who judged it where somebody did."""
-        return self.model if self.judge is None else f"{self.model} · {self.judge}"
+        return Subject(self.model, self.judge).name
 
     @property
     def detail(self) -> str:

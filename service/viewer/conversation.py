@@ -51,7 +51,7 @@ class CallView(BaseModel):
     messages: list[Message]  # none where the request was never rendered, as of imported results
     parameters: dict[str, Any]
     text: str | None  # the reply as it came; null where none came
-    said: str | None  # the reply without its thinking
+    answer: str | None  # the reply without its thinking
     thinking: str | None
     finish_reason: str | None
     error_kind: str | None
@@ -207,7 +207,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
         messages=_messages(request),
         parameters=_parameters(row["request"]) if "messages" in request else {},
         text=row["response"],
-        said=answer,
+        answer=answer,
         thinking=thinking or None,
         error=None,
         from_ledger=row["run_id"] != run_id,

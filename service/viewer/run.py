@@ -8,6 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from service.viewer.item import as_json
 from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
@@ -175,14 +176,10 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         ValueView(
             headline=row["metric"] in place,
             **{name: row[name] for name in ("model", "judge", "slice", "slice_value", "metric", "n", "reliable")},
-            **{name: _finite(row[name]) for name in ("value", "ci_low", "ci_high")},
+            **{name: as_json(row[name]) for name in ("value", "ci_low", "ci_high")},
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and value - value == 0 else None
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
@@ -55,6 +56,11 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
                 yield from sorted(values, key=lambda each: each.start)
                 position = end
                 break
+
+
+def as_share(value: Any) -> float | None:
+    """Take a number from 0 to 1, such as a stated confidence; None for anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
 
 
 def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:

@@ -12,12 +12,11 @@ Where the rules (docs: metrics, "Reply to verdict") leave a choice, it is made h
 """
 
 import json
-import math
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from suites.base.json_in_text import find_objects
+from suites.base.json_in_text import as_share, find_objects
 from suites.base.thinking import split_thinking
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
@@ -78,10 +77,4 @@ def _details(text: str) -> tuple[str | None, float | None]:
     except (ValueError, RecursionError):  # doubled braces, numbers of thousands of digits, or very deep
         return None, None
     reason = given.get("reason")
-    return reason if isinstance(reason, str) else None, _as_confidence(given.get("confidence"))
-
-
-def _as_confidence(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        return None
-    return float(value)
+    return reason if isinstance(reason, str) else None, as_share(given.get("confidence"))

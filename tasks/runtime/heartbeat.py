@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from typing import cast
 from uuid import UUID
 
+from tasks.runtime.beside import beside
+
 BEAT_SECONDS = 2.0
 LOOK_SECONDS = 0.2
 
@@ -21,11 +23,10 @@ def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[Non
 
     shown = progress()
     artifact = cast(UUID, create_progress_artifact(shown, key=key, description=title))
-    ended = threading.Event()
 
-    def beat() -> None:
+    def beat(over: threading.Event) -> None:
         last, waited = shown, 0.0
-        while not ended.wait(LOOK_SECONDS):
+        while not over.wait(LOOK_SECONDS):
             waited += LOOK_SECONDS
             now = progress()
             if now == last and waited < BEAT_SECONDS:
@@ -36,10 +37,5 @@ def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[Non
                 continue  # a server that is away for a moment sees the next beat
             last, waited = now, 0.0
 
-    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
-    thread.start()
-    try:
+    with beside(beat, "heartbeat"):
         yield
-    finally:
-        ended.set()
-        thread.join()

@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from tasks.runtime.beside import beside
 from tasks.runtime.logs import as_json
 
 if TYPE_CHECKING:
@@ -69,16 +70,12 @@ def shown(run_id: str, title: str, total: int, shard: str | None = None) -> Iter
     from prefect.artifacts import create_progress_artifact
 
     progress = _running[run_id] = _Progress(total)
-    artifact = create_progress_artifact(0.0, key=key_of(run_id, shard), description=title)
-    over = threading.Event()
-    thread = threading.Thread(target=copy_context().run, args=(_show, progress, title, artifact, over), daemon=True)
-    thread.start()
+    artifact = cast(UUID, create_progress_artifact(0.0, key=key_of(run_id, shard), description=title))
     try:
-        yield
+        with beside(partial(_show, progress, title, artifact), "progress"):
+            yield
     finally:
         del _running[run_id]
-        over.set()
-        thread.join()
 
 
 def _show(progress: _Progress, title: str, artifact: UUID | None, over: threading.Event) -> None:

@@ -19,6 +19,7 @@ from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
 from tasks.runtime.attempts import CUT_OFF, Attempt, close, write
+from tasks.runtime.beside import beside
 from tasks.runtime.context import CODE_VERSION
 
 ALIVE_SECONDS = 60.0
@@ -174,22 +175,16 @@ def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
 @contextmanager
 def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float = ALIVE_SECONDS) -> Iterator[None]:
     """Give a sign of life, and say how far the run is, every minute while the block runs."""
-    over = threading.Event()
 
-    def beat() -> None:
+    def beat(over: threading.Event) -> None:
         while not over.wait(every_seconds):
             try:
                 save(lake, replace(run, tally=tally()))
             except LakeError as error:
                 logger.warning("run %s could not give a sign of life: %s", run.run_id, error)
 
-    thread = threading.Thread(target=beat, name="alive", daemon=True)
-    thread.start()
-    try:
+    with beside(beat, "alive"):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:

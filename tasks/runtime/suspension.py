@@ -8,7 +8,6 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -20,6 +19,7 @@ from prefect.exceptions import Pause, PrefectException, TerminationSignal
 from prefect.states import Cancelled, Failed, Suspended
 
 from core.errors import EvalakeError
+from tasks.runtime.beside import beside
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, end_attempt, stop_calls
 
@@ -41,18 +41,12 @@ class StateWatch:
     def __init__(self, context: RunContext, *flow_runs: str) -> None:
         self._context = context
         self._flow_runs = [UUID(flow_run) for flow_run in flow_runs]
-        self._over = threading.Event()
 
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Look now, and every two seconds while the block runs: a process may come up after its run was suspended."""
-        thread = threading.Thread(target=copy_context().run, args=(self._look,), name="state-watch", daemon=True)
-        thread.start()
-        try:
+        with beside(self._look, "state-watch"):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     @contextmanager
     def looking_for_batches(self) -> Iterator[None]:
@@ -65,12 +59,12 @@ class StateWatch:
         finally:
             _watched.discard(key)
 
-    def _look(self) -> None:
+    def _look(self, over: threading.Event) -> None:
         with get_client(sync_client=True) as client:
             while not (state := self._stopping_state(client)):
-                if self._over.wait(LOOK_SECONDS):
+                if over.wait(LOOK_SECONDS):
                     return
-        self._stop(state)
+        self._stop(state, over)
 
     def _stopping_state(self, client: SyncPrefectClient) -> State[Any] | None:
         try:
@@ -79,10 +73,10 @@ class StateWatch:
             return None  # a server that is away for a moment is asked the next time
         return next((state for state in states if state is not None and not state.is_running()), None)
 
-    def _stop(self, state: State[Any]) -> None:
+    def _stop(self, state: State[Any], over: threading.Event) -> None:
         logger.warning("the flow run is %s: nothing more is asked", state.name)
         stop_calls(self._context, f"the flow run is {state.name}")
-        if not self._over.wait(DRAIN_SECONDS):
+        if not over.wait(DRAIN_SECONDS):
             end_attempt(self._context)
 
 

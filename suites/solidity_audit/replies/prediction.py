@@ -1,10 +1,10 @@
 """A direct audit -> verdict, confidence and findings, by rule: nobody is asked what can be read."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suites.base.json_in_text import as_share
 from suites.solidity_audit.replies.reply_json import find_object
 
 KEYS = ("verdict", "findings")  # not confidence, which a finding of an audit that was cut off may state, too
@@ -39,7 +39,7 @@ def read_prediction(text: str | None) -> Prediction:
     verdict, findings = value.get("verdict"), value.get("findings")
     is_vulnerable = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
     claims = tuple(map(_claim, findings)) if isinstance(findings, list) else ()
-    return Prediction(is_vulnerable, _share(value.get("confidence")), claims)
+    return Prediction(is_vulnerable, as_share(value.get("confidence")), claims)
 
 
 def _claim(finding: Any) -> Claim:
@@ -49,9 +49,3 @@ def _claim(finding: Any) -> Claim:
     lines = finding.get("lines")
     numbers = [n for n in lines[:MOST_LINES] if type(n) is int and 0 < n < 2**31] if isinstance(lines, list) else []
     return Claim(text.get("type"), text.get("severity"), text.get("location"), tuple(numbers))
-
-
-def _share(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        return None
-    return float(value)

@@ -15,9 +15,7 @@ from core.errors import SourceError
 from suites.base import RecordedFolder
 from suites.solidity_audit.rounds.judged import read_judged
 from suites.solidity_audit.rounds.labels import read_labels
-from suites.solidity_audit.rounds.names import (
-    aliases,
-)
+from suites.solidity_audit.rounds.names import aliases
 from suites.solidity_audit.rounds.round import Round, RoundFile, sort_files
 
 TRUTH_NOT_JUDGED = "a ground truth without a judgement"

@@ -12,10 +12,7 @@ from suites.base.sources import storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from suites.solidity_audit.replies.judgement import Judgement, read_judgement
-from suites.solidity_audit.rounds.names import (
-    folder_name,
-    sample_names,
-)
+from suites.solidity_audit.rounds.names import folder_name, sample_names
 from suites.solidity_audit.rounds.review import Claim, match
 from suites.solidity_audit.rounds.round import (
     JUDGEMENTS,

@@ -7,12 +7,7 @@ from pathlib import Path
 from contracts.tables.human_labels import answered
 from core.hashing import content_hash
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
-from suites.solidity_audit.rounds.names import (
-    expert_of,
-    is_review_folder,
-    model_named,
-    sample_names,
-)
+from suites.solidity_audit.rounds.names import expert_of, is_review_folder, model_named, sample_names
 from suites.solidity_audit.rounds.review import match, read_review
 from suites.solidity_audit.rounds.round import Judged, Round, RoundFile, prompt_of, text_of
 from suites.solidity_audit.truth import SUITE

@@ -11,11 +11,7 @@ from core.files import FileRefusedError, Files
 from suites.base import Recorded, Skipped
 from suites.base.sources import NOT_READ, as_payload, is_storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
-from suites.solidity_audit.rounds.names import (
-    folder_name,
-    is_review_folder,
-    sample_names,
-)
+from suites.solidity_audit.rounds.names import folder_name, is_review_folder, sample_names
 
 JUDGEMENTS, TRUTHS, METRICS = "judgeoutputs", "groundtruth", "samplemetrics"  # as `folder_name` has them
 LARGEST_FILE = 16 * 1024 * 1024  # bytes

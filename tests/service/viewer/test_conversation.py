@@ -14,7 +14,7 @@ def test_the_whole_conversation_is_there_to_the_repaired_judgement(http: httpx.C
     assert "2|   function withdraw() public" in audit["messages"][-1]["content"]
     assert audit["text"] == AUDIT
     assert audit["thinking"] == "The call comes before the balance is set."
-    assert audit["thinking"] not in audit["said"]
+    assert audit["thinking"] not in audit["answer"]
     assert [call["text"] for call in (first, repaired)] == [UNREADABLE, JUDGEMENT]
     assert UNREADABLE in [message["content"] for message in repaired["messages"]]
     assert {call["model"] for call in (first, repaired)} == {JUDGE}

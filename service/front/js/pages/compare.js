@@ -227,12 +227,12 @@ async function replies(pair, {run_a: runA, run_b: runB}, signal, other = "B") {
   return h("div", {class: "sides"}, side("A", pair.a.model, a, parts?.[0]), side(other, pair.b.model, b, parts?.[1]));
 }
 
-/** What an answer said: its subject's reply, or its judge's where there is no other. */
+/** What was answered: its subject's reply, or its judge's where there is no other. */
 function replyOf(item, wanted) {
   const answer = item.answers.find((each) => ["model", "judge", "prompt_type", "replicate"].every((key) => each[key] === wanted[key]));
   const calls = (answer?.calls ?? []).map((id) => item.calls.find((call) => call.call_id === id));
-  const told = calls.find((call) => call.by === "subject" && call.said) ?? calls.find((call) => call.said);
-  return told?.said ?? null;
+  const answered = calls.find((call) => call.by === "subject" && call.answer) ?? calls.find((call) => call.answer);
+  return answered?.answer ?? null;
 }
 
 function pager({pairs, total, next}, wanted, change) {

@@ -199,7 +199,7 @@ function reply(call, level, folded) {
     call.thinking && onDemand(false, `Thinking, ${count(call.thinking.length)} characters`, () => prose(call.thinking, level)),
     call.error_kind && h("p", {class: "state bad"}, words(call.error_kind)), call.error && verbatim(call.error, "Error"),
     call.text === null && !call.error && h("p", {class: "empty"}, "No text came back."),
-    call.said && onDemand(!folded, `Its words, ${count(call.said.length)} characters`, () => body(call.said, level)));
+    call.answer && onDemand(!folded, `Its words, ${count(call.answer.length)} characters`, () => body(call.answer, level)));
 }
 
 function body(text, level) {
