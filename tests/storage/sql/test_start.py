@@ -9,7 +9,7 @@ import pytest
 from core.errors import UsageError
 from storage.lake import Lake
 from storage.sql.query import open_query
-from storage.sql.start import start
+from storage.sql.start import _environment, start
 
 
 def test_it_answers_what_it_is_asked_later(tmp_path: Path) -> None:
@@ -31,3 +31,12 @@ def test_it_is_started_before_anything_heavy_is_imported() -> None:
     code = f"import sys; import storage.sql.start; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_process_gets_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PREFECT_API_KEY", "DATABASE_URL"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the lake")
+    environment = _environment()
+    assert "hunter2" not in environment.values()
+    assert environment["AWS_ACCESS_KEY_ID"] == "of the lake"

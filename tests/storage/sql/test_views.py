@@ -2,7 +2,6 @@
 
 import json
 
-import polars as pl
 import pytest
 
 from contracts.compile.arrow import conform
@@ -11,7 +10,6 @@ from contracts.tables.judge_versions import JUDGE_VERSIONS
 from storage import ledger
 from storage.lake import Lake
 from storage.landing import land
-from storage.sql.catalogue import catalogue, column_frame
 from storage.sql.query import query
 from storage.sql.views import views
 from suites.registry import all_contracts
@@ -215,27 +213,3 @@ def test_quarantine_reasons_count_rows_by_rule(filled: Lake) -> None:
     )
     assert (table, rule, refused, runs) == ("command_guard_results", "recorded_line", 1, 1)
     assert "guard.jsonl:81" in str(example)
-
-
-def test_the_catalogue_describes_every_column_as_its_contract_does() -> None:
-    entries = {entry.name: entry for entry in catalogue(TABLES)}
-    assert list(entries) == [*(contract.table for contract in TABLES), *(view.name for view in VIEWS)]
-    for contract in TABLES:
-        entry = entries[contract.table]
-        assert (entry.kind, entry.key) == ("table", contract.key)
-        described = [(each.column, each.nullable, each.description) for each in entry.columns]
-        assert described == [(each.name, each.nullable, each.description) for each in contract.columns]
-    (cost,) = (each for each in entries["calls"].columns if each.column == "cost_usd")
-    assert (cost.type, cost.nullable, cost.key) == ("DOUBLE", True, False)
-    assert "cost_usd is at least 0" in cost.rules
-    assert "no two rows agree in run_id" in entries["runs"].rules
-    assert entries["leaderboard"].kind == "view"
-
-
-def test_types_are_those_a_query_meets(filled: Lake) -> None:
-    full = column_frame(catalogue(TABLES))
-    met = ask(filled, "select table_name, column_name, data_type from duckdb_columns() where not internal")
-    assert set(full.select("table", "column", "type").iter_rows()) == set(met)
-    types = dict(full.filter(pl.col("table") == "runs").select("column", "type").iter_rows())
-    assert types["models"] == "VARCHAR[]"
-    assert types["started_at"] == "TIMESTAMP WITH TIME ZONE"

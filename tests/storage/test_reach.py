@@ -1,0 +1,21 @@
+"""Whether a lake can be written to is found out before a run, and nothing is left behind by it."""
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import LakeError
+from storage.lake import Lake
+from storage.reach import require_reachable
+
+
+def test_a_lake_that_is_there_or_can_be_made_is_reachable_and_stays_as_it_is(tmp_path: Path) -> None:
+    require_reachable(Lake(str(tmp_path)))
+    require_reachable(Lake(str(tmp_path / "not" / "yet")))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_below_a_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(LakeError, match=r"file/lake is not writable \(.+\): name another with --lake"):
+        require_reachable(Lake(str(tmp_path / "file" / "lake")))
