@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
@@ -23,14 +24,14 @@ from chaos.table import written
 
 # Each is a module of this package, with the seconds in which it injects. To begin and to end takes each some more.
 CAMPAIGNS: Mapping[str, int] = {
-    "torn_files": 90,
-    "surroundings": 40,
-    "object_store": 120,
-    "histories": 40,
-    "storms": 40,
+    "torn_files": 30,
+    "surroundings": 20,
+    "object_store": 60,
+    "histories": 30,
+    "storms": 20,
     "fuzz": 60,
-    "kills": 30,
-    "processes": 360,
+    "kills": 20,
+    "processes": 720,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together
@@ -44,33 +45,39 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("campaigns", nargs="*", default=list(CAMPAIGNS), metavar="CAMPAIGN", help=", ".join(CAMPAIGNS))
     parser.add_argument("--seed", type=int, default=1, help="of all that is drawn")
     parser.add_argument("--write", action="store_true", help="write the rows of the campaigns that are named, too")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the lakes and logs of one campaign there")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if unknown := set(options.campaigns) - CAMPAIGNS.keys():
         parser.error(f"there is no campaign {min(unknown)}; there are {', '.join(CAMPAIGNS)}")
+    if options.keep and len(options.campaigns) > 1:
+        parser.error("--keep is for one campaign")
     if options.alone:
-        return _inject(options.campaigns[0], options.seed)
+        return _inject(options.campaigns[0], options.seed, options.keep)
     until, all_held = time.monotonic() + LONGEST, True
     for name in options.campaigns:
-        load = os.getloadavg()[0]
-        outcomes = list(_bounded(name, options.seed, until))
+        load, began = os.getloadavg()[0], time.monotonic()
+        outcomes = list(_bounded(name, options.seed, until, options.keep))
         all_held &= not any(outcome.broken for outcome in outcomes)
         if options.write or set(options.campaigns) == CAMPAIGNS.keys():
-            drawn = f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load {load:.0f} before"
+            machine = f"{os.cpu_count()} cores, load {load:.0f} before"
+            drawn = f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}, {machine}, {time.monotonic() - began:.0f} s"
             text = written(PAGE.read_text(encoding="utf-8"), list(CAMPAIGNS), name, outcomes, drawn)
             PAGE.write_text(text, encoding="utf-8")
     return 0 if all_held else 1
 
 
-def _inject(name: str, seed: int) -> int:
+def _inject(name: str, seed: int, keep: Path | None) -> int:
     campaign: Callable[[Path, int, float], Iterator[Outcome]] = import_module(f"chaos.{name}").campaign
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+    if keep is not None:
+        keep.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="chaos-") if keep is None else nullcontext(str(keep)) as folder:
         for outcome in campaign(Path(folder), seed, CAMPAIGNS[name]):
             print(json.dumps(asdict(outcome)), flush=True)
     return 0
 
 
-def _bounded(name: str, seed: int, until: float) -> Iterator[Outcome]:
+def _bounded(name: str, seed: int, until: float, keep: Path | None) -> Iterator[Outcome]:
     """Run a campaign in a process group of its own, which is killed as a whole when the time for all is over."""
     began = time.monotonic()
     longest = min(until - began, CAMPAIGNS[name] + MARGIN)
@@ -78,7 +85,7 @@ def _bounded(name: str, seed: int, until: float) -> Iterator[Outcome]:
         yield Outcome(name, 0, "", "there was no time left for it")
         return
     process = subprocess.Popen(
-        [sys.executable, "-m", "chaos", name, "--seed", str(seed), "--alone"],
+        [sys.executable, "-m", "chaos", name, "--seed", str(seed), "--alone", *(["--keep", str(keep)] if keep else [])],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count, product
 from pathlib import Path
@@ -14,7 +15,8 @@ import httpx
 import psutil
 
 from chaos.outcome import Outcome
-from contracts.tables import CALLS, RUNS
+from contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
+from service.local.background import LEASES
 from storage.ledger import KEY
 from suites.command_guard.contract import RESULTS
 from tests.e2e.clusters import Cluster
@@ -24,12 +26,15 @@ from tests.servers.model_server import ModelServer
 from tests.service.services import IMPATIENT, Place, Service, start
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
-LATENCY = 0.3
+LATENCY = 0.6
 ITEMS = 1000  # of a run
 STOPPED_SECONDS = 2.0
 MEMORY = Path("/sys/fs/cgroup/memory")  # of the first version of control groups
 KILL, STOP, NO_MEMORY = "SIGKILL", "SIGSTOP, then SIGCONT", "out of memory"
 ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
+# The last that a worker says of a run whose process died.
+REPORT = re.compile(r"prefect\.flow_runs\.worker - (?!Worker|Flow run)")
+REPORT_SECONDS = 30.0
 FAULTS = 60
 OF_API = 12  # of these
 WORDS = re.compile(r"\w+ \w+ \w+")
@@ -78,15 +83,16 @@ class Scene:
     """A run of a deployment on a Dask cluster, and every process that has a part in it."""
 
     def __init__(
-        self, folder: Path, stack: PrefectStack, work: Workplace, chance: random.Random, items: int = ITEMS
+        self, folder: Path, stack: PrefectStack, work: Workplace, chance: random.Random, items: int, askers: int
     ) -> None:
         self._stack, self._work, self._chance, self._items = stack, work, chance, items
         self._cluster = Cluster(stack, folder / "dask")
         self._names = count()
-        self._askers = [self._new_asker() for _ in range(2)]
-        self._worker = stack.worker(**self._cluster.environment)
+        self._askers = [self._new_asker() for _ in range(askers)]
+        self._worker = self._new_worker()
         self._runs = 0
         self._looked = 0.0
+        self._reports = 0  # how often workers have told of a process that died, beyond the runs' own states
         self._orphaned = False  # whether the worker that started the run is gone: nobody tells of the run's end then
         self._committed: list[tuple[int, set[str]]] = []  # at each fault: requests so far, and what was committed
         self.messages: set[str] = set()
@@ -129,16 +135,29 @@ class Scene:
 
     def _until_it_asks(self, *, whole: bool = False) -> None:
         """Wait for some more calls, or the end; a run that ended otherwise is retried, a completed one followed."""
-        target = self._work.asked() + self._chance.randrange(5, 40)
+        target = self._work.asked() + self._chance.randrange(3, 20)
         state = wait_until(lambda: (not whole and self._work.asked() >= target) or self._stopped(), "calls")
         if state == "Completed" and not whole:
             self._begin()
             self._until_it_asks()
         elif isinstance(state, str) and state != "Completed":
             self.messages.add(str(self._stack.get(f"/flow_runs/{self._flow_run}")["state"]["message"]))
+            self._await_report(state)
             self._stack.set_state(self._flow_run, "SCHEDULED", "AwaitingRetry")
             self._orphaned = False
             self._until_it_asks(whole=whole)
+
+    def _await_report(self, state: str) -> None:
+        """Wait until a worker that says Crashed has said it again, which would crash an earlier retry."""
+
+        def told() -> int:
+            logs = self._stack.folder.glob("*-prefect.log")
+            return sum(len(REPORT.findall(log.read_text(errors="replace"))) for log in logs)
+
+        if state == "Crashed" and not self._orphaned:
+            with suppress(AssertionError):
+                wait_until(lambda: told() > self._reports, "the second report", REPORT_SECONDS)
+        self._reports = told()
 
     def _state(self) -> str:
         with suppress(httpx.HTTPError):
@@ -149,8 +168,19 @@ class Scene:
         """The state in which the run ended; None while it goes on, and where that was looked at within a second."""
         if time.monotonic() < self._looked + 1.0:
             return None
+        self._keep_up(state := self._state())
         self._looked = time.monotonic()
-        return state if (state := self._state()) in ENDED else None
+        return state if state in ENDED else None
+
+    def _keep_up(self, state: str) -> None:
+        """Do what an installation does: its unit starts a worker again, and `silent run` tells of a run that is gone.
+
+        A worker ends where it finds no Prefect server at its start. The automation waits for minutes, we do not.
+        """
+        if self._worker.popen.poll() is not None:
+            self._worker = self._new_worker()
+        if self._orphaned and state in ("Pending", "Running") and self._run() is None:
+            self._stack.set_state(self._flow_run, "CRASHED", "Crashed", "The run gave no sign of life any more.")
 
     def _process(self, target: str) -> psutil.Process:
         if target == "run":
@@ -161,19 +191,14 @@ class Scene:
         return psutil.Process((found.get(target) or self._stack.server).popen.pid)
 
     def _run(self) -> psutil.Process | None:
-        """The process of the run's attempt; None while there is none. Its number may be somebody else's by now."""
-        known = str(self._stack.get(f"/flow_runs/{self._flow_run}")["infrastructure_pid"])
-        with suppress(psutil.Error, ValueError):
-            process = psutil.Process(int(known.rpartition(":")[2]))
-            return process if process.environ().get("PREFECT_API_URL") == self._stack.url else None
-        return None
+        """The process of the run's attempt, None while there is none: not the one that waits for its end and tells."""
+        of_run = [process for process in psutil.process_iter() if _flow_run_of(process) == self._flow_run]
+        return max(of_run, key=psutil.Process.create_time, default=None)
 
     def _replace(self, target: str) -> None:
-        if target == "run" and self._orphaned:
-            self._stack.set_state(self._flow_run, "CRASHED", "Crashed", "its worker and its process are gone")
-        elif target == "worker":
+        if target == "worker":
             self._worker.kill()
-            self._worker = self._stack.worker(**self._cluster.environment)
+            self._worker = self._new_worker()
             self._orphaned = True
         elif target == "Dask worker":
             self._askers[0].kill()
@@ -184,21 +209,33 @@ class Scene:
             self._allow_repeats()
             for asker in self._askers:
                 asker.kill()  # one that lost its scheduler ends by itself, later
-            self._askers = [self._new_asker() for _ in range(2)]
+            self._askers = [self._new_asker() for _ in self._askers]
         elif target == "Prefect server":
             self._stack.restart_server()
+
+    def _new_worker(self) -> Process:
+        return self._stack.worker(**self._cluster.environment)
 
     def _new_asker(self) -> Process:
         return self._cluster.start_worker(f"asker-{next(self._names)}")
 
 
+def _flow_run_of(process: psutil.Process) -> str | None:
+    with suppress(psutil.Error):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return process.environ().get("PREFECT__FLOW_RUN_ID")
+    return None
+
+
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     """Inject 60 faults, or as many as the time allows: each kind into each process at least once."""
-    chance, now = random.Random(seed), time.monotonic()
+    chance, until = random.Random(seed), time.monotonic() + seconds
     kinds = list(product((KILL, STOP, NO_MEMORY), TARGETS))
     drawn = [each for _ in range(-(-FAULTS // len(kinds))) for each in chance.sample(kinds, len(kinds))]
-    yield from of_services(folder / "services", OF_API, now + seconds / 4)
-    yield from of_runs(folder / "runs", chance, drawn[: FAULTS - OF_API], now + seconds, least=len(kinds))
+    with ThreadPoolExecutor() as beside:  # services are waited for more than they work
+        services = beside.submit(lambda: list(of_services(folder / "services", OF_API, until)))
+        yield from of_runs(folder / "runs", chance, drawn[: FAULTS - OF_API], until, least=len(kinds))
+        yield from services.result()
 
 
 def of_runs(
@@ -209,6 +246,7 @@ def of_runs(
     *,
     least: int,
     items: int = ITEMS,
+    askers: int = 2,
 ) -> Iterator[Outcome]:
     """Inject what was drawn while runs are under way, the first `least` of it even if the time is over."""
     injected = Counter[tuple[str, str]]()
@@ -218,7 +256,7 @@ def of_runs(
         work.configure(batch_size=50, limits=LIMITS)
         server.rule(reply='{"action": "BLOCK"}', latency=LATENCY)
         try:
-            scene = Scene(folder, stack, work, chance, items)
+            scene = Scene(folder, stack, work, chance, items, askers)
             for number, (kind, target) in enumerate(drawn):
                 if number >= least and time.monotonic() > until:
                     break
@@ -239,9 +277,9 @@ def of_runs(
 @contextmanager
 def _serving(folder: Path) -> Iterator[PrefectStack]:
     """A stack whose server's log may hold errors, for it is killed."""
-    stack = PrefectStack(folder)
+    stack = PrefectStack(folder, LEASES)
     try:
-        stack.__enter__().deploy()
+        stack.__enter__().deploy(DEPLOYMENT.partition("/")[2])
         yield stack
     finally:
         stack.__exit__(AssertionError, AssertionError(), None)
@@ -267,7 +305,8 @@ def _wrong(work: Workplace, scene: Scene) -> list[str]:
         broken.append(f"{scene.asked_again} committed calls asked again")
     if scene.repeated > scene.allowed:
         broken.append(f"{scene.repeated} calls repeated, {scene.allowed} were in flight or within a second")
-    told = {*scene.messages, *work.rows(RUNS)["message"].drop_nulls()}
+    kept = (work.rows(contract)["message"].drop_nulls() for contract in (RUNS, RUN_ATTEMPTS))
+    told = scene.messages.union(*kept)
     return broken + [f"not a sentence: {each!r}" for each in told if not _is_sentence(each)]
 
 
@@ -287,23 +326,27 @@ def of_services(folder: Path, times: int, until: float) -> Iterator[Outcome]:
         sessions = [f"session-{number}" for number in range(times)]
         place.write(*sessions)
         place.answer(latency=1.0)
-        service = start(alone, place)
-        for number, session in enumerate(sessions):
-            if number >= 3 and time.monotonic() > until:
-                break
-            kind = (KILL, STOP, NO_MEMORY)[number % 3]
-            asked = len(judge.requests())
-            service.ask(session)
-            wait_until(lambda asked=asked: len(judge.requests()) > asked, "a question to the judge")
-            inject(kind, psutil.Process(service.process.popen.pid))
-            injected[kind] += 1
-            if kind != STOP:
-                service.kill()
-                service = start(alone, place)
-        for session in sessions[: injected.total()]:
-            broken += _wrong_with(service, place, session)
-        service.stop()
-        held = f"{injected.total()} sessions scored once each, of {len(judge.requests())} questions to the judge"
+        service, held = start(alone, place), ""
+        try:
+            for number, session in enumerate(sessions):
+                if number >= 3 and time.monotonic() > until:
+                    break
+                kind = (KILL, STOP, NO_MEMORY)[number % 3]
+                asked = len(judge.requests())
+                service.ask(session)
+                wait_until(lambda asked=asked: len(judge.requests()) > asked, "a question to the judge")
+                inject(kind, psutil.Process(service.process.popen.pid))
+                injected[kind] += 1
+                if kind != STOP:
+                    service.kill()
+                    service = start(alone, place)
+            for session in sessions[: injected.total()]:
+                broken += _wrong_with(service, place, session)
+            held = f"{injected.total()} sessions scored once each, of {len(judge.requests())} questions to the judge"
+        except AssertionError as error:  # something was waited for in vain
+            broken.append(str(error)[:300])
+        finally:
+            service.stop()
     for kind, count_of in sorted(injected.items()):
         yield Outcome(f"API: {_name(kind)}", count_of, held, "; ".join(broken))
 

@@ -1,7 +1,7 @@
-"""The automations of automations.yaml on the Prefect server, each of them sent to every receiver that is named.
+"""The automations of automations.yaml on the Prefect server; those that tell do so to every receiver that is named.
 
 Repeating it changes nothing: an automation of the same name is brought up to date in its place. Where no receiver is
-named, nothing is created, and what is there is left as it is.
+named, none that tells is created, and what is there is left as it is.
 """
 
 import os
@@ -13,7 +13,8 @@ from uuid import UUID
 import yaml
 from prefect.blocks.notifications import CustomWebhookNotificationBlock, SendgridEmail, SlackWebhook
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.events.actions import SendNotification
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import ActionTypes, ChangeFlowRunState, SendNotification
 from prefect.events.schemas.automations import AutomationCore
 
 FILE = Path(__file__).with_name("automations.yaml")
@@ -27,12 +28,12 @@ def notify(client: SyncPrefectClient) -> list[str]:
     """
     named = {name: (os.environ.get(variable), make) for name, (variable, make) in RECEIVERS.items()}
     receivers = {name: make(value) for name, (value, make) in named.items() if value}
-    if not receivers:
-        return []
     blocks = [UUID(str(block.save(f"evalake-{name}", overwrite=True, _sync=True))) for name, block in receivers.items()]
     there = {each.name: each for each in client.read_automations()}
     for declared in yaml.safe_load(FILE.read_text(encoding="utf-8"))["automations"]:
-        wanted = _automation(declared, blocks)
+        if not (actions := _actions(declared, blocks)):
+            continue
+        wanted = _automation(declared, actions)
         if (known := there.get(wanted.name)) is None:
             client.create_automation(wanted)
         else:
@@ -40,9 +41,15 @@ def notify(client: SyncPrefectClient) -> list[str]:
     return list(receivers)
 
 
-def _automation(declared: Mapping[str, Any], blocks: list[UUID]) -> AutomationCore:
+def _actions(declared: Mapping[str, Any], blocks: list[UUID]) -> list[ActionTypes]:
+    if "crashed" in declared:
+        return [ChangeFlowRunState(state=StateType.CRASHED, name="Crashed", message=declared["crashed"])]
+    subject, body = PREFIX + declared["name"], declared["body"]
+    return [SendNotification(block_document_id=block, subject=subject, body=body) for block in blocks]
+
+
+def _automation(declared: Mapping[str, Any], actions: list[ActionTypes]) -> AutomationCore:
     name = PREFIX + declared["name"]
-    actions = [SendNotification(block_document_id=block, subject=name, body=declared["body"]) for block in blocks]
     trigger = {"type": "event", "posture": "Reactive", "threshold": 1, "within": 0, **declared["trigger"]}
     return AutomationCore(name=name, description=declared["description"], trigger=trigger, actions=actions)
 

@@ -1,5 +1,6 @@
 """Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
 
+from asyncio import CancelledError
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
@@ -215,6 +216,8 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: in
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, TerminationSignal):
+    if isinstance(
+        error, TerminationSignal | CancelledError | SystemExit
+    ):  # the last two from Prefect, whose log says why
         return "its process was told to end; a rerun asks only for what is missing"
     return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from core.errors import EvalakeError
 from service.beside import Beside, free_port
-from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
+from service.local.background import ADDRESS, LEASES, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import is_migrated
 
 READY = "ready"
@@ -74,6 +74,7 @@ class _Servers:
         password = f"evalake:{self._password}"
         os.environ.update({"PREFECT_HOME": str(home), PASSWORD: password, "PREFECT_SERVER_API_AUTH_STRING": password})
         os.environ["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = "https://nobody.invalid"
+        os.environ.update(LEASES)
         os.environ.update({"EVALAKE_LAKE": self._lake, "EVALAKE_API_TOKEN": self._token})
         _say("starting a Prefect server …")
         is_migrated(home / "prefect.db")  # makes it from the template

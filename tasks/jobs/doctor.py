@@ -267,12 +267,13 @@ def _worker(place: Place) -> Diagnosis:
 
 def _notifications(place: Place) -> Diagnosis:
     ours = [each for each in place.client.read_automations() if each.name.startswith(AUTOMATION_PREFIX)]
-    if not ours:
+    telling = [each for each in ours if any(action.type == "send-notification" for action in each.actions)]
+    if not telling:
         mend = "name a receiver, such as EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
         return Diagnosis(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
     if off := [each.name for each in ours if not each.enabled]:
         return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
-    return Diagnosis(Level.OK, f"{len(ours)} automations tell of what goes wrong")
+    return Diagnosis(Level.OK, f"{len(telling)} automations tell of what goes wrong")
 
 
 def _versions(place: Place) -> Diagnosis:

@@ -24,8 +24,11 @@ CONNECT_SECONDS = 10.0
 Runner = TaskRunner[PrefectFuture[Any]]
 
 
+NO_SERVER = "Failed to reach API"  # begins what Prefect 3.8.8 raises in a Dask worker, of no kind of its own
+
+
 class ClusterError(EvalakeError):
-    """The Dask cluster that was to call batches was lost."""
+    """The Dask cluster that was to call batches was lost, or it lost the Prefect server."""
 
 
 def task_runner() -> Runner:
@@ -58,7 +61,7 @@ def processes() -> int:
 
 @contextmanager
 def saying_when_lost() -> Iterator[None]:
-    """Say in a sentence that a Dask cluster was lost in the block, which fails in Dask's own ways then.
+    """Say in a sentence that a Dask cluster was lost in the block, which fails in Dask's or Prefect's own ways then.
 
     Raises:
         ClusterError: In the place of an error of Dask, and of any but our own once the connection is closed.
@@ -68,6 +71,11 @@ def saying_when_lost() -> Iterator[None]:
     except EvalakeError:
         raise
     except Exception as error:
+        if str(error).startswith(NO_SERVER):
+            raise ClusterError(
+                f"the Prefect server at {get_current_settings().api.url} did not answer the Dask workers: see that it "
+                "runs, then run again, and only what is missing is asked"
+            ) from error
         of_dask = type(error).__module__.partition(".")[0] in ("distributed", "dask")
         if not of_dask and not _is_disconnected():
             raise

@@ -40,6 +40,7 @@ def test_a_history_of_clients_of_whom_one_is_killed_has_an_order(tmp_path: Path)
 
 def test_processes_that_die_or_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
     drawn = [(NO_MEMORY, "Dask worker"), (STOP, "Prefect server"), (KILL, "run")]
-    outcomes = list(processes.of_runs(tmp_path, random.Random(1), drawn, time.monotonic(), least=len(drawn), items=240))
+    small = {"least": len(drawn), "items": 200, "askers": 1}
+    outcomes = list(processes.of_runs(tmp_path, random.Random(1), drawn, time.monotonic(), **small))
     assert [outcome.injected for outcome in outcomes] == [1] * len(drawn)
     assert {outcome.broken for outcome in outcomes} == {""}

@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 from configparser import ConfigParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from service.local.background import PATIENCE
+from service.local.background import LEASES, PATIENCE
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -64,6 +65,13 @@ def test_a_server_answers_no_page_but_its_own() -> None:
     assert "Environment=PREFECT_SERVER_CORS_ALLOWED_ORIGINS=http://127.0.0.1:4200\n" in unit
     origin = _compose("compose.yaml")["services"]["server"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     assert origin == "${PREFECT_SERVER_CORS_ALLOWED_ORIGINS:-http://127.0.0.1:4200}"
+
+
+def test_a_server_knows_after_a_restart_which_runs_hold_a_place() -> None:
+    ((variable, module),) = LEASES.items()
+    assert find_spec(module)
+    assert f"Environment={variable}={module}\n" in (DEPLOY / "systemd" / "evalake-server.service").read_text()
+    assert _compose("compose.yaml")["services"]["server"]["environment"][variable] == module
 
 
 def test_workers_are_as_patient_with_a_busy_server_as_those_of_the_command() -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -118,6 +119,7 @@ class PrefectStack:
         }
         self._port = port
         self._processes: list[Process] = []
+        self._started = count()
         self._server_logs: list[Path] = []
 
     def __enter__(self) -> Self:
@@ -160,7 +162,7 @@ class PrefectStack:
 
     def start(self, *command: str, **environment: str) -> Process:
         """Start a Python module of the environment as a process of this stack."""
-        log = self.folder / f"{len(self._processes)}-{command[0]}.log"
+        log = self.folder / f"{next(self._started)}-{command[0]}.log"
         process = Process(list(command), log, {**self.environment, **environment})
         self._processes.append(process)
         return process
@@ -184,10 +186,10 @@ class PrefectStack:
         words = [sys.executable, "-m", *command]
         return subprocess.Popen(words, cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
-    def deploy(self) -> None:
-        """Create the pool and deploy everything in prefect.yaml, without its schedules running by themselves."""
+    def deploy(self, name: str = "") -> None:
+        """Create the pool and deploy everything in prefect.yaml, or what is named, without its schedules running."""
         self.call("prefect", "work-pool", "create", "evalake", "--type", "process")
-        self.call("prefect", "--no-prompt", "deploy", "--all")
+        self.call("prefect", "--no-prompt", "deploy", *(("--name", name) if name else ("--all",)))
         for deployment in self.post("/deployments/filter", {}):
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 

@@ -23,6 +23,11 @@ def test_outside_of_a_cluster_one_process_calls() -> None:
     assert processes() == 1
 
 
+def test_a_lost_server_is_one_sentence() -> None:
+    with pytest.raises(ClusterError, match=r"^the Prefect server at .+ did not answer"), saying_when_lost():
+        raise RuntimeError("Failed to reach API at http://127.0.0.1:1/api/")
+
+
 def test_a_lost_scheduler_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
         monkeypatch.setenv(SCHEDULER, cluster.scheduler_address)
