@@ -16,9 +16,9 @@ import psutil
 
 from chaos.outcome import Outcome
 from contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
-from service.local.background import LEASES
 from storage.ledger import KEY
 from suites.command_guard.contract import RESULTS
+from tasks.runtime.prefect_internals import LEASES
 from tests.e2e.clusters import Cluster
 from tests.e2e.processes import PrefectStack, Process, wait_until
 from tests.flows.workplace import LIMITS, Workplace

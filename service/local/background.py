@@ -21,8 +21,6 @@ ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
 PATIENCE = {"PREFECT_CLIENT_MAX_RETRIES": "8"}
-# A server that is restarted knows from files which runs hold the places of a concurrency_limit; else it would end them.
-LEASES = {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"}
 
 
 @dataclass(frozen=True, kw_only=True)

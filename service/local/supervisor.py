@@ -20,8 +20,9 @@ from typing_extensions import override
 
 from core.errors import EvalakeError
 from service.beside import Beside, free_port
-from service.local.background import ADDRESS, LEASES, PASSWORD, PATIENCE, Background, held, tell
+from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import is_migrated
+from tasks.runtime.prefect_internals import LEASES
 
 READY = "ready"
 START_SECONDS = 120.0

@@ -10,6 +10,9 @@ from pathlib import Path
 
 SEEN_IN = "3.8"
 SERVER = "prefect.server.api.server:create_app"  # what makes the server, for uvicorn
+# A server that is restarted knows from files which runs hold the places of a concurrency_limit; else it would end them.
+LEASES = {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"}
+NO_SERVER = "Failed to reach API"  # begins the RuntimeError of a Dask worker that does not reach the server
 
 
 def create_database(file: Path) -> None:

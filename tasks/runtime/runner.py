@@ -14,6 +14,7 @@ from prefect.settings import get_current_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from core.errors import ConfigurationError, EvalakeError, UsageError
+from tasks.runtime.prefect_internals import NO_SERVER
 
 RUNNER = "EVALAKE_TASK_RUNNER"
 SCHEDULER = "EVALAKE_DASK_SCHEDULER"
@@ -22,9 +23,6 @@ THREADS_OF_A_RUN = 64
 CONNECT_SECONDS = 10.0
 
 Runner = TaskRunner[PrefectFuture[Any]]
-
-
-NO_SERVER = "Failed to reach API"  # begins what Prefect 3.8.8 raises in a Dask worker, of no kind of its own
 
 
 class ClusterError(EvalakeError):

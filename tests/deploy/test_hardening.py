@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from service.local.background import LEASES, PATIENCE
+from service.local.background import PATIENCE
+from tasks.runtime.prefect_internals import LEASES
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
