@@ -15,6 +15,8 @@ from metrics.ratios import effective_size, quotient
 from metrics.units import Linearised, View, linearised
 
 BINS = 10
+SPREAD_IN_BIN = 1 / BINS / 12**0.5
+"""The standard deviation of confidences that are spread evenly over an equal bin."""
 
 Statistic = Literal["mean", "debiased", "maximum", "reliability", "resolution", "uncertainty"]
 
@@ -166,6 +168,11 @@ class _Bins:
         sums = finer.sums("correct"), finer.sums("confident"), finer.rows("confident")
         line = linearised(finer, *sums, accuracy, n)
         low, high = _accuracy_limits(line, group if simultaneous else None)
+        low, high = low - confidence, high - confidence
+        gap = accuracy - confidence
+        if simultaneous:  # the largest gap of few rows hangs on the mean confidence of its bin, too
+            reach = _bonferroni(group) * SPREAD_IN_BIN / np.sqrt(np.maximum(_size(line), 1))
+            low, high = gap - np.hypot(gap - low, reach), gap + np.hypot(high - gap, reach)
         share = n / np.maximum(view.totals("confident")[group], 1)
         # One row shows nothing of its own noise: as much is taken as a calibrated one would have.
         guessed = confidence * (1 - confidence) / np.maximum(n, 1)
@@ -177,9 +184,9 @@ class _Bins:
             finer.units.group_of,
             share,
             accuracy,
-            accuracy - confidence,
-            low - confidence,
-            high - confidence,
+            gap,
+            low,
+            high,
             variance,
             line.influence,
         )
@@ -195,7 +202,7 @@ class _Bins:
         value, low, high = (np.full(groups, -np.inf) for _ in range(3))
         for into, values in ((value, np.abs(self.gap)), (low, least), (high, most)):
             np.maximum.at(into, self.group, values)
-        low, high = np.minimum(low, value), np.maximum(high, value)
+        low, high = np.minimum(low, value), np.clip(high, value, 1.0)
         value, low, high = (np.where(np.isfinite(each), each, np.nan) for each in (value, low, high))
         return value, low, high
 
@@ -258,14 +265,22 @@ class _Bins:
 
 def _accuracy_limits(line: Linearised, group: Integers | None) -> tuple[Array, Array]:
     """Wilson limits of the bins' accuracies; those of all bins of a `group` at once where it is given (Bonferroni)."""
+    n_eff = _size(line)
+    z: Array | float = Z if group is None else _bonferroni(group)
+    return wilson(np.where(line.value >= 1, n_eff, line.value * n_eff), n_eff, z)
+
+
+def _bonferroni(group: Integers) -> Array:
+    """The normal quantile of each bin with which the limits of all bins of its group hold at once."""
     from scipy.special import ndtri
 
-    z: Array | float = Z
-    if group is not None:
-        z = -ndtri((1 - CONFIDENCE) / 2 / np.bincount(group)[group])
+    return np.asarray(-ndtri((1 - CONFIDENCE) / 2 / np.bincount(group)[group]))
+
+
+def _size(line: Linearised) -> Array:
+    """As many independent rows as would tell as much of each bin."""
     n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(line.value)), line.denominators)
-    n_eff = np.where(line.single, line.denominators, n_eff)
-    return wilson(np.where(line.value >= 1, n_eff, line.value * n_eff), n_eff, z)
+    return np.where(line.single, line.denominators, n_eff)
 
 
 def _mean_of_noisy(gap: Array, variance: Array) -> Array:

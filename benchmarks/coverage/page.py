@@ -90,9 +90,8 @@ answer, where only a wide interval holds what it promises; metrics of less than 
 cell is about one point, so that the lowest of many would be below 93 % by chance: every such cell is simulated again
 with {most:,} other samples, and these stand here. `rate` is Wilson's interval by definition, and a proportion has
 jumps: of 50 rows at a rate of .98 Wilson's holds in 92.2 %, and what reaches one row further in 98.2 %. The uncertainty
-of the Brier score follows from it. The largest calibration error of 20 rows rests on bins of about four, whose mean
-confidence is taken for known. Samples without an interval are left out, such as counts that are all 0, which do not
-tell how high a count can be; so are cells in which fewer than 1 in 20 samples has an interval.
+of the Brier score follows from it. Samples without an interval are left out, such as counts that are all 0, which do
+not tell how high a count can be; so are cells in which fewer than 1 in 20 samples has an interval.
 
 | interval | rows | n = 20 | n = 50 | n = 200 | | worst, where short |
 |---|---|---|---|---|---|---|"""
