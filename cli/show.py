@@ -69,13 +69,16 @@ def show(
 
 def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
     """Return the index of a run. Raises UsageError where there is no such run."""
+    from core.default_lake import whole_address
     from core.errors import UsageError
     from service.errors import NotFoundError
 
     try:
         return indexes.of(run)
     except NotFoundError as error:
-        raise UsageError(f"the lake {indexes.lake.uri} has no run {run}: `evalake runs` lists what there is") from error
+        raise UsageError(
+            f"the lake {whole_address(indexes.lake.uri)} has no run {run}: `evalake runs` lists what there is"
+        ) from error
 
 
 def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:

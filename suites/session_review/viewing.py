@@ -33,7 +33,13 @@ def in_brief(text: str) -> str:
         (each.text for each in session.interactions if isinstance(each, AgentMessage) and each.text), None
     )
     parts = (session.alert_type, _alert_words(session.alert), first_words)
-    return " · ".join(" ".join(part[:MOST_OF_A_PART].split()) for part in parts if part)
+    return " · ".join(_beginning(part) for part in parts if part)
+
+
+def _beginning(part: str) -> str:
+    """The first words of a part, with a mark where there are more."""
+    words = " ".join(part.split())
+    return words if len(words) <= MOST_OF_A_PART else f"{words[:MOST_OF_A_PART].rsplit(' ', 1)[0]} …"
 
 
 def _alert_words(alert: str) -> str:

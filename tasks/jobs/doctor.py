@@ -176,7 +176,7 @@ def _deployments(place: Place) -> Diagnosis:
     if paused:
         message = f"{len(paused)} of {len(place.deployments)} deployments are paused: {_some(paused)}"
         return Diagnosis(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
-    return Diagnosis(Level.OK, f"{len(place.deployments)} deployments")
+    return Diagnosis(Level.OK, f"{len(place.deployments)} found")
 
 
 def _scheduler(place: Place) -> Diagnosis:

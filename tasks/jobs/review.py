@@ -46,7 +46,11 @@ class ReviewSheet:
         fields: dict[str, Any] = {
             name: (
                 questions_about(labelling, line),
-                Field(default=answers.get(name, {}), title=title(line), json_schema_extra={"position": number}),
+                Field(
+                    default=answers.get(name, {}),
+                    title=f"{number}. {title(line)}",
+                    json_schema_extra={"position": number},
+                ),
             )
             for number, (name, line) in enumerate(self._named(), start=1)
         }
@@ -74,10 +78,10 @@ class ReviewSheet:
 
 
 def title(line: Line) -> str:
-    """A line in words: whose answer about which sample it is, and what is asked, or for a finding, what it claims."""
+    """A line in words: whose answer about which sample it is, and of a finding, what it claims."""
     whole = f"{line['sample_id']}, {line['model']}"
     if line.get("finding_id") is None:
-        return f"{whole}: {line['fill_in']}" if line.get("fill_in") else whole
+        return whole
     claims = [str(value) for name, value in line.items() if name.endswith("_claimed") and value]
     return " ".join(f"{whole}, finding {line['finding_id']}: {', '.join(claims)}".split())[:LONGEST_TITLE]
 

@@ -35,7 +35,7 @@ def brief(**fields: Any) -> str:
 )
 def test_alert_and_first_words_are_told(alert: Any, words: str) -> None:
     told = brief(alert=alert if isinstance(alert, str) else json.dumps(alert), alert_type="DiskFull")
-    assert told.startswith(f"DiskFull · {words} · I look at the pods. xxx")
+    assert told == f"DiskFull · {words} · I look at the pods. …"
 
 
 def test_what_is_no_session_is_told_as_it_is() -> None:

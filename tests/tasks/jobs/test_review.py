@@ -72,6 +72,9 @@ def test_a_form_takes_what_the_suite_asks_and_nothing_else(tmp_path: Path) -> No
 def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of_a_type(tmp_path: Path) -> None:
     lake, run_id = imported(tmp_path)
     schema = create_v2_schema("Review", model_base=ReviewSheet.draw(lake, run_id, 1)[0].form({}, []))
+    lines = [schema["properties"][f"line_{number}"]["title"] for number in (1, 2, 3)]
+    assert [line.split(".")[0] for line in lines] == ["1", "2", "3"]  # as its texts are numbered in the artifact
+    assert not [line for line in lines if "target_found" in line]
     for about in schema["definitions"].values():
         for field in about["properties"].values():
             assert field["title"].endswith("?")
