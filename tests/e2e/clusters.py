@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.processes import PrefectStack, Process, free_port, wait_until
+from tests.e2e.processes import PLAIN, PrefectStack, Process, free_port, wait_until
 
 
 class Cluster:
@@ -51,6 +51,6 @@ class Cluster:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(self._health, timeout=2).is_success
+            return httpx.get(self._health, timeout=2, verify=PLAIN).is_success
         except httpx.HTTPError:
             return False
