@@ -1,4 +1,4 @@
-"""A round that was recorded elsewhere imports as it lies: judgements, truths, reviews; what is left out is named."""
+"""A round that was recorded elsewhere imports as it lies; what is left out is named."""
 
 import json
 import subprocess
@@ -13,148 +13,22 @@ from contracts.tables import CALLS, HUMAN_LABELS, QUARANTINE, RUNS
 from core.errors import SourceError
 from storage.lake import Lake
 from storage.snapshots import find_snapshot, read_metrics
-from suites.base import RecordedFolder
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.rounds.judged import JUDGED_TWICE, NO_TRUTH
-from suites.solidity_audit.rounds.labels import NO_CLASS, NO_FINDING, NO_JUDGEMENT, NOTHING_SAID, REVIEWED_TWICE
-from suites.solidity_audit.rounds.round import NO_JSON_FILE, NOT_JSON
+from suites.solidity_audit.rounds.labels import NO_CLASS, NO_FINDING, NO_JUDGEMENT, REVIEWED_TWICE
+from suites.solidity_audit.rounds.round import NOT_JSON
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
-
-CLAIMS = {
-    1: "withdraw() sends ether before it writes the balance, so the balance can be paid out twice.",
-    2: "The owner may change the fee at any time and without any announcement to the members.",
-}
-
-
-def judgement(**more: Any) -> dict[str, Any]:
-    """A judgement in the field names of a recorded round."""
-    classes = {1: "TARGET_MATCH", 2: "DESIGN_CHOICE"}
-    score = {"score": 0.75, "reasoning": "It names the statement."}
-    return {
-        "sample_id": "box",
-        "transformed_id": "nc_box",
-        "prompt_type": "direct",
-        "judge_model": "Judge 3",
-        "overall_verdict": {"said_vulnerable": True, "confidence_expressed": 0.9},
-        "findings": [
-            {
-                "finding_id": number,
-                "description": text,
-                "classification": classes[number],
-                "matches_target": number == 1,
-                "is_valid_concern": number == 1,
-                "reasoning": "As the code says.",
-                "surprise": 1,
-            }
-            for number, text in CLAIMS.items()
-        ],
-        "target_assessment": {
-            "found": True,
-            "finding_id": 1,
-            "type_match": "exact",
-            "type_match_reasoning": "The very word.",
-            "root_cause_identification": score,
-            "attack_vector_validity": score,
-            "fix_suggestion_validity": None,
-        },
-        "summary": {"total_findings": 2},
-        "notes": "Careful work.",
-        "judge_latency_ms": 12.5,
-        "judge_cost_usd": 0.002,
-        **more,
-    }
-
-
-TRUTH = {
-    "id": "nc_box",
-    "ground_truth": {
-        "is_vulnerable": True,
-        "vulnerability_type": "reentrancy",
-        "severity": "high",
-        "vulnerable_location": {"function_name": "withdraw", "line_numbers": []},
-    },
-    "difficulty_fields": {"difficulty_tier": 2},
-    "original_id": "box",
-}
-
-
-def review(*findings: dict[str, Any], **target: Any) -> dict[str, Any]:
-    return {
-        "evaluation_info": {"sample_id": "box", "evaluator": "ann", "date": "2025-12-18"},
-        "target_assessment": {
-            "found": True,
-            "classification": "FOUND",
-            "type_correct": True,
-            "notes": "[ok]",
-            **target,
-        },
-        "other_findings": list(findings),
-    }
-
-
-def write(folder: Path, files: dict[str, Any]) -> Path:
-    for name, value in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
-    return folder
-
-
-ROUND = {
-    "deep/judges/some_model_1.5/judge_outputs/j_nc_box_direct.json": judgement(),
-    "samples/ground_truth/nc_box.json": TRUTH,
-}
-
-
-def imported(tmp_path: Path, files: dict[str, Any]) -> tuple[Lake, str]:
-    lake = Lake(str(tmp_path / "lake"))
-    return lake, import_recorded(lake, SUITE, [write(tmp_path / "round", files)])
-
-
-def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:
-    lake, _ = imported(tmp_path, ROUND)
-    row = lake.frame(RESULTS).collect().row(0, named=True)
-    assert (row["model"], row["judge"], row["sample_id"]) == ("some_model_1.5", "Judge 3", "nc_box")
-    assert (row["target_found"], row["rcir"], row["fsv"]) == (True, 0.75, None)
-    assert (row["severity"], row["difficulty_tier"], row["cluster"]) == ("high", 2, "recorded/box")
-    assert lake.frame(FINDINGS).collect().sort("finding_id")["reason"].to_list() == ["As the code says."] * 2
-    replies = lake.frame(CALLS).filter(pl.col("model") == "Judge 3").collect()
-    assert json.loads(replies["response"][0]) == judgement()
-    assert (replies["latency_ms"][0], replies["cost_usd"][0], row["judge_cost_usd"]) == (12.5, 0.002, 0.002)
-
-
-@pytest.mark.parametrize(
-    "folder", ["expert_reviews", "Group1_ExpertReviews", "EXPERT-REVIEWS 2", "x/myexpert_reviewsB"]
+from tests.suites.solidity_audit.rounds.material import (
+    CLAIMS,
+    ROUND,
+    imported,
+    judgement,
+    read,
+    review,
+    write,
 )
-@pytest.mark.parametrize("model", ["some_model_1.5", "Some Model 1.5", "some-model-1-5", "org/nested/SOME_MODEL_1_5"])
-def test_reviews_become_labels_of_the_audit_whatever_the_spelling(tmp_path: Path, folder: str, model: str) -> None:
-    claim = {"finding_number": 1, "model_claim": [f"[{CLAIMS[2]}]"], "classification": "SECURITY_THEATER"}
-    files = {**ROUND, f"{folder}/{model}/r_nc_box.json": review(claim)}
-    read = read_folder(write(tmp_path / "round", files))
-    assert read is not None
-    assert {label["annotator"] for label in read.labels} == {"ann"}
-    answers = {(label["question"], label["finding_id"]): label["answer"] for label in read.labels}
-    assert answers == {
-        ("target_found", None): "yes",
-        ("target_class", None): "found",
-        ("type_correct", None): "yes",
-        ("classification", 2): "SECURITY_THEATER",
-    }
-
-
-def test_a_model_of_another_name_is_told_by_a_stated_alias(tmp_path: Path) -> None:
-    files = {**ROUND, "expert_reviews/the-usual/r_nc_box.json": review()}
-    folder = read_folder(write(tmp_path / "round", files))
-    assert folder is not None
-    assert [out.reason for out in folder.skipped] == [NO_JUDGEMENT]
-    assert not folder.labels
-    stated = read_folder(write(tmp_path / "round", {"model_aliases.json": {"The usual": "some_model_1.5"}}))
-    assert stated is not None
-    assert stated.labels
-    with pytest.raises(SourceError, match=r"model_aliases\.json must be a JSON object of names"):
-        read_folder(write(tmp_path / "round", {"model_aliases.json": [1]}))
 
 
 def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
@@ -185,17 +59,6 @@ def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
     assert {NO_FINDING, NO_CLASS} <= parameters["left_out"].keys()
 
 
-def test_a_claim_belongs_to_one_finding_only(tmp_path: Path) -> None:
-    twice = [{"model_claim": CLAIMS[2], "classification": name} for name in ("BONUS_VALID", "INFORMATIONAL")]
-    folder = read_folder(
-        write(tmp_path / "round", {**ROUND, "expert_reviews/some_model_1.5/r_nc_box.json": review(*twice)})
-    )
-    assert folder is not None
-    of_findings = [label["answer"] for label in folder.labels if label["question"] == "classification"]
-    assert of_findings == ["BONUS_VALID"]
-    assert [out.reason for out in folder.skipped] == [NO_FINDING]
-
-
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     files = {**ROUND, "expert_reviews/some_model_1.5/r_nc_box.json": review()}
     lake, run_id = imported(tmp_path, files)
@@ -212,56 +75,6 @@ def test_a_folder_without_judgements_is_no_round(tmp_path: Path) -> None:
         import_recorded(lake, SUITE, [tmp_path / "round"])
 
 
-def read(tmp_path: Path, files: dict[str, Any]) -> RecordedFolder:
-    folder = read_folder(write(tmp_path / "round", files))
-    assert folder is not None
-    return folder
-
-
-def reasons(folder: RecordedFolder) -> dict[str, str]:
-    """Why what was left out, by the name of the file."""
-    return {out.where.rpartition("/")[2]: out.reason for out in folder.skipped}
-
-
-def test_numbers_and_truths_that_were_recorded_as_texts_are_read(tmp_path: Path) -> None:
-    told = judgement()
-    told["overall_verdict"] = {"said_vulnerable": "Yes", "confidence_expressed": "0.9"}
-    told["findings"][0] |= {"finding_id": "1", "matches_target": "true"}
-    told["target_assessment"] |= {"found": "true", "finding_id": "1", "root_cause_identification": "0.5"}
-    truth = {
-        "sample_id": "nc_box",
-        "ground_truth": {
-            "is_vulnerable": "true",
-            "vulnerability_type": "reentrancy",
-            "vulnerable_location": {"line_numbers": ["8", 9, "x"]},
-        },
-        "difficulty_tier": "2",
-    }
-    files = {name: told if "judge" in name else truth for name in ROUND}
-    lake, _ = imported(tmp_path, files)
-    row = lake.frame(RESULTS).collect().row(0, named=True)
-    assert (row["said_vulnerable"], row["confidence"], row["rcir"], row["target_match_id"]) == (True, 0.9, 0.5, 1)
-    assert (row["is_vulnerable"], row["difficulty_tier"]) == (True, 2)
-
-
-@pytest.mark.parametrize("given", ["90%", "nan", "high", "1e999"])
-def test_a_text_that_is_no_number_is_refused_by_name(tmp_path: Path, given: str) -> None:
-    told = judgement(overall_verdict={"said_vulnerable": True, "confidence_expressed": given})
-    folder = read(tmp_path, {name: told if "judge" in name else value for name, value in ROUND.items()})
-    assert "overall_verdict.confidence_expressed" in reasons(folder)["j_nc_box_direct.json"]
-
-
-def test_of_several_rounds_a_judgement_goes_with_the_nearest_truth(tmp_path: Path) -> None:
-    other = {**TRUTH, "ground_truth": {**TRUTH["ground_truth"], "severity": "low"}}
-    second = {"v2/m_2/judge_outputs/j_nc_box_direct.json": judgement(), "v2/ground_truth/nc_box.json": other}
-    folder = read(tmp_path, {**{f"v1/{name}": value for name, value in ROUND.items()}, **second})
-    assert {recorded.item.model: recorded.item.sample.severity for _, recorded in folder.lines} == {
-        "some_model_1.5": "high",
-        "m_2": "low",
-    }
-    assert not folder.skipped
-
-
 def test_what_was_judged_or_reviewed_twice_is_named(tmp_path: Path) -> None:
     copies = {f"copy/{name}": value for name, value in ROUND.items()}
     others = {"z/some_model_1.5/judge_outputs/j_nc_box_direct.json": judgement(notes="Another one.")}
@@ -276,49 +89,6 @@ def test_what_was_judged_or_reviewed_twice_is_named(tmp_path: Path) -> None:
     ]
     ids = [label["label_id"] for label in folder.labels]
     assert len(ids) == len(set(ids)) == 3
-
-
-def test_reviews_without_a_name_are_of_whom_their_folder_is_named_for(tmp_path: Path) -> None:
-    unsigned = {**review(), "evaluation_info": {"sample_id": "box"}}
-    names = ("Bob_ExpertReviews", "expert-reviews (Cy)", "expert_reviews")
-    folder = read(tmp_path, ROUND | {f"{name}/some_model_1.5/r_nc_box.json": unsigned for name in names})
-    assert {label["annotator"] for label in folder.labels} == {"Bob", "(Cy)", "expert"}
-
-
-def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
-    reviews, judged = "expert_reviews/some_model_1.5", "deep/judges/some_model_1.5/judge_outputs"
-    files = {
-        **ROUND,
-        f"{reviews}/notes.txt": "seen",
-        f"{reviews}/r_list.json": [review()],
-        f"{reviews}/r_nc_box.JSON": {},
-        f"{judged}/direct/j_nc_other.json": judgement(sample_id="other", transformed_id="nc_other"),
-        "samples/contracts/box.sol": "contract Box {}",
-    }
-    assert reasons(read(tmp_path, files)) == {
-        "notes.txt": NO_JSON_FILE,
-        "r_list.json": NOT_JSON,
-        "r_nc_box.JSON": NOTHING_SAID,
-        "j_nc_other.json": NO_TRUTH,
-    }
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
-def test_every_encoding_of_json_is_read(tmp_path: Path, encoding: str) -> None:
-    folder = write(tmp_path / "round", ROUND)
-    file = folder / "expert_reviews" / "some_model_1.5" / "r_nc_box.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(review()), encoding=encoding)
-    found = read_folder(folder)
-    assert found is not None
-    assert found.labels
-    assert not found.skipped
-
-
-def test_a_folder_of_reviews_alone_says_which_have_no_partner(tmp_path: Path) -> None:
-    write(tmp_path / "round", {"expert_reviews/m/r_a.json": review(), "expert_reviews/m/r_b.json": review()})
-    with pytest.raises(SourceError, match=r"a review without a judged audit \(expert_reviews/m/r_a.json, .*r_b.json\)"):
-        import_recorded(Lake(str(tmp_path / "lake")), SUITE, [tmp_path / "round"])
 
 
 SINGLE = {
