@@ -64,7 +64,6 @@ class CalibrationError(Estimator):
     as they are uncertain, so the interval is laid around what remains without, and reaches to the value at least.
     """
 
-    counted: ClassVar[frozenset[str]] = frozenset()
     labels: ClassVar[frozenset[str]] = frozenset({"by"})
     confidence: pl.Expr
     correct: pl.Expr

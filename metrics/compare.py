@@ -173,7 +173,7 @@ class Paired:
 
 
 @dataclass(frozen=True, eq=False)
-class Exchange:
+class SwappedDraw:
     """Sums of one side's inputs when, in each draw, the sides' rows of some units are exchanged (a `Draw`)."""
 
     view: View
@@ -197,7 +197,7 @@ class Exchange:
         drawn = [self._drawn(by_unit) for by_unit in by_label]
         return np.stack(drawn, axis=-1) if drawn else np.zeros((len(self.exchanged), 0))
 
-    def part(self, name: str) -> "Exchange":
+    def part(self, name: str) -> "SwappedDraw":
         """Narrow the draw to the inputs of one part of a composite."""
         return replace(self, view=self.view.part(name))
 
@@ -302,7 +302,7 @@ def _exchange_p(metric: Metric, view: View, pair: Pair, draws: int) -> float | N
     extreme = count = 0
     observed = np.nan
     for exchanged in _exchanges(len(active), draws):
-        a, b = (metric.estimator.drawn(Exchange(view, pair, side, active, exchanged)) for side in (0, 1))
+        a, b = (metric.estimator.drawn(SwappedDraw(view, pair, side, active, exchanged)) for side in (0, 1))
         apart = np.abs(a - b)
         if count == 0:
             observed = apart[0] - TIE * max(abs(a[0]), abs(b[0]))

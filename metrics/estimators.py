@@ -75,12 +75,13 @@ class Estimate:
 class Estimator(Protocol):
     """What every estimator provides."""
 
-    counted: ClassVar[frozenset[str]]
+    counted: ClassVar[frozenset[str]] = frozenset()
     """Inputs that must be Boolean or whole numbers."""
 
     @property
     def labels(self) -> frozenset[str]:
         """Inputs that tell rows apart, and are not added up."""
+        return frozenset()
 
     def inputs(self) -> Mapping[str, pl.Expr]:
         """List what it reads of each row, by name."""
@@ -102,7 +103,6 @@ class Rate(Estimator):
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"successes", "of"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
 
@@ -197,7 +197,6 @@ class Ratio(Estimator):
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"rows"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     numerator: pl.Expr
     denominator: pl.Expr
     rows: pl.Expr | None = None
@@ -232,7 +231,6 @@ class Mean(Estimator):
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"where"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
     low: float = -np.inf
@@ -267,7 +265,6 @@ class Count(Estimator):
     """How many of the rows `among` meet the condition `of`; n is the number of rows `among`. No uncertainty."""
 
     counted: ClassVar[frozenset[str]] = frozenset({"of", "among"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     of: pl.Expr
     among: pl.Expr = field(default_factory=every_row)
 
@@ -290,7 +287,6 @@ class Total(Estimator):
     """The sum of a value over the rows `where`, null if any of them has none; n is their number. No uncertainty."""
 
     counted: ClassVar[frozenset[str]] = frozenset({"where", "known"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
     where: pl.Expr = field(default_factory=every_row)
 
@@ -313,8 +309,6 @@ class Total(Estimator):
 class _OfOrder(Estimator):
     """What depends on the order of the values over the rows `where` that have one, and so is no function of sums."""
 
-    counted: ClassVar[frozenset[str]] = frozenset()
-    labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
     where: pl.Expr
 

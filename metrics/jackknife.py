@@ -28,7 +28,6 @@ class Jackknife(Estimator):
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"n"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     function: Callable[[Sums], Array]
     sums: Mapping[str, pl.Expr]
     n: pl.Expr

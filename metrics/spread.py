@@ -25,8 +25,6 @@ class Deviation(Estimator):
     where all values seen are equal; without bounds there is none then.
     """
 
-    counted: ClassVar[frozenset[str]] = frozenset()
-    labels: ClassVar[frozenset[str]] = frozenset()
     quantity: pl.Expr
     low: float = -np.inf
     high: float = np.inf
@@ -67,7 +65,6 @@ class Repeats(Estimator):
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"n"})
-    labels: ClassVar[frozenset[str]] = frozenset()
     squares: pl.Expr
     freedom: pl.Expr
     n: pl.Expr

@@ -26,7 +26,7 @@ CLIENT, ERROR = 3, 2  # of OTLP's enumerations
 
 
 @dataclass
-class CachedTable:
+class ObservedRun:
     collector: Collector
     work: Workplace
     run: dict[str, Any]
@@ -34,7 +34,7 @@ class CachedTable:
 
 
 @pytest.fixture(scope="module")
-def watched(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachedTable]:
+def watched(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservedRun]:
     """A run of some batches, in which three calls are refused, with telemetry and JSON lines switched on."""
     folder = tmp_path_factory.mktemp("watched")
     with ModelServer() as server, Collector() as collector:
@@ -54,14 +54,14 @@ def watched(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> It
         assert done.returncode == 1  # three items have no answer
         assert json.loads(done.stdout)["calls"] == {"made": CALL_COUNT - REFUSED, "from_ledger": 0, "failed": REFUSED}
         lines = [json.loads(line) for line in done.stderr.splitlines() if not line.startswith("evalake: ")]
-        yield CachedTable(collector, work, work.rows(RUNS).row(0, named=True), lines)
+        yield ObservedRun(collector, work, work.rows(RUNS).row(0, named=True), lines)
 
 
-def named(watched: CachedTable, beginning: str) -> list[Span]:
+def named(watched: ObservedRun, beginning: str) -> list[Span]:
     return [span for span in watched.collector.spans if span.name.startswith(beginning)]
 
 
-def test_calls_are_under_batches_and_batches_under_the_run(watched: CachedTable) -> None:
+def test_calls_are_under_batches_and_batches_under_the_run(watched: ObservedRun) -> None:
     (run,), batches, calls = named(watched, "evaluate"), named(watched, "batch"), named(watched, "chat")
     assert len(watched.collector.spans) == 1 + len(batches) + len(calls)
     assert {span.trace for span in watched.collector.spans} == {run.trace}
@@ -80,7 +80,7 @@ def test_calls_are_under_batches_and_batches_under_the_run(watched: CachedTable)
     assert watched.collector.resources[0]["service.name"] == "evalake"
 
 
-def test_calls_are_named_by_the_conventions(watched: CachedTable) -> None:
+def test_calls_are_named_by_the_conventions(watched: ObservedRun) -> None:
     base = {
         conventions.GEN_AI_OPERATION_NAME: conventions.GenAiOperationNameValues.CHAT.value,
         conventions.GEN_AI_PROVIDER_NAME: "hosted_vllm",
@@ -108,7 +108,7 @@ def test_calls_are_named_by_the_conventions(watched: CachedTable) -> None:
             assert call.message == "HTTP 400: Unsupported value"
 
 
-def test_metrics_have_the_names_units_and_buckets_of_the_conventions(watched: CachedTable) -> None:
+def test_metrics_have_the_names_units_and_buckets_of_the_conventions(watched: ObservedRun) -> None:
     points = {
         (point.name, point.attributes.get(conventions.GEN_AI_TOKEN_TYPE) or point.attributes.get("error.type")): point
         for point in watched.collector.histograms
@@ -131,14 +131,14 @@ def test_metrics_have_the_names_units_and_buckets_of_the_conventions(watched: Ca
     assert points[duration, None].sum == pytest.approx(sum(span.ended - span.started for span in spans) / 1e9)
 
 
-def test_no_prompt_and_no_reply_is_sent(watched: CachedTable) -> None:
+def test_no_prompt_and_no_reply_is_sent(watched: ObservedRun) -> None:
     everything = b"".join(watched.collector.bodies)
     assert b"evalake.prompt_hash" in everything
     assert b"/etc/shadow" not in everything
     assert b"BLOCK" not in everything
 
 
-def test_every_line_of_a_batch_says_run_batch_and_model(watched: CachedTable) -> None:
+def test_every_line_of_a_batch_says_run_batch_and_model(watched: ObservedRun) -> None:
     run_id = watched.run["run_id"]
     of_batches = [line for line in watched.lines if line["logger"] in ("evalake.calls", "evalake.batches")]
     of_batches += [line for line in watched.lines if line.get("task_run_name", "").startswith(MODEL) or "batch" in line]
@@ -158,7 +158,7 @@ def test_every_line_of_a_batch_says_run_batch_and_model(watched: CachedTable) ->
     assert "HTTP 400: Unsupported value" in refused[0]["message"]
 
 
-def test_every_line_has_a_time_a_level_and_words(watched: CachedTable) -> None:
+def test_every_line_has_a_time_a_level_and_words(watched: ObservedRun) -> None:
     assert len(watched.lines) > 10
     for line in watched.lines:
         assert {"time", "level", "logger", "message"} <= line.keys()

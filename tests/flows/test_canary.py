@@ -23,7 +23,7 @@ SESSIONS = 8
 CALLS_EACH = 2  # the score, then the missing tools
 
 
-class ScoringMonitor:
+class WatchedJudge:
     """A lake, and a judge that is watched."""
 
     def __init__(self, folder: Path, server: ModelServer) -> None:
@@ -54,11 +54,11 @@ class ScoringMonitor:
 
 
 @pytest.fixture
-def watch(tmp_path: Path, model_server: ModelServer) -> ScoringMonitor:
-    return ScoringMonitor(tmp_path, model_server)
+def watch(tmp_path: Path, model_server: ModelServer) -> WatchedJudge:
+    return WatchedJudge(tmp_path, model_server)
 
 
-def test_noise_begins_no_version_and_a_shift_begins_one(watch: ScoringMonitor) -> None:
+def test_noise_begins_no_version_and_a_shift_begins_one(watch: WatchedJudge) -> None:
     first = watch.on(0)
     assert (first["version"], first["moved"], first["p_value"]) == (1, False, None)
     assert first["calls"] == SESSIONS * REPLICATES * CALLS_EACH
@@ -80,7 +80,7 @@ def test_noise_begins_no_version_and_a_shift_begins_one(watch: ScoringMonitor) -
     assert watch.lake.frame(JUDGE_VERSIONS).filter(version=2).collect()["since"].item() == last_steady
 
 
-def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: ScoringMonitor) -> None:
+def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: WatchedJudge) -> None:
     watch.on(0)
     watch.server.rule(contains="Review the investigation", faults=({"kind": "server_error"},), reply=watch.mind)
     watch.server.rule(contains=templates()["missing_tools"], reply=watch.mind)
@@ -96,7 +96,7 @@ def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: ScoringMonitor)
     assert sorted(keys["replicate"].unique())[:2] == [2026112000, 2026112001]
 
 
-def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: ScoringMonitor) -> None:
+def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: WatchedJudge) -> None:
     watch.on(0)
     watch.mind.shift = 20
     moved = watch.on(1)
@@ -106,7 +106,7 @@ def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: Sco
     assert watch.versions() == [1, 2]
 
 
-def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: ScoringMonitor) -> None:
+def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: WatchedJudge) -> None:
     watch.on(0)
     watch.configure("parameters = { temperature = 0.5 }\n")
     watch.mind.shift = 20
@@ -121,7 +121,7 @@ def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: Sco
     assert watch.on(2)["p_value"] > 0.01
 
 
-def test_the_past_cannot_be_asked(watch: ScoringMonitor) -> None:
+def test_the_past_cannot_be_asked(watch: WatchedJudge) -> None:
     watch.on(1)
     with pytest.raises(CanaryError, match="the past cannot be asked"):
         watch.on(0)
@@ -136,7 +136,7 @@ def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:
     ]
 
 
-def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: ScoringMonitor) -> None:
+def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: WatchedJudge) -> None:
     Secret(value="the-key-of-the-judge").save("judges-key", overwrite=True, _sync=True)  # type: ignore[call-arg]
     watch.configure(limits='api_key_secret = "judges-key"\n')
     watch.on(0)
