@@ -57,7 +57,7 @@ class Limits(_Section):
 
     concurrency: Count = 16
     requests_per_minute: Annotated[Number, Field(gt=0)] | None = None
-    timeout_seconds: Annotated[Number, Field(gt=0)] = 60.0
+    timeout_seconds: Annotated[Number, Field(gt=0)] = 60.0  # for a whole answer, or for the next piece of one
     attempts: Count = 5
     breaker_failures: Count = 20  # failures in a row that open the circuit
     breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
@@ -74,6 +74,8 @@ class ModelOptions(_Section):
     api_key_env: str | None = None  # the environment variable that holds the key, where LiteLLM's usual one does not
     parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
     price: Price | None = None  # in place of LiteLLM's price table
+    # Whether its answers come piece by piece, so that timeout_seconds is the longest silence; None: as the suite has it
+    stream: bool | None = None
     suite_parameters: bool = True  # False: as a judge, asked without the parameters that suites declare for judges
 
     @field_validator("api_base")
@@ -171,6 +173,11 @@ class Configuration(_Section):
     def revision(self, name: str) -> str | None:
         """Tell which revision of a model is asked: its variant's, or else the real one's."""
         return self.model(name).revision or self.model(self.real_model(name)).revision
+
+    def streams(self, name: str, usual: bool) -> bool:
+        """Tell whether a model answers piece by piece: as its variant says, or else the real one, or else as usual."""
+        said = self.model(name).stream, self.model(self.real_model(name)).stream, usual
+        return next(word for word in said if word is not None)
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

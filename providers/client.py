@@ -19,9 +19,9 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -40,6 +40,7 @@ from providers.rate_limiter import RateLimiter
 from providers.replies import read_reply
 from providers.request import Failure, Reply, Request
 from providers.routes import CLIENT_OWNED, NO_BASELINES, ReadSecret, Route, find_route, no_secrets
+from providers.streams import MOST_PIECES, STREAMED, Patience, Whole, tells_its_end
 from providers.telemetry import record_call
 from providers.transport import Timing
 
@@ -366,23 +367,27 @@ class Client:
     async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> Any:
         """A LiteLLM response, without retries. Raises AttemptFailed for every way it can go wrong."""
         assert self._direct is not None
+        # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; these are of the whole, too.
+        patience = Patience(timeout_seconds, request.stream)
         try:
-            # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; this one is of the whole.
-            async with asyncio.timeout(timeout_seconds):
+            async with patience.deadline:
                 if model := self._direct.model(request, route):
-                    return await self._direct.ask(model, request, timing)
-                return await self._ask_litellm(request, route, timeout_seconds, timing)
+                    return await self._direct.ask(model, request, timing, patience.heard)
+                return await self._ask_litellm(request, route, timeout_seconds, timing, patience.heard)
         except TimeoutError as error:
-            raise AttemptFailed("timeout", f"no whole reply within {timeout_seconds:g} seconds") from error
+            raise AttemptFailed("timeout", patience.exhausted) from error
         except Exception as error:  # LiteLLM may raise anything for what a provider sends; all becomes a kind
             raise classify_error(error) from error
 
-    async def _ask_litellm(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> Any:
-        """One `litellm.acompletion`; of its time only beginning and end are known."""
+    async def _ask_litellm(
+        self, request: Request, route: Route, timeout_seconds: float, timing: Timing, heard: Callable[[], None]
+    ) -> Any:
+        """One `litellm.acompletion`; of its time beginning and end are known, and of a stream its first piece."""
         if self._warm_up is None:
             self._warm_up = asyncio.create_task(warm_up())
         await asyncio.shield(self._warm_up)
         internals.spare_bookkeeping()
+        stream = request.stream and tells_its_end(route.model)
         timing.sent = time.perf_counter()
         response = await load().acompletion(
             model=route.model,
@@ -391,8 +396,10 @@ class Client:
             num_retries=0,
             max_retries=0,
             **route.arguments,
-            **request.parameters,
+            **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
         )
+        if isinstance(response, AsyncIterable):
+            response = await _read_pieces(response, timing, heard)
         timing.ended = time.perf_counter()
         return response
 
@@ -420,6 +427,25 @@ async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Ou
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
     return await answer(baseline, request)
+
+
+async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -> Any:
+    """The `litellm.ModelResponse` of a `litellm.CustomStreamWrapper`.
+
+    What that hands out ends in "stop", whether or not the provider's answer did; what it keeps does not.
+    """
+    async with aclosing(stream):
+        async for _ in stream:
+            timing.first_byte = timing.first_byte or time.perf_counter()
+            heard()
+            if len(stream.chunks) > MOST_PIECES:
+                break
+    whole = Whole()
+    for piece in stream.chunks:
+        whole.add(piece)
+    response = whole.response()
+    response.model = None  # it puts the name that was asked for there
+    return response
 
 
 def _refuse_owned(request: Request) -> None:

@@ -6,10 +6,11 @@ the same replies; every other provider, and every parameter beyond PARAMETERS, g
 EVALAKE_DIRECT_CALLS=0 sends everything that way.
 """
 
+import asyncio
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,19 +18,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from core.errors import ConfigurationError
 from core.hashing import canonical_json
 from providers import litellm_internals as internals
-from providers.failures import AttemptFailed, classify_error
+from providers.failures import AttemptFailed, classify_error, error_in_stream
 from providers.key_names import key_of
 from providers.litellm_setup import load
 from providers.replies import cost_of_unread
 from providers.request import Request
 from providers.routes import Route
-from providers.transport import Answer, Timing, Transport
+from providers.streams import STREAMED, Whole, read_events
+from providers.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
 from providers.trust import HARMLESS_PARAMETERS
 
 if TYPE_CHECKING:
     import httpx
 
 SWITCH = "EVALAKE_DIRECT_CALLS"
+WHOLE = "application/json"  # the content type of an answer that came at once, though a stream was asked for
+PIECES_AT_ONCE = 64  # read before others have their turn
 
 PARAMETERS = HARMLESS_PARAMETERS  # those for which the test holds both ways equal
 _ROLES = frozenset({"system", "user", "assistant"})
@@ -42,13 +46,15 @@ class DirectModel:
     default_base: ClassVar[str | None] = None
     base_variables: ClassVar[tuple[str, ...]] = ()
     extra_body_is_merged: ClassVar[bool] = True
+    stream_is_in_body: ClassVar[bool] = True
     unless_set: ClassVar[tuple[str, ...]] = ()
     """Variables that change what LiteLLM sends in ways that are not followed here."""
 
-    def __init__(self, route: Route, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, route: Route, parameters: Mapping[str, Any], stream: bool = False) -> None:
         self.route = route
         self.provider = route.provider
         self.parameters = dict(parameters)
+        self.wants_stream = stream
         self.extra_headers: dict[str, str] = dict(self.parameters.pop("extra_headers", None) or {})
         given = route.arguments.get("api_base") or next(filter(None, map(os.environ.get, self.base_variables)), None)
         key = route.arguments.get("api_key") or key_of(self.provider)
@@ -67,7 +73,17 @@ class DirectModel:
     def mapped(self) -> dict[str, Any]:
         """The parameters in the provider's words; every request gets a copy, for LiteLLM changes them on the way."""
         anything: internals.Messages = [{"role": "user", "content": ""}]
-        return internals.provider_parameters(self.provider, self.model, anything, self.parameters)
+        given = {**self.parameters, **(STREAMED if self.wants_stream else {})}
+        stream = True if self.wants_stream else None
+        return internals.provider_parameters(self.provider, self.model, anything, given, stream)
+
+    @cached_property
+    def streams(self) -> bool:
+        """Whether the answer is to come in pieces; LiteLLM knows models that give none."""
+        wanted = True if self.wants_stream else None
+        return self.wants_stream and not (
+            self.mapped.get("fake_stream") or self.settings.should_fake_stream(self.model, wanted, self.provider)
+        )
 
     def request(self, messages: internals.Messages) -> tuple[str, dict[str, str], dict[str, Any]]:
         """Address, headers and body."""
@@ -83,6 +99,11 @@ class DirectModel:
                 extra_body=extra_body, request=body, model=self.model, litellm_params=self.further
             )
             body = {**body, **further}
+        if self.streams and self.stream_is_in_body:
+            body["stream"] = True
+        elif self.wants_stream:
+            for name in ("stream", *STREAMED):  # left there where LiteLLM asks for no stream after all
+                body.pop(name, None)
         return address, headers, body
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
@@ -106,7 +127,7 @@ class DirectModel:
                 api_key=self.api_key,
                 model=self.model,
                 optional_params=mapped,
-                stream=None,
+                stream=self.streams or None,
                 litellm_params=self.further,
             )
         )
@@ -137,6 +158,16 @@ class DirectModel:
             encoding=None,
             json_mode=self.mapped.get("json_mode", False),
         )
+
+    def pieces(self) -> Any:
+        """LiteLLM's reader of a stream's pieces, which may keep in mind what came before."""
+        return self.settings.get_model_response_iterator(
+            streaming_response=None, sync_stream=True, json_mode=self.mapped.get("json_mode", False)
+        )
+
+    def read_piece(self, reader: Any, said: Any) -> Any:
+        """LiteLLM's ModelResponseStream of a piece."""
+        return reader.chunk_parser(said)
 
 
 class _OpenAI(DirectModel):
@@ -174,18 +205,32 @@ class _Anthropic(DirectModel):
         address, headers, body = super().request(messages)
         return address, *internals.anthropic_filtered(headers, body)
 
+    def pieces(self) -> Any:
+        return internals.anthropic_pieces(self.mapped.get("json_mode", False))
+
 
 class _Gemini(DirectModel):
     base_variables = ("GEMINI_API_BASE",)
+    stream_is_in_body = False  # but in the address
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
         return {"Content-Type": "application/json", "x-goog-api-key": str(self.api_key), **self.extra_headers}
 
     def address(self, mapped: dict[str, Any]) -> str:
-        return internals.gemini_address(self.model, str(self.api_key), self.api_base)
+        return internals.gemini_address(self.model, str(self.api_key), self.api_base, self.streams)
 
     def body(self, messages: internals.Messages, mapped: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
         return internals.gemini_body(self.model, messages, mapped, self.further)
+
+    def pieces(self) -> Any:
+        return internals.gemini_pieces()
+
+    def read_piece(self, reader: Any, said: Any) -> Any:
+        piece = super().read_piece(reader, said)
+        if not (said.get("promptFeedback") or any(each.get("finishReason") for each in said.get("candidates", ()))):
+            for choice in piece.choices:
+                choice.finish_reason = None  # LiteLLM says "stop" in every piece, so that a part would pass for all
+        return piece
 
 
 class _Azure(DirectModel):
@@ -212,6 +257,9 @@ class _Azure(DirectModel):
     def read(self, answer: "httpx.Response", body: Mapping[str, Any], messages: internals.Messages) -> Any:
         return internals.read_openai(answer)
 
+    def pieces(self) -> Any:
+        return internals.openai_pieces()
+
 
 class _Mistral(DirectModel):
     default_base = "https://api.mistral.ai/v1"
@@ -227,8 +275,8 @@ class _OpenRouter(DirectModel):
     default_base = "https://openrouter.ai/api/v1"
     base_variables = ("OPENROUTER_API_BASE",)
 
-    def __init__(self, route: Route, parameters: Mapping[str, Any]) -> None:
-        super().__init__(route, parameters)
+    def __init__(self, route: Route, parameters: Mapping[str, Any], stream: bool = False) -> None:
+        super().__init__(route, parameters, stream)
         named = {
             "HTTP-Referer": os.environ.get("OR_SITE_URL") or "https://litellm.ai",
             "X-Title": os.environ.get("OR_APP_NAME") or "liteLLM",
@@ -239,6 +287,11 @@ class _OpenRouter(DirectModel):
 class _Ollama(DirectModel):
     default_base = "http://localhost:11434"
     base_variables = ("OLLAMA_API_BASE",)
+
+    def read_piece(self, reader: Any, said: Any) -> Any:
+        piece = super().read_piece(reader, said)
+        piece.model = f"{self.provider}/{piece.model}"  # as LiteLLM has it in an answer at once
+        return piece
 
 
 DIRECT: Mapping[str, type[DirectModel]] = {
@@ -263,7 +316,7 @@ class DirectCalls:
     def __init__(self) -> None:
         self._transport = Transport()
         self._on = switched_on()
-        self._models: dict[tuple[str, bytes], DirectModel | None] = {}
+        self._models: dict[tuple[str, bool, bytes], DirectModel | None] = {}
 
     async def close(self) -> None:
         """Close the connections."""
@@ -276,24 +329,44 @@ class DirectCalls:
         """
         if not self._on or not _plain(request.messages):
             return None
-        key = (route.model, canonical_json(dict(request.parameters)))
+        key = (route.model, request.stream, canonical_json(dict(request.parameters)))
         if key not in self._models:
-            self._models[key] = _direct_model(route, request.parameters)
+            self._models[key] = _direct_model(route, request.parameters, request.stream)
         return self._models[key]
 
-    async def ask(self, model: DirectModel, request: Request, timing: Timing) -> Any:
-        """LiteLLM's ModelResponse to a request; raises AttemptFailed or an exception that `classify_error` reads."""
+    async def ask(self, model: DirectModel, request: Request, timing: Timing, heard: Callable[[], None]) -> Any:
+        """LiteLLM's ModelResponse to a request; raises AttemptFailed or an exception that `classify_error` reads.
+
+        `heard` is called whenever some of the answer has come.
+        """
         messages = [dict(message) for message in request.messages]
         address, headers, body = model.request(messages)
         sent = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-        answer = _as_httpx(address, await self._transport.post(address, headers, sent, timing))
+        largest = LARGEST_STREAM if model.streams else LARGEST_REPLY
+        answer = _as_httpx(address, await self._transport.post(address, headers, sent, timing, heard, largest))
         if not answer.is_success:
             raise internals.as_litellm_error(model.provider, model.model, model.settings, answer)
         try:
+            if model.streams and answer.headers.get("content-type", "").partition(";")[0] != WHOLE:
+                return await _read_stream(model, answer)
             return model.read(answer, body, messages)
+        except AttemptFailed:
+            raise
         except Exception as error:  # LiteLLM's readers may raise anything for what a provider sends
             cost = cost_of_unread(_json(answer), model.route)
             raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
+
+
+async def _read_stream(model: DirectModel, answer: "httpx.Response") -> Any:
+    """LiteLLM's ModelResponse of an answer in pieces; reading it leaves the loop to others now and then."""
+    reader, whole = model.pieces(), Whole()
+    for number, said in enumerate(read_events(answer.content), start=1):
+        if isinstance(said, dict) and said.get("error"):
+            raise error_in_stream(said["error"])
+        whole.add(model.read_piece(reader, said))
+        if number % PIECES_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return whole.response()
 
 
 def _json(answer: "httpx.Response") -> Any:
@@ -315,6 +388,7 @@ def warm_up() -> None:
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         answer = Answer(200, {}, json.dumps({"model": "", "choices": [choice], "usage": usage}).encode())
         model.read(_as_httpx(address, answer), body, messages)
+        model.pieces().chunk_parser({"choices": [{"index": 0, "delta": {"content": ""}}], "usage": usage})
 
 
 def switched_on() -> bool:
@@ -329,11 +403,11 @@ def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
     return all(message["role"] in _ROLES and len(message) == 2 and "content" in message for message in messages)
 
 
-def _direct_model(route: Route, parameters: Mapping[str, Any]) -> DirectModel | None:
+def _direct_model(route: Route, parameters: Mapping[str, Any], stream: bool) -> DirectModel | None:
     kind = DIRECT.get(route.provider)
     if kind is None or not parameters.keys() <= PARAMETERS or not kind.possible(route):
         return None
-    model = kind(route, parameters)
+    model = kind(route, parameters, stream)
     return model if internals.takes_chat(model.provider, model.model, parameters) else None
 
 

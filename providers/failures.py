@@ -71,6 +71,14 @@ def classify_error(error: BaseException) -> AttemptFailed:
     )
 
 
+def error_in_stream(error: Any) -> AttemptFailed:
+    """Say which kind of failure an error is that came in place of an answer's next piece, after a status of 200."""
+    said: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
+    code, message = said.get("code"), said.get("message")
+    kind = _KIND_OF_CODE.get(code, "server") if isinstance(code, str) else _kind_of_status(code)
+    return AttemptFailed(kind, f"in the middle of the answer: {message if isinstance(message, str) else said}")
+
+
 def _kind(error: BaseException, status: int | None) -> FailureKind:
     # LiteLLM's own class is trusted only for what it reads from the provider's words. Otherwise the cause tells: a
     # dropped connection and a body that is no JSON both reach us as its InternalServerError.
@@ -86,9 +94,16 @@ def _kind(error: BaseException, status: int | None) -> FailureKind:
         if cause is not None:
             return cause
         status = getattr(error, "status_code", None)
-        if not isinstance(status, int) or not 400 <= status < 500:
+        broke_off = isinstance(error, litellm.exceptions.MidStreamFallbackError)
+        if not isinstance(status, int) or not 400 <= status < (600 if broke_off else 500):
             return "malformed_response"
-    return _KIND_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
+    return _kind_of_status(status)
+
+
+def _kind_of_status(status: Any) -> FailureKind:
+    if not isinstance(status, int) or not 400 <= status < 500:
+        return "server"
+    return _KIND_OF_STATUS.get(status, "bad_request")
 
 
 def _kind_of_causes(error: BaseException) -> FailureKind | None:

@@ -62,7 +62,9 @@ def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool
     return name == model and information.get("mode") != "responses"
 
 
-def provider_parameters(provider: str, model: str, messages: Messages, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def provider_parameters(
+    provider: str, model: str, messages: Messages, parameters: Mapping[str, Any], stream: bool | None = None
+) -> dict[str, Any]:
     """OpenAI's parameters in the provider's words; raises LiteLLM's errors for what it does not take."""
     from litellm.utils import get_optional_params
 
@@ -72,7 +74,7 @@ def provider_parameters(provider: str, model: str, messages: Messages, parameter
         custom_llm_provider=provider,
         messages=messages,  # type: ignore[arg-type]
         max_retries=0,
-        stream=None,
+        stream=stream,
         **parameters,
     )
     mapped.pop("max_retries", None)
@@ -86,7 +88,7 @@ def call_parameters(provider: str, api_key: str | None, api_base: str | None) ->
     return dict(get_litellm_params(api_key=api_key, custom_llm_provider=provider, api_base=api_base, acompletion=True))
 
 
-def gemini_address(model: str, api_key: str, api_base: str | None) -> str:
+def gemini_address(model: str, api_key: str, api_base: str | None, stream: bool) -> str:
     """The URL of a Gemini model."""
     from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import VertexLLM
 
@@ -97,7 +99,7 @@ def gemini_address(model: str, api_key: str, api_base: str | None) -> str:
         vertex_project=None,
         vertex_location=None,
         vertex_credentials=None,
-        stream=False,
+        stream=stream,
         custom_llm_provider="gemini",
         api_base=api_base,
     )
@@ -137,6 +139,28 @@ def read_openai(answer: "httpx.Response") -> Any:
         hidden_params={},
         _response_headers=dict(answer.headers),
     )
+
+
+def anthropic_pieces(json_mode: bool) -> Any:
+    """What reads the pieces of a stream in Anthropic's form."""
+    from litellm.llms.anthropic.chat.handler import ModelResponseIterator
+
+    return ModelResponseIterator(streaming_response=None, sync_stream=True, json_mode=json_mode)
+
+
+def gemini_pieces() -> Any:
+    """What reads the pieces of a stream in Gemini's form."""
+    from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import ModelResponseIterator
+
+    log: Any = NoLog({})
+    return ModelResponseIterator(streaming_response=None, sync_stream=True, logging_obj=log)
+
+
+def openai_pieces() -> Any:
+    """What reads the pieces of a stream in OpenAI's form."""
+    from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
+
+    return OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=True)
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -35,13 +35,15 @@ def _message(*fields: tuple[str, str]) -> bytes:
 class Request:
     """One whole request: the model, the messages, and every parameter that can change the reply.
 
-    `messages` are {"role": …, "content": …} objects in order. Timeouts, retries, API base and keys are no part of it.
+    `messages` are {"role": …, "content": …} objects in order. Timeouts, retries, API base and keys are no part of it,
+    nor is `stream`: an answer is the same whether or not it came in pieces.
     """
 
     model: str
     messages: tuple[Mapping[str, str], ...]
     parameters: Mapping[str, Any]
     revision: str | None = None  # of a model that changed behind its name: part of the identity, and not sent
+    stream: bool = field(default=False, compare=False)  # the answer is asked for piece by piece
 
     @cached_property
     def canonical(self) -> bytes:

@@ -3,7 +3,7 @@
 import os
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 LARGEST_REPLY = 32 * 2**20  # bytes, unpacked; more than any model writes
+LARGEST_STREAM = 4 * LARGEST_REPLY  # around each token of it there are some hundred bytes
 _READ_AT_ONCE = 2**18
 
 
@@ -74,18 +75,36 @@ class Transport:
         )
         self._proxies: dict[str, str | None] = {}
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, timing: Timing) -> Answer:
+    async def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timing: Timing,
+        heard: Callable[[], None] = lambda: None,
+        largest: int = LARGEST_REPLY,
+    ) -> Answer:
         """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
 
-        A redirect is an answer: followed, it would take the key to wherever it points. Raises AttemptFailed for an
-        answer larger than any reply, and what aiohttp raises where the network fails.
+        A redirect is an answer: followed, it would take the key to wherever it points.
+
+        Args:
+            url: Where to.
+            headers: With the key.
+            body: What is sent.
+            timing: Of this attempt.
+            heard: Called whenever some of the answer has come.
+            largest: How many bytes of an answer are read.
+
+        Raises:
+            AttemptFailed: The answer is larger. Where the network fails, aiohttp's errors are raised.
         """
         timing.started = time.perf_counter()
         async with self._session.post(
             url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url), trace_request_ctx=timing
         ) as response:
-            timing.first_byte = time.perf_counter()
-            answered = await _read(response)
+            heard()
+            answered = await _read(response, timing, heard, largest)
             timing.ended = time.perf_counter()
             return Answer(response.status, response.headers, answered)
 
@@ -103,14 +122,16 @@ class Transport:
         return self._proxies[origin]
 
 
-async def _read(response: "aiohttp.ClientResponse") -> bytes:
+async def _read(response: "aiohttp.ClientResponse", timing: Timing, heard: Callable[[], None], largest: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_chunked(_READ_AT_ONCE):
+        timing.first_byte = timing.first_byte or time.perf_counter()  # headers may come long before
+        heard()
         size += len(part)
-        if size > LARGEST_REPLY:
+        if size > largest:
             parts.clear()  # the error keeps this frame for as long as it is kept itself
-            raise AttemptFailed("malformed_response", f"the reply is larger than {LARGEST_REPLY:,} bytes")
+            raise AttemptFailed("malformed_response", f"the reply is larger than {largest:,} bytes")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

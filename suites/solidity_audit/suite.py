@@ -34,6 +34,7 @@ SUITE = Suite(
     baseline_models=("baseline/solidity-patterns", "baseline/always-vulnerable", "baseline/always-safe"),
     baseline_judges=("baseline/overlap-judge",),
     judge_parameters={"temperature": 0, "seed": 20_260},
+    streams=True,
     trivial={"always vulnerable": always(vulnerable=True), "always safe": always(vulnerable=False)},
     starter=("starter",),
     read_dataset=read_dataset,

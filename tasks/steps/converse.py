@@ -173,13 +173,14 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
         added = seeded_once(conversation.item, judge_parameters(context.suite, name, configured))
     else:
         added = configured.parameters(name)
-    if not added and name not in configured.models:
+    if not added and name not in configured.models and not context.suite.streams:
         return request
     return replace(
         request,
         model=configured.real_model(name),
         parameters={**request.parameters, **added},
         revision=configured.revision(name),
+        stream=configured.streams(name, context.suite.streams),
     )
 
 

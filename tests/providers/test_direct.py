@@ -1,5 +1,6 @@
 """Calls that go over our own transport are the calls LiteLLM makes: the same on the wire, read to the same replies."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,11 +80,25 @@ def _openai(**message: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """A provider's model, and what its server says in the provider's language."""
+    """A provider's model, and what its server says in the provider's language, at once and in pieces."""
 
     model: str
     reply: Mapping[str, Any]
     path: str = "/v1"
+
+    @property
+    def pieces(self) -> tuple[Mapping[str, Any], ...]:
+        """The same answer in pieces."""
+        return {id(_CLAUDE): _CLAUDE_PIECES, id(_GEMINI): _GEMINI_PIECES, id(_OLLAMA): _OLLAMA_PIECES}.get(
+            id(self.reply), _OPENAI_PIECES
+        )
+
+    def stream(self, *pieces: Mapping[str, Any]) -> bytes:
+        """Pieces as they come over the wire."""
+        said = [json.dumps(piece).encode() for piece in pieces]
+        if self.model.startswith("ollama"):
+            return b"".join(piece + b"\n" for piece in said)
+        return b": a comment\n\n" + b"".join(b"event: some\ndata: " + piece + b"\n\n" for piece in said)
 
 
 _CLAUDE = {
@@ -110,6 +125,54 @@ _OLLAMA = {
     "prompt_eval_count": 1000,
     "eval_count": 50,
 }
+
+
+def _piece(delta: Mapping[str, Any], finish_reason: str | None = None, index: int = 0) -> dict[str, Any]:
+    choice = {"index": index, "delta": delta, "finish_reason": finish_reason}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "what-answered", "choices": [choice]}
+
+
+_OPENAI_PIECES = (
+    _piece({"role": "assistant", "content": ""}),
+    _piece({"reasoning_content": "so"}),
+    _piece({"content": '{"action": '}),
+    _piece({"content": "what another choice says"}, index=1),
+    _piece({"content": '"BLOCK"}'}),
+    _piece({}, "stop"),
+    {**_piece({}), "choices": [], "usage": _USAGE},
+)
+_CLAUDE_PIECES = (
+    {
+        "type": "message_start",
+        "message": {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-what-answered",
+            "content": [],
+            "usage": {"input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 400},
+        },
+    },
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "ping"},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "BL"}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "OCK"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 50}},
+    {"type": "message_stop"},
+)
+_GEMINI_PIECES = (
+    {"candidates": [{"content": {"role": "model", "parts": [{"text": "BL"}]}, "index": 0}], "modelVersion": "g"},
+    {**_GEMINI, "candidates": [{**_GEMINI["candidates"][0], "content": {"role": "model", "parts": [{"text": "OCK"}]}}]},
+)
+_OLLAMA_PIECES = (
+    {"model": "llama3", "message": {"role": "assistant", "content": "BL"}, "done": False},
+    {**_OLLAMA, "message": {"role": "assistant", "content": "OCK"}},
+)
 CASES: Mapping[str, tuple[Case, ...]] = {
     "anthropic": (Case("anthropic/claude-haiku-4-5", _CLAUDE, ""), Case("anthropic/claude-opus-4-1", _CLAUDE, "")),
     "azure": (Case("azure/gpt-4o-mini", _openai(), ""), Case("azure/mine", _openai(), "")),
@@ -142,7 +205,30 @@ class Ways:
     server: Recorder
     direct: Client
     litellm: Client
-    model: str
+    case: Case
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.case.model
+
+    def streamed(self, *pieces: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[Outcome, Outcome]:
+        """The outcomes of both ways where these pieces come, and what was sent was the same."""
+        self.server.answer(self.case.stream(*pieces), headers={"Content-Type": "text/event-stream"})
+        outcomes, sent = [], []
+        # LiteLLM's own stream of Gemini is not used: it does not tell when an answer is whole.
+        for client in (self.direct, self.direct if self.model.startswith("gemini") else self.litellm):
+            self.server.sent.clear()
+            _forget(client)
+            outcomes.append(_untimed(answer(client, Request(self.model, CONVERSATION, parameters, stream=True))))
+            sent.append([_compared(each) for each in self.server.sent])
+        for each in sent[1]:
+            if not (each.body.get("stream") or "alt=sse" in each.path):
+                each.body.pop(
+                    "stream_options", None
+                )  # which providers refuse where LiteLLM asks for no stream after all
+        assert sent[0] == sent[1], parameters
+        return outcomes[0], outcomes[1]
 
     def both(self, *asked: tuple[tuple[Mapping[str, str], ...], Mapping[str, Any]]) -> int:
         """Ask both ways, and hold what was sent and what came of it equal; returns how many requests were sent."""
@@ -192,7 +278,7 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
             answer(litellm, Request(case.model, MESSAGES[0], {"user": "warm"}))
             monkeypatch.setenv(SWITCH, "1")
             answer(direct, Request(case.model, MESSAGES[0], {"user": "warm"}))
-            yield Ways(server, direct, litellm, case.model)
+            yield Ways(server, direct, litellm, case)
 
 
 def test_every_provider_of_the_table_is_held_to_it() -> None:
@@ -247,6 +333,45 @@ def test_what_cannot_be_read_is_a_malformed_response_or_what_it_is_in_both(ways:
             assert direct.kind == "malformed_response", body
         else:
             assert direct == litellm, body
+
+
+def test_an_answer_in_pieces_is_the_answer_at_once_in_both_ways(ways: Ways) -> None:
+    at_once = _untimed(answer(ways.direct, Request(ways.model, CONVERSATION, {})))
+    for parameters in SETS:
+        direct, litellm = ways.streamed(*ways.case.pieces, parameters=parameters)
+        if not isinstance(direct, Reply):  # the parameters are refused, or the model is asked at once with them
+            assert isinstance(litellm, Failure), parameters
+            assert parameters
+            continue
+        assert isinstance(litellm, Reply), parameters
+        # LiteLLM's own stream does not tell what answered.
+        assert replace(direct, model_reported=None) == replace(litellm, model_reported=None), parameters
+        if not parameters:
+            assert direct == at_once
+
+
+def test_a_stream_that_ends_before_the_answer_does_is_no_reply(ways: Ways) -> None:
+    for outcome in ways.streamed(*ways.case.pieces[:1], parameters={}):
+        assert isinstance(outcome, Failure)
+        assert (outcome.kind, outcome.message) == ("connection", "the reply broke off before its end")
+
+
+def test_an_error_in_a_stream_is_the_provider_s(ways: Ways) -> None:
+    error = {"type": "error", "error": {"type": "api_error", "message": "the engine stopped", "code": 503}}
+    direct, litellm = ways.streamed(*ways.case.pieces[:1], error, parameters={})
+    assert isinstance(direct, Failure)
+    assert isinstance(litellm, Failure)
+    assert (direct.kind, direct.message) == ("server", "in the middle of the answer: the engine stopped")
+    if not ways.model.startswith("ollama"):  # of whose errors LiteLLM makes bad requests
+        assert litellm.kind == "server"
+
+
+def test_a_provider_that_answers_at_once_is_read_as_it_answers(ways: Ways) -> None:
+    ways.server.answer(ways.case.reply)
+    asked = Request(ways.model, CONVERSATION, {})
+    at_once, all_the_same = (_untimed(answer(ways.direct, replace(asked, stream=stream))) for stream in (False, True))
+    assert all_the_same == at_once
+    assert isinstance(at_once, Reply)
 
 
 def _forget(client: Client) -> None:

@@ -41,6 +41,22 @@ NAMES = (
         ("messages", "model", "optional_params", "custom_llm_provider", "litellm_params", "cached_content"),
     ),
     (
+        "litellm.llms.openai.chat.gpt_transformation",
+        "OpenAIChatCompletionStreamingHandler",
+        ("streaming_response", "sync_stream"),
+    ),
+    (
+        "litellm.llms.anthropic.chat.handler",
+        "ModelResponseIterator",
+        ("streaming_response", "sync_stream", "json_mode"),
+    ),
+    (
+        "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini",
+        "ModelResponseIterator",
+        ("streaming_response", "sync_stream", "logging_obj"),
+    ),
+    ("litellm.exceptions", "MidStreamFallbackError", ()),
+    (
         "litellm.anthropic_beta_headers_manager",
         "update_request_with_filtered_beta",
         ("headers", "request_data", "provider"),
@@ -52,7 +68,9 @@ def test_litellm_is_of_the_version_in_which_its_inner_names_were_seen() -> None:
     assert version("litellm").startswith(f"{litellm_internals.SEEN_IN}."), "look through litellm_internals.py again"
 
 
-@pytest.mark.parametrize(("module", "name", "parameters"), NAMES, ids=[name for _, name, _ in NAMES])
+@pytest.mark.parametrize(
+    ("module", "name", "parameters"), NAMES, ids=[f"{module.split('.')[-1]}.{name}" for module, name, _ in NAMES]
+)
 def test_an_inner_name_is_there_and_takes_what_it_is_handed(
     module: str, name: str, parameters: tuple[str, ...]
 ) -> None:

@@ -39,6 +39,8 @@ class Rule:
     contains: str | None = None  # text that some message holds; None: any
     reply: str | Callable[[Messages], str] | None = "ok"
     latency: float = 0.0  # seconds before the answer
+    pause: float = 0.0  # seconds before each piece of an answer that is asked for in pieces
+    pieces: int = 4  # in which its text comes then
     finish_reason: str = "stop"
     usage: Mapping[str, Any] | None = field(
         default_factory=lambda: {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
@@ -193,8 +195,11 @@ class ModelServer:
             if rule.latency:
                 await asyncio.sleep(rule.latency)
             fault = self._next_fault(rule, seen.key)
-            if fault is None:
-                response: web.StreamResponse = web.Response(body=_completion(rule, body), content_type=_JSON)
+            response: web.StreamResponse
+            if fault is None and body.get("stream"):
+                response = await _streamed(request, _pieces(rule, body), rule.pause)
+            elif fault is None:
+                response = web.Response(body=_completion(rule, body), content_type=_JSON)
             else:
                 seen.fault = fault["kind"]
                 response = await FAULTS[fault["kind"]](request, rule, body, fault)
@@ -234,6 +239,43 @@ def _completion(rule: Rule, body: Mapping[str, Any], **change: Any) -> bytes:
     if rule.usage is not None:
         whole["usage"] = dict(rule.usage)
     return json.dumps(whole).encode()
+
+
+def _pieces(rule: Rule, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The chunks of a streamed chat completion as the rule says, with the usage where it is asked for."""
+    whole = json.loads(_completion(rule, body))
+    message, text = whole["choices"][0]["message"], whole["choices"][0]["message"].pop("content") or ""
+    length = max(1, -(-len(text) // rule.pieces))
+    deltas = [
+        {**message, "content": None},
+        *({"content": text[at : at + length]} for at in range(0, len(text), length)),
+    ]
+    chunk = {**_BASE, "object": "chat.completion.chunk", "model": body["model"]}
+    said = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    said.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": rule.finish_reason}]})
+    if rule.usage is not None and (body.get("stream_options") or {}).get("include_usage"):
+        said.append({**chunk, "choices": [], "usage": dict(rule.usage)})
+    return said
+
+
+async def _begun(request: web.BaseRequest) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    return response
+
+
+async def _say(response: web.StreamResponse, chunks: Sequence[Mapping[str, Any]], pause: float = 0.0) -> None:
+    for chunk in chunks:
+        if pause:
+            await asyncio.sleep(pause)
+        await response.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+
+async def _streamed(request: web.BaseRequest, chunks: Sequence[Mapping[str, Any]], pause: float) -> web.StreamResponse:
+    response = await _begun(request)
+    await _say(response, chunks, pause)
+    await response.write(b"data: [DONE]\n\n")
+    return response
 
 
 Fault = Callable[[web.BaseRequest, Rule, Mapping[str, Any], Mapping[str, Any]], Any]
@@ -297,6 +339,53 @@ async def _slow_drip(
         await asyncio.sleep(fault.get("every", 0.02))
 
 
+async def _stream_cut(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """The beginning of a stream; then the connection is gone."""
+    response = await _begun(request)
+    await _say(response, _pieces(rule, body)[:2])
+    if request.transport is not None:
+        request.transport.close()
+    return response
+
+
+async def _stream_ended(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """The beginning of a stream, which ends in good order before the answer does."""
+    response = await _begun(request)
+    await _say(response, _pieces(rule, body)[:2])
+    return response
+
+
+async def _stream_error(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """The beginning of a stream, and an error with the fault's `code` in place of the rest."""
+    response = await _begun(request)
+    error = {"message": "the engine stopped", "type": "server_error", "code": fault.get("code")}
+    await _say(response, [*_pieces(rule, body)[:2], {"error": error}])
+    return response
+
+
+async def _stream_silent(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """The beginning of a stream, and no more."""
+    await _say(await _begun(request), _pieces(rule, body)[:2])
+    return await _hang(request, rule, body, fault)
+
+
+async def _stream_endless(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """A stream that always has one more piece."""
+    response = await _begun(request)
+    while True:
+        await _say(response, _pieces(rule, body)[1:2], fault.get("every", 0.02))
+
+
 async def _gzip_bomb(request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]) -> Any:
     """A gigabyte of blanks, or as many `megabytes`, packed into a thousandth of that."""
     packed = _packed_blanks(fault.get("megabytes", 1024))
@@ -329,6 +418,11 @@ FAULTS: Mapping[str, Fault] = {
     "drop": _drop,
     "truncated": _truncated,
     "slow_drip": _slow_drip,
+    "stream_cut": _stream_cut,
+    "stream_ended": _stream_ended,
+    "stream_error": _stream_error,
+    "stream_silent": _stream_silent,
+    "stream_endless": _stream_endless,
     "gzip_bomb": _gzip_bomb,
     "huge": _body(lambda rule, body: _completion(Rule(reply="x" * 50 * 2**20), body)),
     "invalid_utf8": _body(lambda rule, body: _completion(Rule(reply="BLOCK?"), body).replace(b"?", b"\xff\xfe\xc3")),

@@ -8,7 +8,7 @@ from core.configuration import Configuration
 from core.hashing import content_hash
 from providers.request import Reply, Request
 from storage.lake import Lake
-from suites.base import Exchange, Item
+from suites.base import Exchange, Item, Sample
 from suites.base.canary_items import canary_items
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request
@@ -68,6 +68,23 @@ def test_a_judge_can_be_asked_as_it_was_before_which_costs_nothing_again() -> No
 
 def test_a_rule_based_judge_is_asked_without_parameters() -> None:
     assert asked(context(), judge="baseline/overlap-judge").parameters == {}
+
+
+@pytest.mark.parametrize(("said", "streams"), [({}, True), ({"stream": False}, False), ({"stream": True}, True)])
+def test_long_answers_come_in_pieces_unless_the_model_says_otherwise(said: dict[str, Any], streams: bool) -> None:
+    where = context(**{JUDGE: said}, variant={"model": JUDGE})
+    subject = next_request(where, Conversation(Item(sample(), JUDGE, JUDGE)))
+    assert subject is not None
+    assert (subject.stream, asked(where).stream, asked(where, judge="variant").stream) == (streams,) * 3
+    assert asked(where).prompt_hash == asked(context()).prompt_hash  # so that either answers the other
+    assert asked(context(variant={"model": JUDGE, "stream": False}), judge="variant").stream is False
+
+
+def test_short_answers_come_at_once_unless_the_model_says_otherwise() -> None:
+    item = Item(Sample("command_guard", "d", "1", "rm -rf /"), JUDGE)
+    plain, streamed = context("command_guard"), context("command_guard", **{JUDGE: {"stream": True}})
+    requests = [next_request(where, Conversation(item)) for where in (plain, streamed)]
+    assert [request.stream for request in requests if request] == [False, True]
 
 
 @pytest.mark.parametrize("suite", [SUITE, "session_review"])
