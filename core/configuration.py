@@ -76,6 +76,8 @@ class ModelOptions(_Section):
     price: Price | None = None  # in place of LiteLLM's price table
     # Whether its answers come piece by piece, so that timeout_seconds is the longest silence; None: as the suite has it
     stream: bool | None = None
+    # Whether its provider is told, where it wants to be, to keep a prompt for the next turn; None: as the suite has it
+    cache_prompt: bool | None = None
     suite_parameters: bool = True  # False: as a judge, asked without the parameters that suites declare for judges
 
     @field_validator("api_base")
@@ -176,8 +178,11 @@ class Configuration(_Section):
 
     def streams(self, name: str, usual: bool) -> bool:
         """Tell whether a model answers piece by piece: as its variant says, or else the real one, or else as usual."""
-        said = self.model(name).stream, self.model(self.real_model(name)).stream, usual
-        return next(word for word in said if word is not None)
+        return _first_said(self.model(name).stream, self.model(self.real_model(name)).stream, usual)
+
+    def caches_prompts(self, name: str, usual: bool) -> bool:
+        """Tell whether a provider is to keep prompts: as the variant says, or else the real model, or else as usual."""
+        return _first_said(self.model(name).cache_prompt, self.model(self.real_model(name)).cache_prompt, usual)
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
@@ -189,6 +194,10 @@ class Configuration(_Section):
     def limits(self, provider: str) -> Limits:
         """The limits of a provider; the defaults where the file does not name it."""
         return self.providers.get(provider, Limits())
+
+
+def _first_said(*words: bool | None) -> bool:
+    return next(word for word in words if word is not None)
 
 
 def read_configuration(path: Path | None = None) -> Configuration:

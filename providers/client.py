@@ -36,6 +36,7 @@ from providers.direct import DirectCalls
 from providers.direct import warm_up as warm_up_direct
 from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from providers.litellm_setup import load, warm_up
+from providers.prompt_cache import messages_of
 from providers.rate_limiter import RateLimiter
 from providers.replies import read_reply
 from providers.request import Failure, Reply, Request
@@ -391,7 +392,7 @@ class Client:
         timing.sent = time.perf_counter()
         response = await load().acompletion(
             model=route.model,
-            messages=[dict(message) for message in request.messages],
+            messages=messages_of(request, route.provider),
             timeout=timeout_seconds,
             num_retries=0,
             max_retries=0,

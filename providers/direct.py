@@ -21,6 +21,7 @@ from providers import litellm_internals as internals
 from providers.failures import AttemptFailed, classify_error, error_in_stream
 from providers.key_names import key_of
 from providers.litellm_setup import load
+from providers.prompt_cache import messages_of
 from providers.replies import cost_of_unread
 from providers.request import Request
 from providers.routes import Route
@@ -339,7 +340,7 @@ class DirectCalls:
 
         `heard` is called whenever some of the answer has come.
         """
-        messages = [dict(message) for message in request.messages]
+        messages = messages_of(request, model.provider)
         address, headers, body = model.request(messages)
         sent = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
         largest = LARGEST_STREAM if model.streams else LARGEST_REPLY

@@ -36,7 +36,7 @@ class Request:
     """One whole request: the model, the messages, and every parameter that can change the reply.
 
     `messages` are {"role": …, "content": …} objects in order. Timeouts, retries, API base and keys are no part of it,
-    nor is `stream`: an answer is the same whether or not it came in pieces.
+    nor are `stream` and `cache_prompt`: an answer is the same however it came.
     """
 
     model: str
@@ -44,6 +44,7 @@ class Request:
     parameters: Mapping[str, Any]
     revision: str | None = None  # of a model that changed behind its name: part of the identity, and not sent
     stream: bool = field(default=False, compare=False)  # the answer is asked for piece by piece
+    cache_prompt: bool = field(default=False, compare=False)  # another turn is likely to begin with the same messages
 
     @cached_property
     def canonical(self) -> bytes:

@@ -31,6 +31,7 @@ SUITE = Suite(
     baseline_models=("agents",),
     baseline_judges=("baseline/rubric-judge",),
     calls_subject=False,
+    caches_prompts=True,
     streams=True,
     starter=("starter",),
     read_dataset=read_dataset,

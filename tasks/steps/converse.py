@@ -173,14 +173,16 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
         added = seeded_once(conversation.item, judge_parameters(context.suite, name, configured))
     else:
         added = configured.parameters(name)
-    if not added and name not in configured.models and not context.suite.streams:
+    suite = context.suite
+    if not added and name not in configured.models and not suite.streams and not suite.caches_prompts:
         return request
     return replace(
         request,
         model=configured.real_model(name),
         parameters={**request.parameters, **added},
         revision=configured.revision(name),
-        stream=configured.streams(name, context.suite.streams),
+        stream=configured.streams(name, suite.streams),
+        cache_prompt=configured.caches_prompts(name, suite.caches_prompts),
     )
 
 

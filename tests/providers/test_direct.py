@@ -366,6 +366,21 @@ def test_an_error_in_a_stream_is_the_provider_s(ways: Ways) -> None:
         assert litellm.kind == "server"
 
 
+def test_the_beginning_of_a_conversation_is_marked_for_claude_alone_and_alike_in_both_ways(ways: Ways) -> None:
+    request = Request(ways.model, CONVERSATION, {}, cache_prompt=True)
+    outcomes, sent = [], []
+    for client in (ways.direct, ways.litellm):
+        ways.server.sent.clear()
+        outcomes.append(_untimed(answer(client, request)))
+        sent.append(_compared(ways.server.sent[0]))
+    assert sent[0] == sent[1]
+    assert outcomes[0] == outcomes[1]
+    assert isinstance(outcomes[0], Reply)
+    marks = json.dumps(sent[0].body).count('"cache_control": {"type": "ephemeral"}')
+    assert marks == (2 if "claude" in ways.model else 0)
+    assert request.prompt_hash == Request(ways.model, CONVERSATION, {}).prompt_hash
+
+
 def test_a_provider_that_answers_at_once_is_read_as_it_answers(ways: Ways) -> None:
     ways.server.answer(ways.case.reply)
     asked = Request(ways.model, CONVERSATION, {})

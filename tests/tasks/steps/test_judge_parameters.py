@@ -80,6 +80,15 @@ def test_long_answers_come_in_pieces_unless_the_model_says_otherwise(said: dict[
     assert asked(context(variant={"model": JUDGE, "stream": False}), judge="variant").stream is False
 
 
+@pytest.mark.parametrize(("suite", "keeps"), [(SUITE, False), ("session_review", True)])
+def test_what_a_conversation_goes_on_from_is_kept_unless_the_model_says_otherwise(suite: str, keeps: bool) -> None:
+    for said, kept in (({}, keeps), ({"cache_prompt": True}, True), ({"cache_prompt": False}, False)):
+        item, answered = canary_items(suite, JUDGE, 2026112200)[0]
+        request = next_request(context(suite, **{JUDGE: said}), Conversation(item, answered=answered))
+        assert request is not None
+        assert request.cache_prompt is kept
+
+
 def test_short_answers_come_at_once_unless_the_model_says_otherwise() -> None:
     item = Item(Sample("command_guard", "d", "1", "rm -rf /"), JUDGE)
     plain, streamed = context("command_guard"), context("command_guard", **{JUDGE: {"stream": True}})

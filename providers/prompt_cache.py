@@ -1,0 +1,33 @@
+"""Tells providers that want to be told how much of a prompt a conversation's next turn begins with, too.
+
+It is said on the way out, and is no part of the request: an answer is the same wherever its prompt was read from. Most
+providers find the beginning themselves; Claude's want a mark after it, wherever it runs.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.price_table import entry_of
+from providers.request import Request
+
+TOLD = frozenset({"anthropic", "bedrock", "openrouter", "vertex_ai"})  # where Claude runs
+MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}  # kept for five minutes; each use prolongs it
+_STABLE = ("system", "user")  # the first message of each role is the same in every turn
+
+
+def messages_of(request: Request, provider: str) -> list[dict[str, Any]]:
+    """The request's messages as they are sent, marked where that is wanted and the provider wants it."""
+    messages: list[dict[str, Any]] = [dict(message) for message in request.messages]
+    if not request.cache_prompt or provider not in TOLD or not _takes_marks(request.model):
+        return messages
+    for role in _STABLE:
+        first = next((message for message in messages if message["role"] == role and message["content"]), None)
+        if first is not None:  # of an empty text, providers refuse the mark
+            first["content"] = [{"type": "text", "text": first["content"], **MARK}]
+    return messages
+
+
+def _takes_marks(model: str) -> bool:
+    """Whether it is a Claude that can, as far as LiteLLM's table knows it; old ones may refuse a marked request."""
+    entry = entry_of(model)
+    return "claude" in model.lower() and (entry is None or bool(entry.get("supports_prompt_caching")))
