@@ -1,5 +1,6 @@
 """What all batches of a process share: one model client for each run, and one ledger writer for each lake."""
 
+import atexit
 import gc
 import threading
 from collections import deque
@@ -124,6 +125,13 @@ def end_calls_and_writers(reason: str) -> None:
     for writer in list(_writers.values()):
         if not writer.failed:
             writer.close()
+
+
+@atexit.register
+def _close_clients() -> None:
+    """Close what a process still keeps when it ends: later their threads stand still, and closing waits in vain."""
+    for shared in list(_clients.values()):
+        shared.client.close()
 
 
 def ledger_writer(lake: Lake) -> LedgerWriter:

@@ -1,5 +1,7 @@
 """Clients of a process that serves many runs: shared within an attempt of a run, and not kept for ever."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,26 @@ def test_clients_that_nobody_uses_are_closed_once_there_are_many() -> None:
     assert latest is not oldest
     for run_id in ("oldest", "used", *(f"later {number}" for number in range(IDLE_CLIENTS))):
         release_client(context(run_id))
+
+
+IDLE_AT_THE_END = """
+from pathlib import Path
+from core.configuration import Configuration
+from storage.lake import Lake
+from tasks.runtime.context import RunContext
+from tasks.runtime.resources import client_of
+async def nothing():
+    pass
+for attempt in "12":
+    with client_of(RunContext("r", "command_guard", Lake("nowhere"), Configuration(), attempt)) as client:
+        client.run([nothing()])
+print("done")
+"""
+
+
+def test_a_process_ends_that_still_has_clients() -> None:
+    ended = subprocess.run([sys.executable, "-c", IDLE_AT_THE_END], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
 def test_a_worker_that_sees_another_lake_under_the_same_name_refuses(tmp_path: Path) -> None:
