@@ -31,7 +31,7 @@ CAMPAIGNS: Mapping[str, int] = {
     "storms": 20,
     "fuzz": 60,
     "kills": 20,
-    "processes": 720,
+    "processes": 600,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together

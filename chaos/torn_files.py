@@ -53,7 +53,10 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     data = [file for file in files if file not in set(log)]
     ends, broken = dict[str, Counter[str]](), dict[str, list[str]]()
     until, kinds = time.monotonic() + seconds, tuple(product((("log entry", log), ("data file", data)), FAULTS.items()))
-    every = product(chance.sample(sorted(tables), len(tables)), kinds)
+    order = list(
+        enumerate(chance.sample(sorted(tables), len(tables)))
+    )  # each table soon, and with every kind in the end
+    every = [(table, kinds[(place + turn) % len(kinds)]) for turn in range(len(kinds)) for place, table in order]
     for number, (table, ((what, of_all), (how, damage))) in enumerate(cycle(every)):
         if number >= len(kinds) and time.monotonic() > until:
             break
