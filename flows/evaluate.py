@@ -216,8 +216,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: in
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(
-        error, TerminationSignal | CancelledError | SystemExit
-    ):  # the last two from Prefect, whose log says why
+    # The last two are Prefect's, whose log says why.
+    if isinstance(error, TerminationSignal | CancelledError | SystemExit):
         return "its process was told to end; a rerun asks only for what is missing"
     return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"

@@ -66,9 +66,8 @@ class Suite:
     baseline_judges: tuple[str, ...] = ()  # those that a run without --judges asks
     # What judges are asked with, where they take it and nothing else is configured; repeats have no seed.
     judge_parameters: Mapping[str, float] = field(default_factory=dict)
-    caches_prompts: bool = (
-        False  # a conversation goes on after its first answer, unless a model's `cache_prompt` says no
-    )
+    # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
+    caches_prompts: bool = False
     streams: bool = False  # answers are so long that they come piece by piece, unless a model's `stream` says otherwise
     # What stands in the result rows of models that answer every sample alike, whoever answered: the least to be beaten.
     trivial: Mapping[str, Mapping[str, pl.Expr]] = field(default_factory=dict)
