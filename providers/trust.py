@@ -77,6 +77,8 @@ def require_trust(model: str, provider: str, configuration: Configuration) -> No
         return
     options = configuration.model(model)
     require_harmless_parameters(model, configuration)
+    if "://" in model:  # some providers are asked wherever the model's own name says
+        raise _distrusted(model, configuration, "is in use, and a model that is named by an address may get keys there")
     if sends_elsewhere(provider, options):
         if credential := _credential(provider, configuration, options):
             host = urlsplit(options.api_base or "").hostname or "another host"

@@ -17,6 +17,8 @@ SEEN_IN = "3.8"  # the version of Prefect whose names these are
 _SOURCES = "prefect.settings.sources"
 _READ_THERE = (  # what reads files of the working directory in that module
     ("FilteredDotEnvSettingsSource", "_read_env_files"),
+    # Its base is made for every group of settings, too, only to be put aside: a hundred times for one import
+    ("DotEnvSettingsSource", "_read_env_files"),
     ("TomlConfigSettingsSourceBase", "_read_files"),
 )
 

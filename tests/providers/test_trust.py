@@ -57,6 +57,21 @@ def test_a_key_of_the_environment_goes_to_no_host_that_the_folder_names(
     assert not model_server.seen
 
 
+@pytest.mark.parametrize("provider", ["huggingface", "oobabooga"])
+def test_nor_to_a_host_in_the_name_of_the_model_behind_an_innocent_one(
+    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    variable = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(variable, KEY)
+    real = f"{provider}/{model_server.api_base}"
+    Path("evalake.toml").write_text(
+        f'[models."openai/m"]\nmodel = "{real}"\n[models."{real}"]\napi_key_env = "{variable}"\n'
+    )
+    with pytest.raises(ProviderError, match=r"named by an address.*--trust-folder"):
+        find_route("openai/m", read_configuration())
+    assert find_route("openai/m", read_configuration(Path("evalake.toml"))).arguments["api_key"] == KEY
+
+
 def test_it_goes_where_a_file_that_the_user_names_sends_it(
     model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,3 +41,10 @@ def test_neither_the_command_nor_what_it_starts_runs_it(hostile: Path) -> None:
         f"import subprocess, sys; from cli.environment import prepare; prepare(); {SET_UP_LOGGING}; {child}", hostile
     )
     assert markers(hostile) == []
+
+
+def test_files_that_cannot_be_read_hinder_no_command(tmp_path: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    for name in (".env", "prefect.toml", "pyproject.toml"):
+        (folder / name).write_bytes(b"\xff\xfe\x00 = no text")
+    python(f"from cli.environment import prepare; prepare(); {SET_UP_LOGGING}", folder)
