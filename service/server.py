@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
+import httpx
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
@@ -105,7 +107,8 @@ def _prefect() -> Iterator[bool]:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
-        _wait_until(lambda: _answers(configured), f"the Prefect server at {configured} to answer", lambda: True)
+        is_there = partial(_answers, f"{configured.rstrip('/')}/health")
+        _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
         yield True
         return
     port = free_port()
@@ -113,7 +116,9 @@ def _prefect() -> Iterator[bool]:
     os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
     server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
     try:
-        _wait_until(lambda: _answers(url), "the Prefect server to start", lambda: server.is_running)
+        name, _, password = os.environ["PREFECT_API_AUTH_STRING"].partition(":")
+        lets_us_in = partial(_answers, f"{url}/admin/version", httpx.BasicAuth(name, password))  # another's would not
+        _wait_until(lets_us_in, "the Prefect server to start", lambda: server.is_running)
         os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts
         with temporary_settings({PREFECT_API_URL: url}):
             yield False
@@ -142,11 +147,9 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
         runner.stop()
 
 
-def _answers(url: str) -> bool:
-    import httpx
-
+def _answers(url: str, way_in: httpx.Auth | None = None) -> bool:
     try:
-        return httpx.get(f"{url.rstrip('/')}/health", timeout=5).is_success
+        return httpx.get(url, timeout=5, auth=way_in).is_success
     except httpx.HTTPError:
         return False
 

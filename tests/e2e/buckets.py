@@ -9,7 +9,8 @@ from typing import Any
 import boto3
 import httpx
 
-from tests.e2e.processes import Process, free_port, wait_until
+from service.beside import free_port
+from tests.e2e.processes import Process, wait_until
 
 SECRET = "a-key-nobody-may-see-9f2c"
 

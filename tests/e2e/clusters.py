@@ -5,7 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.processes import PLAIN, PrefectStack, Process, free_port, wait_until
+from service.beside import free_port
+from tests.e2e.processes import PLAIN, PrefectStack, Process, wait_until
 
 
 class Cluster:

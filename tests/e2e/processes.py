@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
+from service.beside import free_port
 from service.local.database import is_migrated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,13 +31,6 @@ ERROR = re.compile(r"\b(ERROR|CRITICAL)\b|Traceback|^\w+Error: ", re.MULTILINE)
 BUSY = "database is locked"
 PLAIN = False  # no certificates are loaded for http, which would take 20 ms of processor at each request
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
-
-
-def free_port() -> int:
-    """A port that nothing listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
@@ -158,7 +151,7 @@ class PrefectStack:
     def _serve(self) -> Process:
         server = self.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self._port))
         self._server_logs.append(server.log)
-        wait_until(self._healthy, "the start of the Prefect server")
+        wait_until(lambda: self._healthy(server), "the start of the Prefect server")
         return server
 
     def start(self, *command: str, **environment: str) -> Process:
@@ -259,7 +252,8 @@ class PrefectStack:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def _healthy(self) -> bool:
+    def _healthy(self, server: Process) -> bool:
+        assert server.popen.poll() is None, server.log.read_text(errors="replace")
         try:
             return httpx.get(f"{self.url}/health", timeout=2, verify=PLAIN).is_success
         except httpx.HTTPError:

@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from tests.e2e.processes import free_port, wait_until
+from service.beside import free_port
+from tests.e2e.processes import wait_until
 
 PASSWORD = "s3cret of the tests"
 READER = "reader"

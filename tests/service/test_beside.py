@@ -2,12 +2,15 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
+from service.beside import free_port
 from tests.e2e.processes import ROOT, wait_until
 
 KEEPER = (
@@ -45,3 +48,14 @@ def test_what_ends_at_its_start_is_not_started_again(tmp_path: Path) -> None:
         assert keeper.stderr is not None
         said = keeper.stderr.read()
     assert b"there_is_no_such_module" in said
+
+
+def test_a_port_is_given_to_nobody_else_until_a_server_asks_for_it() -> None:
+    reserved = free_port()
+    given = {free_port() for _ in range(2000)}
+    with socket.socket() as client, pytest.raises(OSError, match="in use"):
+        client.bind(("127.0.0.1", reserved))
+    assert len(given) == 2000
+    assert reserved not in given
+    with socket.create_server(("127.0.0.1", reserved)) as server:  # with SO_REUSEADDR, as servers do
+        assert server.getsockname()[1] == reserved
