@@ -24,8 +24,7 @@ ITEMS = 160
 @pytest.fixture
 def work(work: Workplace) -> Workplace:
     work.configure(batch_size=20, limits=LIMITS, key_env=KEY_VARIABLE)
-    usage = {"prompt_tokens": 2000, "completion_tokens": 500, "total_tokens": 2500}
-    work.server.rule(reply='{"action": "BLOCK"}', usage=usage, latency=0.2)
+    answer(work, latency=0.2)
     return work
 
 
@@ -52,6 +51,7 @@ def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: 
 def test_dask_workers_share_one_ceiling_with_one_that_is_killed(
     stack: PrefectStack, work: Workplace, tmp_path: Path
 ) -> None:
+    answer(work, latency=1.5)  # the run still asks when its worker is killed
     cluster = Cluster(stack, tmp_path)
     cluster.worker("first", **key_of("first"))
     second = cluster.worker("second", **key_of("second"))
@@ -67,6 +67,12 @@ def test_dask_workers_share_one_ceiling_with_one_that_is_killed(
     assert said["calls"]["made"] == 90
     assert 90 <= work.asked() <= 90 + 16
     cluster.stop()
+
+
+def answer(work: Workplace, latency: float) -> None:
+    """Have each call answered after so many seconds, with the usage that PRICE is of."""
+    usage = {"prompt_tokens": 2000, "completion_tokens": 500, "total_tokens": 2500}
+    work.server.rule(reply='{"action": "BLOCK"}', usage=usage, latency=latency)
 
 
 def limited(work: Workplace, ceiling: str) -> None:
