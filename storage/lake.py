@@ -54,6 +54,27 @@ class Table(DeltaTable):
 
 
 @dataclass(frozen=True)
+class Opened:
+    """A table at one version, and the version of the schema that it has there."""
+
+    table: Table
+    contract: Contract
+    schema_version: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its columns are the contract's."""
+        return self.schema_version == self.contract.schema_version
+
+    def rows(self) -> pl.LazyFrame:
+        """The rows, in the contract's order of columns: one that was added later is the last one of the table."""
+        rows = pl.scan_delta(self.table)
+        if self.is_current:
+            return rows.select(list(self.contract.column))
+        return bring_forward(rows, self.contract, self.schema_version)
+
+
+@dataclass(frozen=True)
 class Lake:
     """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment.
 
@@ -104,9 +125,8 @@ class Lake:
         Rows of an older version of the table have the columns of the newest, whichever schema they were written by.
         """
         if version is not None:
-            return self._frame_at(contract, contract.table, version)
-        table = self._find_current(contract)
-        return _no_rows(contract) if table is None else _scan(table, contract)
+            return self._open_at(contract, contract.table, version).rows()
+        return self.pinned(contract, {})
 
     def pinned(self, contract: Contract, versions: Mapping[str, int | None]) -> pl.LazyFrame:
         """The rows of a table at the version that `versions` has for it, by its name or by one that it had before.
@@ -114,18 +134,24 @@ class Lake:
         Without rows where that version is None, for then the table did not exist; the newest where there is none.
         Raises LakeError where that version was removed, for it held what was forgotten.
         """
+        found = self.pinned_table(contract, versions)
+        return _no_rows(contract) if found is None else found.rows()
+
+    def pinned_table(self, contract: Contract, versions: Mapping[str, int | None]) -> "Opened | None":
+        """The table whose rows `pinned` gives; None where it has none. Raises as that does."""
         for name in (contract.table, *contract.former_tables):
             if name in versions:
                 version = versions[name]
                 if version is None:
-                    return _no_rows(contract)
+                    return None
                 if version < self.first_versions().get(name, 0):
                     raise LakeError(
                         f"version {version} of the table {name} of the lake {self.uri} is gone: data in it was "
                         "forgotten; its metrics are kept (if `evalake forget` was cut off, run it again)"
                     )
-                return self._frame_at(contract, name, version)
-        return self.frame(contract)
+                return self._open_at(contract, name, version)
+        table = self._find_current(contract)
+        return None if table is None else Opened(table, contract, contract.schema_version)
 
     def version(self, contract: Contract) -> int | None:
         """The newest version of a table; None where it does not exist."""
@@ -171,14 +197,11 @@ class Lake:
     def _to_migrate(self, change: str) -> str:
         return f"the lake {self.uri} is of an older evalake ({change}): {TO_MIGRATE}"
 
-    def _frame_at(self, contract: Contract, name: str, version: int) -> pl.LazyFrame:
+    def _open_at(self, contract: Contract, name: str, version: int) -> "Opened":
         table = self.find(name, version)
         if table is None:
             raise LakeError(f"the lake {self.uri} has no table {name}: a version of it cannot be read")
-        stored = self.schema_version(table, contract)
-        if stored == contract.schema_version:
-            return _scan(table, contract)
-        return bring_forward(pl.scan_delta(table), contract, stored)
+        return Opened(table, contract, self.schema_version(table, contract))
 
     def schema_version(self, table: DeltaTable, contract: Contract) -> int:
         """The version of the schema that a table has, up to the contract's.
@@ -260,11 +283,6 @@ def schema_commit(version: int) -> CommitProperties:
 
 def _no_rows(contract: Contract) -> pl.LazyFrame:
     return polars_schema(contract).to_frame(eager=False)
-
-
-def _scan(table: DeltaTable, contract: Contract) -> pl.LazyFrame:
-    """The rows, in the contract's order of columns: one that was added later is the last one of the table."""
-    return pl.scan_delta(table).select(list(contract.column))
 
 
 def constraints(table: DeltaTable) -> set[str]:

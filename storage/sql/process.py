@@ -6,10 +6,11 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -17,9 +18,11 @@ import pyarrow as pa
 
 from contracts.contract import Contract
 from core.errors import EvalakeError, LakeError, QueryError
-from storage.lake import Lake
+from storage.lake import Lake, Opened
 from storage.sql.query import REFUSED, Request
 from storage.sql.start import MEGABYTE, Limits
+from storage.sql.tables import files_of, lay_out
+from storage.sql.views import View
 
 # The engine proposes a table also where it finds no name that is alike, and then one of its own, too.
 _HINT = re.compile(r'!? Did you mean "([^"]*)"\?')
@@ -30,6 +33,21 @@ _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
 
 BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
 THREADS = 2
+
+# Whoever asks for these, wherever they stand, wants to know of all tables, or names one in a way that cannot be told.
+_ABOUT_TABLES = re.compile(r"show|pragma|duckdb_|sqlite_|pg_|_schema|query", re.IGNORECASE)
+
+# The engine takes nothing in by itself.
+_CLOSED: dict[str, Any] = {
+    "temp_directory": "",
+    "extension_directory": "",
+    "secret_directory": "",
+    "allow_persistent_secrets": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
 
 # A statement of any other kind gives no rows, or is one that changes something. MULTI is what PIVOT becomes.
 _STATEMENTS = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI})
@@ -47,15 +65,14 @@ def answer() -> int:
 
 
 def _answer(request: Request) -> None:
-    frames, unreadable = _frames(request)
-    with _connect(request.limits) as connection:
-        for name, frame in frames.items():
-            connection.register(name, frame)
-        for view in request.views:
-            if missing := [name for name in view.needs if name in unreadable]:
-                unreadable[view.name] = unreadable[missing[0]]
-            else:
-                connection.execute(f"create temp view {view.name} as {view.sql}")
+    opened, unreadable = _open_tables(request)
+    files = {name: files_of(table) for name, table in opened.items()}
+    with _connect(request.limits, [path for paths in files.values() for path in paths]) as connection:
+        for contract in request.contracts:
+            if (name := contract.table) in opened:
+                lay_out(connection, contract, opened[name], files[name])
+        for view in _views(request, opened, unreadable):
+            connection.execute(f"create temp view {view.name} as {view.sql}")
         connection.execute("set lock_configuration = true")
         _confine(request.limits)
         try:
@@ -70,47 +87,75 @@ def _answer(request: Request) -> None:
             raise QueryError(_reason(error, request.limits)) from error
 
 
-def _frames(request: Request) -> tuple[dict[str, pl.LazyFrame], dict[str, EvalakeError]]:
+def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:
     """The tables that can be read, and why the others cannot: only a query that reads one of them is to fail."""
-    frames: dict[str, pl.LazyFrame] = {}
+    opened: dict[str, Opened | None] = {}
     unreadable: dict[str, EvalakeError] = {}
+    wanted = _wanted(request)
     for contract in request.contracts:
+        if contract.table not in wanted:
+            continue
         try:
-            frames[contract.table] = _frame(request.lake, contract, request.versions)
+            opened[contract.table] = _open(request.lake, contract, request.versions)
         except EvalakeError as error:
             if any(name in request.versions for name in (contract.table, *contract.former_tables)):
                 raise  # somebody asked for this version
             unreadable[contract.table] = error
-    return frames, unreadable
+    return opened, unreadable
 
 
-def _frame(lake: Lake, contract: Contract, versions: Mapping[str, int]) -> pl.LazyFrame:
+def _wanted(request: Request) -> set[str]:
+    """The tables that the query reads, itself or through views; all of them where that cannot be told beforehand."""
+    tables = {contract.table for contract in request.contracts}
+    needs = {view.name: set(view.needs) for view in request.views} | {table: {table} for table in tables}
+    names = None if request.versions or _ABOUT_TABLES.search(request.sql) else _names(request.sql)
+    if names is None or not names <= needs.keys():
+        return tables
+    return set().union(*(needs[name] for name in names))
+
+
+def _names(sql: str) -> set[str] | None:
+    """The tables and views that a query names; None where the engine cannot tell."""
+    try:
+        with duckdb.connect(config={**_CLOSED, "enable_external_access": False}) as connection:
+            return {name.lower() for name in connection.get_table_names(sql)}
+    except duckdb.Error:
+        return None
+
+
+def _views(
+    request: Request, opened: Mapping[str, Opened | None], unreadable: dict[str, EvalakeError]
+) -> Iterator[View]:
+    """The views over tables that are open; why another is unreadable is noted."""
+    for view in request.views:
+        if missing := [name for name in view.needs if name in unreadable]:
+            unreadable[view.name] = unreadable[missing[0]]
+        elif opened.keys() >= set(view.needs):
+            yield view
+
+
+def _open(lake: Lake, contract: Contract, versions: Mapping[str, int]) -> Opened | None:
     for name in (contract.table, *contract.former_tables):
         table = lake.find(name) if name in versions else None
         if table is not None and not 0 <= versions[name] <= table.version():
             raise LakeError(f"the table {name} has no version {versions[name]}: its newest is {table.version()}")
-    return lake.pinned(contract, versions)
+    return lake.pinned_table(contract, versions)
 
 
-def _connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+def _connect(limits: Limits, files: list[str]) -> duckdb.DuckDBPyConnection:
+    """A connection that can read these files, and none besides."""
+    memory = f"{limits.memory // MEGABYTE}MiB"
     connection = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": f"{limits.memory // MEGABYTE}MiB",
-            "threads": THREADS,
-            "temp_directory": "",
-            "extension_directory": "",
-            "secret_directory": "",
-            "allow_persistent_secrets": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "python_enable_replacements": False,
-            "arrow_large_buffer_size": True,
-        },
+        config={**_CLOSED, "memory_limit": memory, "threads": THREADS, "arrow_large_buffer_size": True}
     )
     connection.execute("load icu")  # part of the engine; knows time zones
-    for setting in ("TimeZone = 'UTC'", "enable_progress_bar = false", "enable_external_access = false"):
+    connection.execute("set allowed_paths = ?", [files])
+    for setting in (
+        "TimeZone = 'UTC'",
+        "enable_progress_bar = false",
+        "parquet_metadata_cache = true",  # a query, and each view on its way, looks at every file's
+        "enable_external_access = false",
+    ):
         connection.execute(f"set {setting}")
     return connection
 
