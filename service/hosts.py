@@ -35,16 +35,19 @@ class Hosts:
 
     def require_own_page(self, connection: HTTPConnection) -> None:
         """Raise NotAllowedError where a page of another site would start something, or listen."""
-        origin = connection.headers.get("origin")
-        if origin is None or (connection.scope["type"] == "http" and connection.scope["method"] in SAFE_METHODS):
+        origins = connection.headers.getlist("origin")
+        if not origins or (connection.scope["type"] == "http" and connection.scope["method"] in SAFE_METHODS):
             return
-        place = origin.partition("://")[2]
-        if not place or (place != connection.headers.get("host") and _hostname(place) not in self._configured):
+        place = origins[0].partition("://")[2]
+        is_ours = place == connection.headers.get("host") or _hostname(place) in self._configured
+        if len(origins) > 1 or not place or not is_ours:
             raise NotAllowedError("not allowed: a page of another site asks")
 
 
 def _hostname(place: str) -> str | None:
     """The host of `host:port`; None where it is none."""
+    if "@" in place:  # a user is no part of a host
+        return None
     try:
         return urlsplit(f"//{place}").hostname
     except ValueError:  # such as half a pair of brackets

@@ -72,10 +72,13 @@ class BoundedProtocol(H11Protocol):
         self._time_request()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Leave the connection to the WebSocket protocol, which has deadlines of its own."""
+        """Leave the connection to the WebSocket protocol, which has deadlines of its own for whom it has answered."""
         self._forget()
         _cancel(self._unread)
         super().handle_websocket_upgrade(event)
+        if not getattr(self.transport.get_protocol(), "handshake_initiated", True):
+            # Such as a POST, or too many headers: it takes them for no handshake, and would wait for ever
+            self.send_400_response("Invalid WebSocket handshake.")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""

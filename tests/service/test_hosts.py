@@ -22,6 +22,7 @@ from tests.service.services import Service
         ("127.0.0.1", "rebound.example:8600", False),
         ("127.0.0.1", "10.0.0.7:8600", False),
         ("127.0.0.1", "[::1", False),
+        ("127.0.0.1", "rebound.example@127.0.0.1:8600", False),
         ("127.0.0.1", "", False),
         ("10.0.0.7", "10.0.0.7:8600", True),
         ("10.0.0.7", "10.0.0.8:8600", False),
@@ -73,6 +74,14 @@ def test_pages_of_other_sites_may_start_nothing(method: str, headers: Mapping[st
     else:
         with pytest.raises(NotAllowedError):
             hosts.require_own_page(_connection(method, headers))
+
+
+def test_a_request_of_two_pages_is_of_another_site() -> None:
+    own, other = ((b"origin", f"http://{host}:8600".encode()) for host in ("127.0.0.1", "elsewhere.example"))
+    twice = _connection("POST", {"host": "127.0.0.1:8600"})
+    twice.scope["headers"].extend((own, other))
+    with pytest.raises(NotAllowedError):
+        Hosts("127.0.0.1", ()).require_own_page(twice)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/status", "/", "/runs"])

@@ -24,6 +24,12 @@ HALVES = {
     "half a body": HEAD + b"content-length: 1000\r\n\r\n[",
     "half a chunk": HEAD + b"transfer-encoding: chunked\r\n\r\n100\r\n[",
 }
+UPGRADE = "host: 127.0.0.1\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+NO_HANDSHAKES = {
+    "another method": f"POST /api/v1/ws HTTP/1.1\r\n{UPGRADE}content-length: 100\r\n\r\n".encode(),
+    "many headers": f"GET /api/v1/ws HTTP/1.1\r\n{UPGRADE}".encode() + b"x: y\r\n" * 200 + b"\r\n",
+    "a long header": f"GET /api/v1/ws HTTP/1.1\r\n{UPGRADE}x: {'y' * 20_000}\r\n\r\n".encode(),
+}
 PART = 65_536  # bytes
 ANSWER = 1000 * PART
 ATTACKERS = 200  # twice as many as the service has room for
@@ -61,6 +67,17 @@ def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Servic
         answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=60) for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200] * 5
         wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests", 60)
+
+
+@pytest.mark.parametrize("request_", NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
+def test_what_is_no_handshake_of_a_websocket_is_answered_and_closed(guarded: Service, request_: bytes) -> None:
+    with _connect(guarded) as client:
+        client.sendall(request_)
+        client.settimeout(60)
+        answer = b""
+        while part := client.recv(65_536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_requests_that_do_not_wait_for_their_answers_are_not_kept(guarded: Service) -> None:
