@@ -16,24 +16,39 @@ _KEY_VARIABLE = re.compile(
 _API_KEY_VARIABLE = re.compile(r"API_?KEY$", re.IGNORECASE)  # what providers are sent, and so can send back
 _SHORTEST_KEY = 8  # a shorter value would redact innocent words
 
+_NAMES = (
+    r"account_?key|auth_?string|(?:shared_?|secret_?)access_?key|storage_?key|client_?secret|secret_?key|private_?key(?:_?id)?"
+    r"|pass(?:word|wd)|passphrase|\bpwd|(?:access|auth|refresh|session|id)_token"
+)
+
 # Each shape keeps what its groups matched (the words before the key) and drops the rest. All run in linear time.
 _SHAPES = tuple(
     re.compile(shape, re.IGNORECASE)
     for shape in (
         r"(\b(?:bearer|basic)\s{1,4})[\w.~+/=-]{6,}",
+        # Other schemes than those two: all that stands behind them, for it may be parameters
+        r"(\bauthorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:apikey|aws4-[\w-]{1,20}|digest|negotiate|ntlm|token)\s{1,4})"
+        r"[^\r\n]{4,}",
         r"((?:x-api-key|api[-_ ]key|apikey|authorization|x-goog-api-key|access[-_]token)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
         r"(?!bearer\b|basic\b)[^\s\"',;&}]{4,}",
-        r"([?&](?:key|token|sig|signature)=)[^\s&\"']{4,}",
-        r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)[^-]{16,16384}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?",
-        r"((?:account_?key|auth_?string|shared_?access_?key|storage_?key|client_?secret|private_?key_?id|pass(?:word|wd)"
-        r"|passphrase)[\"']?\s{0,4}(?:[:=]|%3[AD])\s{0,4}[\"']?)(?!\[redacted)[^\s\"',;&}]{3,}",
+        r"([?&](?:key|token|sig|signature|x-amz-signature|x-goog-signature)=)[^\s&\"']{4,}",
+        r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)(?:[^-]|-(?!----)){16,16384}"
+        r"(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?",
+        # Whole where it stands in quotes, which text inside of text escapes
+        rf"((?:{_NAMES})(?:\\?[\"']|%22)?\s{{0,4}}(?:[:=]|%3[AD])\s{{0,4}}\\?([\"']))(?!\[redacted)"
+        r"(?:(?!\\?\2)[^\r\n]){3,1024}",
+        rf"((?:{_NAMES})(?:\\?[\"']|%22)?\s{{0,4}}(?:[:=]|%3[AD])\s{{0,4}}(?:\\?[\"']|%22)?)(?!\[redacted)"
+        r"[^\s\"',;&}]{3,}",
         # Whatever stands before the last `@` of a URL's authority: a password may hold others
         r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\"'<>]{0,256}:[^\s/?#@\"'<>]{1,256}"
         r"(?:@[^\s/?#@\"'<>]{1,256}){0,8}@(?=[\w.\[-])",
+        # A password that nobody encoded may hold what ends an authority, too; digits there are a port
+        r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\[\"'<>]{0,256}:(?!\d{1,5}[/?#])[^\s\"'<>]{1,256}@(?=[\w.\[-])",
         r"()\b(?:sk|pk|rk|gsk|xai|hf|pplx|nvapi|r8|csk|fw)[-_][A-Za-z0-9*_-]{8,}",
         r"()\b(?:AKIA|ASIA)[A-Z0-9]{12,}",
         r"()\bAIza[\w-]{20,}",
         r"()\bgh[pousr]_[A-Za-z0-9]{16,}",
+        r"()\b(?:github_pat_|glpat-|npm_|xox[abeoprs]-|ya29\.|dop_v1_)[\w.-]{12,}",
         r"()\beyJ[\w-]{8,2000}\.[\w-]{8,4000}\.[\w-]*",
     )
 )

@@ -11,10 +11,20 @@ def _any_case(words: str) -> str:
 
 
 _SECRETS = "|".join(
-    map(_any_case, ("passwd", "password", "pwd", "secret", "token", "sig", "signature", "access_?key", "account_?key"))
+    map(
+        _any_case,
+        ("pass", "passwd", "password", "passphrase", "pwd", "secret", "token", "sig", "signature", "credential"),
+    )
 )
+_KEYS = "|".join(map(_any_case, ("access[-_]?key", "account[-_]?key", "api[-_]?key")))
+_ALONE = "|".join(map(_any_case, ("auth", "code", "jwt", "key", "sas")))  # words that are parts of innocent ones
 
-NO_PASSWORD = rf"^(?![\s\S]*://[^/?#\s]*:\S*@)(?![\s\S]*[?&][A-Za-z_-]*(?:{_SECRETS}|{_any_case('api_?key')})=)"
+# With bounds, so that no text takes long
+_USER_AND_PASSWORD = r"://[^/?#:]{0,256}:[\s\S]{0,1024}@"
+_TOKEN_AS_USER = rf"(?:{_any_case('https?')})://[^/?#@]{{0,1024}}@"
+_PARAMETER = rf"[?&;#](?:[^?=&;#]{{0,64}}(?:{_SECRETS}|{_KEYS})|{_ALONE})="
+
+NO_PASSWORD = rf"^(?![\s\S]*{_USER_AND_PASSWORD})(?![\s\S]*{_TOKEN_AS_USER})(?![\s\S]*{_PARAMETER})"
 """What text matches that holds no URL with a password, in the words of Python and of JSON schemas."""
 
 _ALLOWED = re.compile(NO_PASSWORD)

@@ -33,6 +33,7 @@ SECRETS = {
 INNOCENT = (
     "HTTP 429: Rate limit reached for gpt-4o-mini in organization org-abc on tokens per min",
     "This model's maximum context length is 8192 tokens",
+    "GET http://127.0.0.1:8080/icons@2x.png and http://[::1]/me@home: a password is missing",
     "https://docs.example.org/errors#key: see the task-list, ask-me-anything",
 )
 
@@ -66,7 +67,10 @@ def test_blanks_around_a_key_are_no_part_of_it_and_short_values_are_words(monkey
     assert redact("no cat is a swordfish.") == "no cat is a [redacted]."
 
 
-@pytest.mark.parametrize("piece", ["eyJ-", "a://", "sk-", "Bearer ", "api_key: ", "?key="])
+@pytest.mark.parametrize(
+    "piece",
+    ["eyJ-", "a://", "a://b:", "sk-", "Bearer ", "api_key: ", "?key=", 'password="', "-----BEGIN PRIVATE KEY-----"],
+)
 def test_a_key_behind_much_that_resembles_one_is_found(piece: str) -> None:
     # Shapes that took quadratic time would take minutes here.
     assert "hunter2secret" not in redact(piece * 20_000 + "\nhttps://user:hunter2secret@host/v1")
@@ -133,6 +137,23 @@ def test_the_log_filter_covers_arguments_and_tracebacks() -> None:
         ("postgresql://me:p@ss@word@host/lake", "ss@word"),
         ("host=h password=hunter2 dbname=d", "hunter2"),
         ("q?password%3Dhunter2&x=1", "hunter2"),
+        ("password%22%3A%22hunter2%22", "hunter2"),
+        ('{"error": "{\\"password\\": \\"hunter2\\"}"}', "hunter2"),
+        ('password = "correct horse hunter2"', "hunter2"),
+        ("Server=db;Uid=me;Pwd=hunter2;", "hunter2"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalr"),
+        ('"refresh_token": "hunter2"', "hunter2"),
+        ("postgresql://me:hunt/er2#word@host/lake", "er2"),
+        ("GET https://bucket/k?X-Amz-Signature=fe5f80f77d5fa3be", "fe5f80f77d5fa3be"),
+        ("Authorization: Token hunter2hunter2", "hunter2"),
+        ('Authorization: Digest username="me", response="6629fae49393a053"', "6629fae49393a053"),
+        ("pushing with glpat-hunter2hunter2", "hunter2"),
+        ("posting with xoxb-123456789012-hunter2", "hunter2"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\nMIIEvQIBADAN\n",
+            "MIIEvQ",
+        ),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBGVvQIBADAN\n-----END PGP PRIVATE KEY BLOCK-----", "lQOYBG"),
     ],
 )
 def test_shapes_of_storage_and_database_secrets(text: str, secret: str) -> None:

@@ -21,6 +21,14 @@ from core.urls import NO_PASSWORD, has_password, require_no_password
         "s3://AKIA:s3cret@bucket/lake",
         "https://account.blob.core.windows.net/lake?sv=2024&sig=s3cret",
         "https://host/v1?api_key=s3cret",
+        "postgresql://reader:s3 cret@host/tarsy",
+        "postgresql://a reader:s3\tcret@host/tarsy",
+        "https://s3cret@host/v1",
+        "https://host/v1?api-key=s3cret",
+        "https://host/v1?key=s3cret",
+        "https://host/v1?oauth2.token=s3cret",
+        "https://host/v1#access_token=s3cret",
+        "postgresql://host/tarsy?user=reader;password=s3cret",
         "starter\npostgresql://reader:s3cret@host/tarsy",
     ],
 )
@@ -43,6 +51,7 @@ def test_a_password_is_found(url: str) -> None:
         "abfss://container@account.dfs.core.windows.net/lake",
         "http://127.0.0.1:9000/v1",
         "https://host/v1?monkey=1",
+        "https://host/v1?encode=1&primary_key=id#part",
         "",
     ],
 )
