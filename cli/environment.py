@@ -5,6 +5,7 @@ import secrets
 import sys
 import tomllib
 import warnings
+from functools import cache
 from pathlib import Path
 
 from cli.startup import sitecustomize
@@ -21,6 +22,9 @@ DEFAULTS = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
 
+_PASSWORD, _SERVER_PASSWORD = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
+_ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
+
 
 def prepare() -> None:
     """Set what is not set already. Must run before Prefect or LiteLLM is imported."""
@@ -31,7 +35,7 @@ def prepare() -> None:
     # and nothing here asks whether text is an IRI.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     if not names_a_server():
-        _lock_own_server()
+        lock_server()
     if not sys.warnoptions:  # a user cannot mend what one library has to say of another
         warnings.simplefilter("ignore")
 
@@ -46,26 +50,37 @@ def _close_working_directory() -> None:
 
 def names_a_server() -> bool:
     """Say whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
-    if os.environ.get("PREFECT_API_URL"):
-        return True
+    return bool(_setting("PREFECT_API_URL"))
+
+
+@cache
+def lock_server() -> str | None:
+    """Give every server that this command starts a password, shared with the processes it starts, and no other origin.
+
+    Prefect's own defaults are no password and every origin: any page that a browser on this machine shows could then
+    read stored secrets, and have a worker run commands.
+
+    Returns:
+        The password where nobody chose one, and it was made up here.
+    """
+    chosen = _setting(_SERVER_PASSWORD) or _setting(_PASSWORD)
+    password = chosen or f"evalake:{secrets.token_urlsafe(32)}"
+    os.environ[_SERVER_PASSWORD] = password
+    for name, value in ((_PASSWORD, password), (_ORIGINS, "https://nobody.invalid")):
+        os.environ[name] = _setting(name) or value
+    return None if chosen else password
+
+
+def _setting(name: str) -> str | None:
+    """What the environment says of a setting of Prefect, or else its active profile."""
+    if name in os.environ:
+        return os.environ[name]
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
     profiles = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
     try:
         read = tomllib.loads(profiles.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
+        return None
     active = os.environ.get("PREFECT_PROFILE") or read.get("active")
-    profile = read.get("profiles", {}).get(active, {})
-    return bool(profile.get("PREFECT_API_URL"))
-
-
-def _lock_own_server() -> None:
-    """Give every server that this command starts a password, shared with the processes it starts, and no other origin.
-
-    Prefect's own defaults are no password and every origin: any page that a browser on this machine shows could then
-    read stored secrets, and have a worker run commands.
-    """
-    password = os.environ.get("PREFECT_API_AUTH_STRING") or f"evalake:{secrets.token_urlsafe(32)}"
-    os.environ.setdefault("PREFECT_API_AUTH_STRING", password)
-    os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", password)
-    os.environ.setdefault("PREFECT_SERVER_CORS_ALLOWED_ORIGINS", "https://nobody.invalid")
+    value = read.get("profiles", {}).get(active, {}).get(name)
+    return str(value) if value else None

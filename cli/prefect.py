@@ -15,12 +15,18 @@ def register(app: typer.Typer) -> None:
 
 def prefect(context: typer.Context) -> None:
     """Run Prefect's own command, such as `worker start`, without settings of this folder."""
-    from cli.environment import DEFAULTS
+    from cli.environment import DEFAULTS, lock_server
     from cli.options import use_servers_in_background
     from core.default_lake import lake_uri
     from service.local.background import PATIENCE
 
     use_servers_in_background(lake_uri(None))
+
+    if context.args[:2] == ["server", "start"] and (password := lock_server()):
+        user, _, word = password.partition(":")
+        typer.echo(
+            f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses", err=True
+        )
 
     # The command itself says errors in one line; a worker and a server have nothing but their log.
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"

@@ -54,3 +54,19 @@ def test_a_server_that_the_user_names_keeps_its_own(tmp_path: Path, by: str) -> 
 def test_a_password_of_the_users_choice_is_the_servers_too(tmp_path: Path) -> None:
     client, server, _ = prepared(tmp_path, PREFECT_API_AUTH_STRING="me:mine")
     assert (client, server) == ("me:mine", "me:mine")
+
+
+def test_a_server_that_is_named_as_none_is_none_whatever_the_profile_says(tmp_path: Path) -> None:
+    (tmp_path / "profiles.toml").write_text(PROFILES)
+    client, server, origins = prepared(tmp_path, PREFECT_API_URL="")  # Prefect would start one of its own
+    assert client == server != ""
+    assert "*" not in origins
+
+
+@pytest.mark.parametrize("by", ["environment", "profile"])
+def test_a_servers_password_of_the_users_choice_is_the_clients_too(tmp_path: Path, by: str) -> None:
+    password = 'PREFECT_SERVER_API_AUTH_STRING = "me:mine"'
+    (tmp_path / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{password if by == "profile" else ""}')
+    named = {"PREFECT_SERVER_API_AUTH_STRING": "me:mine"} if by == "environment" else {}
+    client, server, _ = prepared(tmp_path, **named)
+    assert (client, server) == ("me:mine", "me:mine")

@@ -1,11 +1,17 @@
-"""`evalake prefect` in a folder full of other people's files."""
+"""`evalake prefect` in a folder full of other people's files, and the server that it starts."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+import pytest
+
+from service.beside import free_port
 from tests.cli.hostile import markers
+from tests.e2e.processes import wait_until
 
 
 def test_prefects_own_command_runs_it_and_ours_around_it_does_not(hostile: Path) -> None:
@@ -23,3 +29,41 @@ def test_prefects_own_command_runs_it_and_ours_around_it_does_not(hostile: Path)
     assert markers(hostile) == []
     start(str(binaries / "prefect"), *worker)
     assert markers(hostile) != []
+
+
+@pytest.mark.parametrize("chosen", [None, "me:mine"])
+def test_a_server_has_a_password_and_admits_no_other_origin_also_where_its_address_is_named(
+    tmp_path: Path, chosen: str | None
+) -> None:
+    address = f"http://127.0.0.1:{(port := free_port())}/api"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    named = {"PREFECT_HOME": str(tmp_path), "PREFECT_API_URL": address}
+    if chosen:
+        named["PREFECT_SERVER_API_AUTH_STRING"] = chosen
+    command = [str(Path(sys.executable).parent / "evalake"), "prefect", "server", "start", "--port", str(port)]
+    with (tmp_path / "log").open("w+") as log:
+        server = subprocess.Popen(command, env={**environment, **named}, stdout=log, stderr=log, cwd=tmp_path)
+        try:
+            wait_until(lambda: _answers(address), "the server to answer", 300)
+            page = {"origin": "https://elsewhere.example"}
+            asked = f"{address}/block_documents/filter"
+            stranger = httpx.post(asked, json={"include_secrets": True}, headers=page)
+            log.seek(0)
+            said = log.read()
+            words = (
+                chosen.partition(":") if chosen else ("evalake", "", said.partition("password ")[2].partition(";")[0])
+            )
+            owner = httpx.post(asked, json={}, auth=(words[0], words[2]), headers=page)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
+    assert ("asks for user" in said) == (chosen is None)
+    assert (stranger.status_code, owner.status_code) == (401, 200)
+    assert "access-control-allow-origin" not in {*stranger.headers, *owner.headers}
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/health").is_success
+    except httpx.HTTPError:
+        return False
