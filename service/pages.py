@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from fastapi import FastAPI, HTTPException
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+from typing_extensions import override
 
 FOLDER = Path(__file__).resolve().parent / "front"
 _RUNS = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}")
@@ -30,7 +34,25 @@ def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = Fal
     for address in addresses:
         app.add_api_route(address, index, include_in_schema=False)
     _add_reference(app, folder)
-    app.mount("/", StaticFiles(directory=folder, html=True))
+    app.mount("/", _Files(folder, text))
+
+
+class _Files(StaticFiles):
+    """Static files; a browser at an address without any gets the page, which says so."""
+
+    def __init__(self, folder: Path, page: str) -> None:
+        super().__init__(directory=folder, html=True)
+        self._page = page
+
+    @override
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        try:
+            return await super().get_response(path, scope)
+        except HTTPException as error:
+            wants_page = "text/html" in Headers(scope=scope).get("accept", "") and not path.startswith("api/")
+            if error.status_code == 404 and wants_page:
+                return HTMLResponse(self._page, 404)
+            raise
 
 
 def _add_reference(app: FastAPI, folder: Path) -> None:

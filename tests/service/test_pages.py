@@ -13,3 +13,11 @@ def test_the_dashboard_is_where_nothing_else_is(service: Service) -> None:
     assert [service.http.get(path).status_code for path in loaded] == [200] * 3
     for path in ("/nothing", "/..%2f..%2fREADME.md", "/js/..%2f..%2fapp.py", "/api/v1/nothing"):
         assert service.http.get(path).status_code == 404
+
+
+def test_a_browser_at_an_address_without_a_page_gets_one_that_says_so(service: Service) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = service.http.get("/nothing/at/all", headers=browser)
+    assert (page.status_code, page.text) == (404, service.http.get("/runs").text)
+    wrong = service.http.get("/api/v1/nothing", headers=browser)
+    assert (wrong.status_code, wrong.json()) == (404, {"detail": "Not Found"})

@@ -28,7 +28,7 @@ export function checksPage({signal}) {
 
 function tableSection({table: of, description, version, rows, checked_at_us: at, broken, rules}) {
   return h("section", {class: "panel"},
-    h("h2", {}, `${of}: `, h("span", {class: broken ? "state bad" : "state"}, broken ? `${counted(broken, "rule")} broken` : "ok")),
+    h("h2", {}, `${of}: `, h("span", {class: broken ? "state bad" : "state good"}, broken ? `${counted(broken, "rule")} broken` : "ok")),
     h("p", {class: "note"}, `${description} ${counted(rows, "row")}, version ${count(version)}, checked ${time(at)}.`),
     h("details", {open: broken > 0}, h("summary", {}, `Its ${counted(rules.length, "rule")}`), table({
       caption: `Rules of ${of}`, texts: true,
