@@ -20,18 +20,19 @@ from importlib import import_module
 from pathlib import Path
 
 from chaos.outcome import Outcome
+from chaos.summary import Took, summary, told
 from chaos.table import written
 
 # Each is a module of this package, with the seconds in which it injects. To begin and to end takes each some more.
 CAMPAIGNS: Mapping[str, int] = {
     "torn_files": 30,
     "surroundings": 20,
-    "object_store": 60,
+    "object_store": 45,
     "histories": 30,
     "storms": 20,
     "fuzz": 60,
     "kills": 20,
-    "processes": 600,
+    "processes": 480,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together
@@ -54,17 +55,20 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("--keep is for one campaign")
     if options.alone:
         return _inject(options.campaigns[0], options.seed, options.keep)
-    until, all_held = time.monotonic() + LONGEST, True
-    for name in options.campaigns:
+    until, took = time.monotonic() + LONGEST, list[Took]()
+    for number, name in enumerate(options.campaigns):
         load, began = os.getloadavg()[0], time.monotonic()
-        outcomes = list(_bounded(name, options.seed, until, options.keep))
-        all_held &= not any(outcome.broken for outcome in outcomes)
+        later = sum(CAMPAIGNS[each] for each in options.campaigns[number + 1 :])
+        outcomes = list(_bounded(name, options.seed, until - later, options.keep))
+        took.append(Took(name, time.monotonic() - began, outcomes))
+        print(told(took[-1]), flush=True)
         if options.write or set(options.campaigns) == CAMPAIGNS.keys():
             machine = f"{os.cpu_count()} cores, load {load:.0f} before"
-            drawn = f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}, {machine}, {time.monotonic() - began:.0f} s"
+            drawn = f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}, {machine}, {took[-1].seconds:.0f} s"
             text = written(PAGE.read_text(encoding="utf-8"), list(CAMPAIGNS), name, outcomes, drawn)
             PAGE.write_text(text, encoding="utf-8")
-    return 0 if all_held else 1
+    print(summary(took))
+    return 0 if all(each.held for each in took) else 1
 
 
 def _inject(name: str, seed: int, keep: Path | None) -> int:
@@ -95,17 +99,14 @@ def _bounded(name: str, seed: int, until: float, keep: Path | None) -> Iterator[
         broken = f"it ended with exit code {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
         _end_all(process)
-        printed, broken = "", f"it did not end within {longest:.0f} s"
+        printed, _ = process.communicate()  # what it had come to before
+        broken = f"it did not end within {longest:.0f} s"
     except BaseException:
         _end_all(process)
         raise
-    outcomes = [Outcome(**json.loads(line)) for line in printed.splitlines() if line.startswith('{"fault"')]
+    yield from (Outcome(**json.loads(line)) for line in printed.splitlines() if line.startswith('{"fault"'))
     if broken:
-        outcomes.append(Outcome(name, 0, "", broken))
-    for outcome in outcomes:
-        print(f"{outcome.injected:>5}  {outcome.fault}: {outcome.broken or outcome.held}", flush=True)
-        yield outcome
-    print(f"       {name} took {time.monotonic() - began:.0f} s", flush=True)
+        yield Outcome(name, 0, "", broken)
 
 
 def _end_all(process: "subprocess.Popen[str]") -> None:

@@ -21,7 +21,7 @@ _MATCHING: Mapping[str, Callable[[str], str]] = {  # a text like another that ha
     HASH: lambda text: hashlib.sha256(text.encode()).hexdigest(),
     DAY_IS_DATE.parameters["pattern"]: lambda _: f"{NOON:%Y-%m-%d}",
 }
-_READ = {"pinned_versions": "{}"}  # JSON that upkeep reads
+_READ = {"pinned_versions": "{}"}  # JSON that maintenance reads
 _PLAIN = {float: 0.5, bool: False, datetime: NOON, list: []}
 
 

@@ -1,4 +1,4 @@
-"""Histories of writers, readers and upkeep at once, some of whom are killed: is there one order that explains them?
+"""Histories of writers, readers and maintenance at once, some of whom are killed: does one order explain them?
 
 The ledger and landing promise what a register that is written once promises: what was read of a key is read by everyone
 who begins later, and what was acknowledged is read by everyone who begins after that.
@@ -30,7 +30,7 @@ from tests.storage.rows import TOYS, call, key_of, toy
 CLIENTS = 5
 KEYS = 6
 OPERATIONS = 12  # of a client, in one history
-KINDS = ("append", "append", "read", "read", "land", "see", "upkeep")
+KINDS = ("append", "append", "read", "read", "land", "see", "maintenance")
 
 
 @dataclass(frozen=True)

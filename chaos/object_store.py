@@ -1,9 +1,12 @@
-"""Faults of an object store: eight writers and upkeep at once, behind a proxy that loses, delays and breaks answers."""
+"""Faults of an object store: eight writers and maintenance, behind a proxy that loses, delays and breaks answers."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import polars as pl
@@ -27,82 +30,85 @@ SHARED = 5  # keys that every writer lands, and calls that every writer is answe
 
 def campaign(folder: Path, seed: int, seconds: float, share: float = 0.08) -> Iterator[Outcome]:
     """Write for so many seconds, then look without faults whether all of it is there once."""
-    with bucket_of(folder) as bucket, faulty_store(bucket.options["AWS_ENDPOINT_URL"], seed, share) as store:
-        faulty = Lake("s3://lake/chaos", {**bucket.options, "AWS_ENDPOINT_URL": store.url})
+    with bucket_of(folder) as bucket:
         sound = Lake("s3://lake/chaos", bucket.options)
         sound.ensure(TOYS)
         sound.ensure(CALLS)
-        until = time.monotonic() + seconds
-        answered: dict[ledger.Key, set[str]] = {}
-        lock = threading.Lock()
-
-        def write(writer: int) -> tuple[int, set[str]]:
-            """Land and append until the time is over; returns failures, and what is promised to be there."""
-            failures, landed, number = 0, set[str](), 0
-            while time.monotonic() < until:
-                number += 1
-                keys = [f"{writer}-{number}", f"shared-{number % SHARED}"]
-                rows = [
-                    call(1000 * (writer + 1) + number, response=str(writer)),
-                    call(number % SHARED, response=str(writer)),
-                ]
-                try:
-                    land(faulty, TOYS, pl.DataFrame([toy(key) for key in keys]))
-                    landed.update(keys)
-                    ledger.append(faulty, rows)
-                    # What is read now is the reply for ever.
-                    replies = LedgerIndex.read(faulty).fetch([key_of(row) for row in rows])
-                    with lock:
-                        for key, row in replies.items():
-                            answered.setdefault(key, set()).add(row["response"])
-                        missing = len(rows) - len(replies)
-                    if missing:
-                        landed.add(f"a reply that was appended and not found: {rows}")
-                except LakeError:
-                    failures += 1
-            return failures, landed
-
-        def keep_up() -> int:
-            times = 0
-            while time.monotonic() < until:
-                try:
-                    maintain(faulty, [TOYS])
-                    ledger.compact(faulty)
-                    times += 1
-                except LakeError:
-                    continue
-            return times
-
-        with ThreadPoolExecutor(WRITERS + 1) as pool:
-            upkeep = pool.submit(keep_up)
-            done = list(pool.map(write, range(WRITERS)))
-        yield from _outcomes(sound, done, answered, upkeep.result(), dict(store.injected))
+        with faulty_store(bucket.options["AWS_ENDPOINT_URL"], seed, share) as store:
+            faulty = Lake("s3://lake/chaos", {**bucket.options, "AWS_ENDPOINT_URL": store.url})
+            done = _write(faulty, time.monotonic() + seconds)
+        yield from _outcomes(sound, done, store.injected)
 
 
-def _outcomes(
-    lake: Lake,
-    done: list[tuple[int, set[str]]],
-    answered: dict[ledger.Key, set[str]],
-    upkeep: int,
-    injected: dict[str, int],
-) -> Iterator[Outcome]:
+@dataclass
+class Done:
+    """What writers and maintenance did, and what they were told."""
+
+    refused: int = 0  # commits
+    maintained: int = 0
+    landed: set[str] = field(default_factory=set)  # keys of rows that were acknowledged
+    answered: dict[ledger.Key, set[str]] = field(default_factory=dict)  # replies that were read of each key
+    missing: list[str] = field(default_factory=list)  # replies that were acknowledged, and not found
+
+
+def _write(lake: Lake, until: float) -> Done:
+    """Have eight writers land and append, and maintenance done beside them, until the time is over."""
+    done, lock = Done(), threading.Lock()
+
+    def write(writer: int) -> None:
+        for number in count(1):
+            if time.monotonic() > until:
+                return
+            keys = [f"{writer}-{number}", f"shared-{number % SHARED}"]
+            rows = [
+                call(1000 * (writer + 1) + number, response=str(writer)),
+                call(number % SHARED, response=str(writer)),
+            ]
+            try:
+                land(lake, TOYS, pl.DataFrame([toy(key) for key in keys]))
+                done.landed.update(keys)
+                ledger.append(lake, rows)
+                # What is read now is the reply for ever.
+                replies = LedgerIndex.read(lake).fetch([key_of(row) for row in rows])
+            except LakeError:
+                with lock:
+                    done.refused += 1
+                continue
+            with lock:
+                for key, row in replies.items():
+                    done.answered.setdefault(key, set()).add(row["response"])
+                done.missing += [str(key_of(row)) for row in rows if key_of(row) not in replies]
+
+    def keep_up() -> None:
+        while time.monotonic() < until:
+            with suppress(LakeError):
+                maintain(lake, [TOYS, CALLS])
+                done.maintained += 1
+
+    with ThreadPoolExecutor(WRITERS + 1) as pool:
+        for work in [pool.submit(keep_up), *(pool.submit(write, writer) for writer in range(WRITERS))]:
+            work.result()
+    return done
+
+
+def _outcomes(lake: Lake, done: Done, injected: Mapping[str, int]) -> Iterator[Outcome]:
     keys = lake.frame(TOYS).collect()["key"]
-    broken = []
-    if missing := set().union(*(landed for _, landed in done)) - set(keys):
+    broken = [f"a reply that was acknowledged is not found: {key}" for key in done.missing]
+    if missing := done.landed - set(keys):
         broken.append(f"{len(missing)} rows are missing: {min(missing)}")
     if twice := keys.len() - keys.n_unique():
         broken.append(f"{twice} rows are there twice")
-    if torn := [key for key, replies in answered.items() if len(replies) > 1]:
+    if torn := [key for key, replies in done.answered.items() if len(replies) > 1]:
         broken.append(f"{len(torn)} keys of the ledger gave two different replies")
-    index = LedgerIndex.read(lake).fetch(list(answered))
-    if changed := [key for key, replies in answered.items() if {index[key]["response"]} != replies]:
+    index = LedgerIndex.read(lake).fetch(list(done.answered))
+    now = {key: {index[key]["response"]} if key in index else set() for key in done.answered}
+    if changed := [key for key, replies in done.answered.items() if now[key] != replies]:
         broken.append(f"{len(changed)} keys of the ledger give another reply now")
     for contract in (TOYS, CALLS):
         broken += [f"{contract.table}: {finding.problem}" for finding in find_damage(lake, contract)]
-    failures = sum(failed for failed, _ in done)
     held = (
-        f"{keys.len()} rows once each, {len(answered)} replies never changed, with {WRITERS} writers and "
-        f"{upkeep} times upkeep; {failures} commits were refused with an error"
+        f"{keys.len()} rows once each, {len(done.answered)} replies never changed, with {WRITERS} writers and "
+        f"{done.maintained} times maintenance; {done.refused} commits were refused with an error"
     )
     for fault, times in sorted(injected.items()):
         yield Outcome(f"object store: {fault}", times, held, "; ".join(broken))

@@ -5,10 +5,10 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import count, product
+from itertools import count, islice
 from pathlib import Path
 
 import httpx
@@ -32,16 +32,16 @@ STOPPED_SECONDS = 2.0
 MEMORY = Path("/sys/fs/cgroup/memory")  # of the first version of control groups
 KILL, STOP, NO_MEMORY = "SIGKILL", "SIGSTOP, then SIGCONT", "out of memory"
 ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
-# The last that a worker says of a run whose process died.
-REPORT = re.compile(r"prefect\.flow_runs\.worker - (?!Worker|Flow run)")
-REPORT_SECONDS = 30.0
+GONE_SECONDS = 10.0  # after which a run without a process is told of, as the automation `silent run` does in the end
 FAULTS = 60
 OF_API = 12  # of these
 WORDS = re.compile(r"\w+ \w+ \w+")
 NAME_OF_AN_ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception|Signal|Worker)\b")
 PREFIX = re.compile(r"Flow run encountered an exception: \w+: ")  # which Prefect puts before the sentence
-Fault = tuple[str, str]  # what is done, and to which process
-TARGETS = ("run", "worker", "Dask worker", "scheduler", "Prefect server")
+KINDS = (KILL, STOP, NO_MEMORY)
+# In the order in which they are put in place again: a worker ends where it finds no server at its start.
+TARGETS = ("Prefect server", "scheduler", "Dask worker", "worker", "run")
+Blow = Mapping[str, str]  # what is done at once, to which processes
 
 
 def inject(kind: str, process: psutil.Process) -> None:
@@ -92,23 +92,26 @@ class Scene:
         self._worker = self._new_worker()
         self._runs = 0
         self._looked = 0.0
-        self._reports = 0  # how often workers have told of a process that died, beyond the runs' own states
-        self._orphaned = False  # whether the worker that started the run is gone: nobody tells of the run's end then
+        self._there = time.monotonic()  # when the run last had a process, or was to be given one
         self._committed: list[tuple[int, set[str]]] = []  # at each fault: requests so far, and what was committed
         self.messages: set[str] = set()
         self.repeated = self.allowed = self.asked_again = 0
         self._begin()
 
-    def fault(self, target: str, kind: str) -> None:
-        """Inject one fault into one process while calls are on their way, and put another in its place."""
+    def strike(self, blow: Blow) -> None:
+        """Inject faults into processes at once while calls are on their way, and put others in place of the dead."""
         self._until_it_asks()
-        process = self._process(target)
+        # The run first: until it has a process, others may get another one.
+        processes = {target: self._process(target) for target in reversed(TARGETS) if target in blow}
         self._allow_repeats()
-        inject(kind, process)
+        with ThreadPoolExecutor(len(blow)) as pool:
+            list(pool.map(inject, [blow[target] for target in processes], processes.values()))
         committed = self._work.committed()
         self._committed.append((self._work.asked(), committed))
-        if kind != STOP:
-            self._replace(target)
+        for target in TARGETS:
+            if blow.get(target, STOP) != STOP:
+                self._replace(target)
+        self._there = time.monotonic()
 
     def _allow_repeats(self) -> None:
         arrivals = [request.started for request in self._work.server.seen[-1000:]]
@@ -142,22 +145,9 @@ class Scene:
             self._until_it_asks()
         elif isinstance(state, str) and state != "Completed":
             self.messages.add(str(self._stack.get(f"/flow_runs/{self._flow_run}")["state"]["message"]))
-            self._await_report(state)
+            self._allow_repeats()  # its process may still be there, with calls on their way
             self._stack.set_state(self._flow_run, "SCHEDULED", "AwaitingRetry")
-            self._orphaned = False
             self._until_it_asks(whole=whole)
-
-    def _await_report(self, state: str) -> None:
-        """Wait until a worker that says Crashed has said it again, which would crash an earlier retry."""
-
-        def told() -> int:
-            logs = self._stack.folder.glob("*-prefect.log")
-            return sum(len(REPORT.findall(log.read_text(errors="replace"))) for log in logs)
-
-        if state == "Crashed" and not self._orphaned:
-            with suppress(AssertionError):
-                wait_until(lambda: told() > self._reports, "the second report", REPORT_SECONDS)
-        self._reports = told()
 
     def _state(self) -> str:
         with suppress(httpx.HTTPError):
@@ -179,7 +169,9 @@ class Scene:
         """
         if self._worker.popen.poll() is not None:
             self._worker = self._new_worker()
-        if self._orphaned and state in ("Pending", "Running") and self._run() is None:
+        if state not in ("Pending", "Running") or self._run() is not None:
+            self._there = time.monotonic()
+        elif time.monotonic() > self._there + GONE_SECONDS:
             self._stack.set_state(self._flow_run, "CRASHED", "Crashed", "The run gave no sign of life any more.")
 
     def _process(self, target: str) -> psutil.Process:
@@ -199,7 +191,6 @@ class Scene:
         if target == "worker":
             self._worker.kill()
             self._worker = self._new_worker()
-            self._orphaned = True
         elif target == "Dask worker":
             self._askers[0].kill()
             self._askers = [*self._askers[1:], self._new_asker()]
@@ -230,18 +221,30 @@ def _flow_run_of(process: psutil.Process) -> str | None:
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     """Inject 60 faults, or as many as the time allows: each kind into each process at least once."""
     chance, until = random.Random(seed), time.monotonic() + seconds
-    kinds = list(product((KILL, STOP, NO_MEMORY), TARGETS))
-    drawn = [each for _ in range(-(-FAULTS // len(kinds))) for each in chance.sample(kinds, len(kinds))]
+    blows = list(drawn(chance, FAULTS - OF_API))
     with ThreadPoolExecutor() as beside:  # services are waited for more than they work
         services = beside.submit(lambda: list(of_services(folder / "services", OF_API, until)))
-        yield from of_runs(folder / "runs", chance, drawn[: FAULTS - OF_API], until, least=len(kinds))
+        yield from of_runs(folder / "runs", chance, blows, until, least=len(KINDS) * len(TARGETS))
         yield from services.result()
+
+
+def drawn(chance: random.Random, faults: int) -> Iterator[Blow]:
+    """Draw so many faults, of which one to four hit at once: each kind each process, all of them equally often."""
+    left = faults
+    while left:
+        kinds = {target: chance.sample(KINDS, len(KINDS)) for target in TARGETS}
+        for turn in range(len(KINDS)):
+            order, cut = chance.sample(TARGETS, len(TARGETS)), chance.randrange(1, len(TARGETS))
+            for part in (order[:cut], order[cut:]):
+                if blow := {target: kinds[target][turn] for target in islice(part, left)}:
+                    left -= len(blow)
+                    yield blow
 
 
 def of_runs(
     folder: Path,
     chance: random.Random,
-    drawn: Sequence[tuple[str, str]],
+    blows: Iterable[Blow],
     until: float,
     *,
     least: int,
@@ -249,7 +252,7 @@ def of_runs(
     askers: int = 2,
 ) -> Iterator[Outcome]:
     """Inject what was drawn while runs are under way, the first `least` of it even if the time is over."""
-    injected = Counter[tuple[str, str]]()
+    injected = Counter[tuple[str, str]]()  # which process, and what was done to it
     (folder / "work").mkdir(parents=True)
     with ModelServer(keep_bodies=False) as server, _serving(folder / "prefect") as stack:
         work = Workplace(folder / "work", server)
@@ -257,11 +260,11 @@ def of_runs(
         server.rule(reply='{"action": "BLOCK"}', latency=LATENCY)
         try:
             scene = Scene(folder, stack, work, chance, items, askers)
-            for number, (kind, target) in enumerate(drawn):
-                if number >= least and time.monotonic() > until:
+            for blow in blows:
+                if injected.total() >= least and time.monotonic() > until:
                     break
-                scene.fault(target, kind)
-                injected[target, kind] += 1
+                scene.strike(blow)
+                injected.update(blow.items())
             scene.end()
             broken = _wrong(work, scene)
             held = (
@@ -298,7 +301,7 @@ def _wrong(work: Workplace, scene: Scene) -> list[str]:
     results, calls = work.rows(RESULTS).select(RESULTS.key), work.rows(CALLS).select(KEY)
     if not results.height == results.n_unique() == scene.items:
         broken.append(f"{results.height} result rows, {results.n_unique()} distinct, of {scene.items}")
-    # What was in flight may be answered twice: the first reply to a call counts, and upkeep takes the others away.
+    # What was in flight may be answered twice: the first reply to a call counts, and maintenance takes the others away.
     if calls.n_unique() != scene.items or calls.height - scene.items > scene.repeated:
         broken.append(f"{calls.height} replies in the ledger, {calls.n_unique()} distinct, of {scene.items}")
     if scene.asked_again:

@@ -1,12 +1,20 @@
-"""A proxy in front of an object store that answers wrongly, late, by halves or not at all: seeded."""
+"""A proxy in front of an object store that answers wrongly, late, by halves or not at all: seeded.
+
+`python -m chaos.proxy TARGET SEED SHARE` prints its port, and at the end of its input how often it injected what. It is
+a process of its own, for some functions of the engine keep the interpreter to themselves while they wait for an answer.
+"""
 
 import http.client
+import json
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,11 +44,6 @@ class FaultyStore(ThreadingHTTPServer):
         self._random = random.Random(seed)
         self._lock = threading.Lock()
 
-    @property
-    def url(self) -> str:
-        """Where it answers."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
     def draw(self, is_conditional_put: bool) -> str | None:
         """The fault of the next request; None for most. Commits, of which there are few, are hit more often."""
         kinds = (*REFUSALS, SILENT, LOST_REPLY, LOST_REPLY, LOST_REPLY) if is_conditional_put else _OF_READS
@@ -55,18 +58,35 @@ class FaultyStore(ThreadingHTTPServer):
         """Say nothing: connections break here on purpose."""
 
 
+@dataclass
+class Proxy:
+    """Where a proxy answers, and how often it has injected what, once it has ended."""
+
+    url: str
+    injected: Mapping[str, int] = field(default_factory=dict)
+
+
 @contextmanager
-def faulty_store(target: str, seed: int, share: float) -> Iterator[FaultyStore]:
+def faulty_store(target: str, seed: int, share: float) -> Iterator[Proxy]:
     """Start such a proxy, and end it."""
-    server = FaultyStore(target, seed, share)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    command = [sys.executable, "-m", "chaos.proxy", target, str(seed), str(share)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        proxy = Proxy(f"http://127.0.0.1:{int(process.stdout.readline())}")
+        try:
+            yield proxy
+        finally:
+            told, _ = process.communicate()
+            proxy.injected = json.loads(told)
+
+
+def main(target: str, seed: str, share: str) -> None:
+    """Serve until standard input ends."""
+    server = FaultyStore(target, int(seed), float(share))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+    print(json.dumps(server.injected))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -122,3 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif self.command != "HEAD":
             self.wfile.write(content)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

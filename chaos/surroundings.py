@@ -113,14 +113,14 @@ def _inject(lake: Path, log: Path, seen: Seen, fault: AbstractContextManager[Non
         with fault:
             seen.injected += 1
             refused = writer.round()
-            refused_upkeep = writer.round("upkeep")
-        sound += writer.round("upkeep")
+            refused_maintenance = writer.round("maintenance")
+        sound += writer.round("maintenance")
     finally:
         writer.end()
     seen.refused += len(refused)
     if not refused:
         seen.broken.append("no commit was refused")
-    said = refused + refused_upkeep
+    said = refused + refused_maintenance
     seen.broken += [f"no sentence: {each[:80]}" for each in said if "Traceback" in each or "\n" in each]
     seen.broken += [f"refused before or afterwards: {each}" for each in sound]
     seen.broken += _wrong(Lake(str(lake)), writer)
@@ -135,9 +135,9 @@ def _move(lake: Path, log: Path, seen: Seen, clock: Mapping[str, str], chance: r
         for wrong_by in chance.sample(CLOCKS, len(CLOCKS)):
             Path(clock["CLOCK_FILE"]).write_text(str(wrong_by))
             seen.injected += 1
-            seen.broken += writer.round(chance.choice(["write", "upkeep"]))
+            seen.broken += writer.round(chance.choice(["write", "maintenance"]))
         Path(clock["CLOCK_FILE"]).write_text("0")
-        seen.broken += writer.round("upkeep")
+        seen.broken += writer.round("maintenance")
     finally:
         Path(clock["CLOCK_FILE"]).write_text("0")
         writer.end()

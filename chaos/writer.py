@@ -1,8 +1,9 @@
 """A writer of its own process: lands a row in every table until told to stop, and says what it was promised.
 
 `python -m chaos.writer LAKE`: prints a line of JSON for every commit, `{"table": name, "landed": number}` or
-`{"refused": sentence}`; for every line on standard input it makes a round of commits, one to each table, after upkeep
-where the line is `upkeep`. A reply is appended to the ledger, any other row takes the landing that all of them take.
+`{"refused": sentence}`; for every line on standard input it makes a round of commits, one to each table, after
+maintenance where the line is `maintenance`. A reply is appended to the ledger, any other row takes the landing that all
+of them take.
 """
 
 import json
@@ -28,7 +29,7 @@ def main(uri: str) -> None:
     """Make the rounds that standard input asks for."""
     lake, contracts = Lake(uri), all_contracts()
     for number, line in enumerate(sys.stdin, start=1):
-        if line.strip() == "upkeep":
+        if line.strip() == "maintenance":
             _say(lambda: maintain(lake, contracts), {})
         for contract in contracts:
             promise = {"table": contract.table, "landed": number}

@@ -9,7 +9,7 @@ from uuid import uuid4
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
-from prefect.exceptions import TerminationSignal
+from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
@@ -38,6 +38,7 @@ from providers.telemetry import current_trace
 from tasks.runtime import progress, runs
 from tasks.runtime.alarms import tell_of_run
 from tasks.runtime.artifacts import leave_artifacts
+from tasks.runtime.attempts import OVERTAKEN, require_newest
 from tasks.runtime.context import RunContext
 from tasks.runtime.days import day_of_run
 from tasks.runtime.logs import observed
@@ -153,8 +154,8 @@ def run_id_of(flow_run_id: str) -> str:
 def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
     run_id, trace = run_id_of(flow_run_id), current_trace()
-    here = uuid4().hex
-    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling)
+    here, started_at = uuid4().hex, datetime.now(UTC)
+    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
     run = Run(
         run_id=context.run_id,
         suite=plan.suite.name,
@@ -165,7 +166,7 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
         judges=plan.judges,
         samples=plan.samples,
         items=plan.items,
-        started_at=datetime.now(UTC),
+        started_at=started_at,
         flow_run_id=flow_run_id,
     )
     tag_flow_run(plan.suite.name, (*plan.models, *plan.judges), run_id)
@@ -179,7 +180,10 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
         watch = StateWatch(context, flow_run_id)
         with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch.looking_for_batches():
             snapshot_id = _carry_out(context, plan, collector, shards)
+        require_newest(plan.lake, run_id, started_at)
     except BaseException as error:
+        if runs.give_way(plan.lake, run):
+            raise Abort(OVERTAKEN) from error  # by which Prefect leaves the flow run as it is
         interruption = Interruption.of(error, flow_run_id, plan.order.command)
         reason = interruption.message if interruption else _message(error)
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))

@@ -1,5 +1,10 @@
-"""The attempts of a run, as `run_attempts` keeps them: a retry asks and pays on top of what earlier ones did."""
+"""The attempts of a run, as `run_attempts` keeps them: a retry asks and pays on top of what earlier ones did.
 
+A run belongs to its newest attempt. The process of an older one that is still there sees it here, and asks nothing
+more.
+"""
+
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +14,18 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import RUN_ATTEMPTS
+from core.errors import EvalakeError
 from storage.lake import Lake
 from storage.landing import land
 
 CUT_OFF = "its process was gone"
+OVERTAKEN = "another process went on with the run"
+PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt, which looks every two
+LOOK_SECONDS = 0.2
+
+
+class OvertakenError(EvalakeError):
+    """A newer attempt of the run has begun, and goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +53,44 @@ def write(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
     land(lake, RUN_ATTEMPTS, conform([row], RUN_ATTEMPTS))
 
 
-def close(lake: Lake, runs: pl.DataFrame, message: str) -> None:
+def is_overtaken(lake: Lake, run_id: str, started_at: datetime) -> bool:
+    """Whether another attempt of a run is newer than the one that began then."""
+    attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id).sort("attempt")
+    newest = attempts.select("started_at").tail(1).collect()
+    return not newest.is_empty() and newest.item() != started_at
+
+
+def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
+    """Raise OvertakenError where another attempt of a run is newer than the one that began then."""
+    if is_overtaken(lake, run_id, started_at):
+        raise OvertakenError(f"run {run_id}: {OVERTAKEN}")
+
+
+def open_attempts(lake: Lake, run_id: str) -> list[datetime]:
+    """List when the attempts of a run began of which no end is known."""
+    attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id, pl.col("state") == "running")
+    return attempts.select("started_at").collect()["started_at"].to_list()
+
+
+def await_end_of_others(lake: Lake, run_id: str, started_at: datetime, patience: float) -> None:
+    """Return when no other attempt of a run is open than the one that began then, or the patience is over."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and open_attempts(lake, run_id) != [started_at]:
+        time.sleep(LOOK_SECONDS)
+
+
+def close(lake: Lake, runs: pl.DataFrame, message: str, which: pl.Expr | None = None) -> None:
     """End the open attempts of runs at the last sign of life of each run.
 
     Args:
         lake: Where the attempts are kept.
         runs: Rows of RUNS, with the calls and costs that the ledger counts.
         message: What is said of the attempts.
+        which: Of the open attempts; none means all.
     """
     totals = runs.select("run_id", "alive_at", total="calls_made", paid="cost_usd")
     attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id").is_in(totals["run_id"].to_list())).collect()
-    is_open = pl.col("state") == "running"
+    is_open = (pl.col("state") == "running") & (pl.lit(True) if which is None else which)
     before = attempts.filter(~is_open).group_by("run_id").agg(pl.col("calls_made").sum(), pl.col("cost_usd").sum())
     left = attempts.filter(is_open).join(totals, on="run_id").join(before, on="run_id", how="left", suffix="_before")
     ended = left.with_columns(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 
@@ -25,7 +26,8 @@ class RunContext:
     """One run of one suite. Small, picklable and without keys, so that it can go to any worker.
 
     `attempt` names one process's way through the run. Workers of a cluster outlive it and must not take the next
-    for it, and a flow run that is resumed keeps its run count.
+    for it, and a flow run that is resumed keeps its run count. `started_at` is when that attempt began, by which
+    `run_attempts` knows it; None for what has no attempts, and for a shard, with which the next attempt goes on.
     """
 
     run_id: str
@@ -35,6 +37,7 @@ class RunContext:
     attempt: str = ""
     trace: str | None = None  # the span of the whole run, where telemetry is on
     ceiling: Ceiling = UNLIMITED  # of the whole run, in all its attempts and processes
+    started_at: datetime | None = None
 
     def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
         """A part of the run, as logs and traces name it."""

@@ -18,7 +18,17 @@ from core.redaction import redact
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
-from tasks.runtime.attempts import CUT_OFF, Attempt, close, write
+from tasks.runtime.attempts import (
+    CUT_OFF,
+    OVERTAKEN,
+    PATIENCE_SECONDS,
+    Attempt,
+    await_end_of_others,
+    close,
+    is_overtaken,
+    open_attempts,
+    write,
+)
 from tasks.runtime.beside import beside
 from tasks.runtime.context import CODE_VERSION
 
@@ -133,22 +143,41 @@ def cost_of(row: Mapping[str, Any]) -> str:
     return f"at least {row['cost_usd_known']:.4f} USD, {unpriced}"
 
 
-def begin(lake: Lake, run: Run, number: int, started_by: str | None) -> Run:
+def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:
     """Write that an attempt of a run begins; returns the run, which has begun with its first attempt.
 
-    An earlier attempt that did not write its end is ended.
+    An earlier attempt that did not write its end is ended. Its process may still be there: it is given the time to see
+    that this one has begun, and to end.
     """
     attempt = Attempt(number, started_by, run.started_at)
     known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
     if not known.is_empty():
+        run = replace(run, attempt=attempt, started_at=known["started_at"].item())
+        if open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
+            save(lake, run)
+            await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
         counted = counted_by_ledger(lake, known)
-        close(lake, counted, CUT_OFF)
+        close(lake, counted, CUT_OFF, pl.col("started_at") != attempt.started_at)
         before = counted.row(0, named=True)
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
-        run = replace(run, started_at=before["started_at"])
     run = replace(run, attempt=attempt)
     save(lake, run)
     return run
+
+
+def give_way(lake: Lake, run: Run) -> bool:
+    """End an attempt that another process has overtaken, and leave the run's own row to that; False where none has."""
+    assert run.attempt is not None
+    try:
+        if not is_overtaken(lake, run.run_id, run.attempt.started_at):
+            return False
+        known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
+        close(lake, counted_by_ledger(lake, known), OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
+    except LakeError:
+        return False
+    _running.pop(run.run_id, None)
+    logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, OVERTAKEN)
+    return True
 
 
 def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
@@ -179,6 +208,8 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
     def beat(over: threading.Event) -> None:
         while not over.wait(every_seconds):
             try:
+                if run.attempt and is_overtaken(lake, run.run_id, run.attempt.started_at):
+                    return
                 save(lake, replace(run, tally=tally()))
             except LakeError as error:
                 logger.warning("run %s could not give a sign of life: %s", run.run_id, error)

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,17 @@ def test_a_history_of_clients_of_whom_one_is_killed_has_an_order(tmp_path: Path)
 
 
 def test_processes_that_die_or_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
-    drawn = [(STOP, "Prefect server"), (NO_MEMORY, "run")]
-    small = {"least": len(drawn), "items": 150, "askers": 1}
-    outcomes = list(processes.of_runs(tmp_path, random.Random(1), drawn, time.monotonic(), **small))
-    assert [outcome.injected for outcome in outcomes] == [1] * len(drawn)
+    blow = {"Prefect server": STOP, "run": NO_MEMORY}
+    small = {"least": len(blow), "items": 150, "askers": 1}
+    outcomes = list(processes.of_runs(tmp_path, random.Random(1), [blow], time.monotonic(), **small))
+    assert [outcome.injected for outcome in outcomes] == [1] * len(blow)
     assert {outcome.broken for outcome in outcomes} == {""}
+
+
+def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
+    blows = list(processes.drawn(random.Random(1), 48))
+    hits = Counter(hit for blow in blows for hit in blow.items())
+    assert (hits.total(), len(hits), max(map(len, blows))) == (48, 15, 4)
+    assert set(hits.values()) <= {3, 4}
+    soon = [hit for blow in blows[:6] for hit in blow.items()]
+    assert len(set(soon)) == len(soon) == 15

@@ -57,7 +57,7 @@ KEYS, VALUES = st.integers(0, 2), st.integers(0, 9)
 
 
 class Tables(RuleBasedStateMachine):
-    """The ledger and a table beside a model of each: what came first under a key stays, through upkeep too."""
+    """The ledger and a table beside a model of each: what came first under a key stays, through maintenance too."""
 
     def __init__(self) -> None:
         super().__init__()

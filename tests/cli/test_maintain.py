@@ -4,7 +4,7 @@ from tests.cli.command import evalake_here
 from tests.cli.conftest import Imported
 
 
-def test_upkeep_keeps_what_snapshots_pin(imported: Imported) -> None:
+def test_maintenance_keeps_what_snapshots_pin(imported: Imported) -> None:
     assert evalake_here("maintain", "--dry-run", folder=imported.folder).returncode == 0
     done = evalake_here("maintain", folder=imported.folder)
     assert done.returncode == 0, done.stderr

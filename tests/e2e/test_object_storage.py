@@ -72,7 +72,7 @@ def test_the_ledger_and_its_index(lake: Lake) -> None:
         assert len(found) == 30
 
 
-def test_upkeep_and_integrity(lake: Lake, bucket: Bucket) -> None:
+def test_maintenance_and_integrity(lake: Lake, bucket: Bucket) -> None:
     for key in "abc":
         land(lake, TOYS, toys(key))
     (done,) = maintain(lake, [TOYS], retention_hours=0)

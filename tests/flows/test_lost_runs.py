@@ -65,7 +65,7 @@ def test_what_a_lost_run_has_paid_is_unknown_where_the_ledger_is_gone(work: Work
     assert (row["state"], row["cost_usd"], row["input_tokens"]) == ("failed", None, None)
 
 
-def test_upkeep_marks_them_too_unless_it_only_says_what_it_would_do(work: Workplace) -> None:
+def test_maintenance_marks_them_too_unless_it_only_says_what_it_would_do(work: Workplace) -> None:
     begin(work, "lost", silent_since=LONG_AGO)
     maintain(work.lake.uri, dry_run=True)
     assert states(work) == {"lost": "running"}

@@ -141,7 +141,7 @@ def test_constraints_that_went_missing_are_added_again(lake: Lake) -> None:
     assert "size_not_negative" in constraints(lake.open(TOYS))
 
 
-def test_one_damaged_table_does_not_keep_the_others_from_upkeep(lake: Lake) -> None:
+def test_one_damaged_table_does_not_keep_the_others_from_maintenance(lake: Lake) -> None:
     for n in range(3):
         land_toys(lake, f"k{n}")
         ledger.append(lake, [call(n)])
@@ -151,7 +151,7 @@ def test_one_damaged_table_does_not_keep_the_others_from_upkeep(lake: Lake) -> N
     assert len(lake.open(CALLS).file_uris()) == 1
 
 
-def test_upkeep_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
+def test_maintenance_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
     """Four threads merge and append while maintenance runs over and over."""
     lake.ensure(TOYS)
     lake.ensure(CALLS)
@@ -190,7 +190,7 @@ def test_upkeep_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
     assert ledger.replies(lake.frame(CALLS)).collect().height == 20
 
 
-def test_a_table_of_another_schema_does_not_keep_the_others_from_upkeep(lake: Lake) -> None:
+def test_a_table_of_another_schema_does_not_keep_the_others_from_maintenance(lake: Lake) -> None:
     ledger.append(lake, [call(1)])
     ledger.append(lake, [call(2)])
     land_toys(lake, "a")

@@ -1,5 +1,6 @@
 """Attempts of runs: the first start stays, each attempt has asked and paid its own part, and none stays open."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,8 +14,10 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.ledger import append
 from tasks.runtime import runs
-from tasks.runtime.attempts import with_attempts
+from tasks.runtime.attempts import is_overtaken, with_attempts
+from tasks.runtime.beside import beside
 from tasks.runtime.runs import Run, Tally
+from tests.e2e.processes import wait_until
 from tests.storage.rows import call
 
 LONG_AGO = datetime.now(UTC) - timedelta(hours=2)
@@ -59,12 +62,44 @@ def test_a_retry_leaves_the_first_start_and_counts_what_it_asked_itself(lake: La
 def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
     runs.begin(lake, started(), 1, None)
     answered(lake, 1, 2, 3)
-    runs.begin(lake, started(datetime.now(UTC)), 2, None)
+    runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
     one, two = attempts(lake)
     assert (one["state"], one["calls_made"], one["cost_usd"]) == ("failed", 3, 1.5)
     assert one["message"] == "its process was gone"
     assert one["ended_at"] >= one["started_at"]
     assert (two["state"], two["calls_made"], two["cost_usd"]) == ("running", 0, 0.0)
+
+
+def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake) -> None:
+    first = runs.begin(lake, started(), 1, None)
+    answered(lake, 1, 2)
+    assert not runs.give_way(lake, first)
+
+    def leave(over: threading.Event) -> None:
+        while not is_overtaken(lake, "r", LONG_AGO):
+            over.wait(0.01)
+        assert runs.give_way(lake, first)
+
+    now = datetime.now(UTC)
+    with beside(leave, "older"):
+        second = runs.begin(lake, started(now), 2, None, patience_seconds=60)
+    assert datetime.now(UTC) - now < timedelta(seconds=30)
+    one, two = attempts(lake)
+    assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "another process went on with the run")
+    assert (two["state"], two["calls_made"]) == ("running", 0)
+    (row,) = lake.frame(RUNS).collect().to_dicts()
+    assert (row["state"], row["message"]) == ("running", None)
+    assert not runs.give_way(lake, second)
+
+
+def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake) -> None:
+    first = runs.begin(lake, started(), 1, None)
+    second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
+    runs.save(lake, second.ended("completed"))
+    with runs.alive(lake, first, Tally, every_seconds=0.001):
+        wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
+    (row,) = lake.frame(RUNS).collect().to_dicts()
+    assert row["state"] == "completed"
 
 
 def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:
