@@ -66,10 +66,11 @@ def stream(
         return count
     for number, frame in enumerate(frames):
         if style is Format.csv:
-            sys.stdout.write(as_csv(frame, spreadsheet_safe=spreadsheet_safe, header=number == 0))
+            text = as_csv(frame, spreadsheet_safe=spreadsheet_safe, header=number == 0)
         else:
             texts = [_json(row) for row in frame.iter_rows(named=True)]
-            sys.stdout.write(("[" if number == 0 else ", " if texts else "") + ", ".join(texts))
+            text = ("[" if number == 0 else ", " if texts else "") + ", ".join(texts)
+        sys.stdout.write(_harmless(text))
         count += frame.height
     if style is Format.json:
         sys.stdout.write("]\n")
@@ -158,7 +159,12 @@ def width() -> int:
 
 def as_json(value: Any) -> None:
     """Print a value as JSON; NaN and infinities, which JSON does not have, as null."""
-    typer.echo(_json(value))
+    typer.echo(_harmless(_json(value)))
+
+
+def _harmless(text: str) -> str:
+    """Text for machines as it is; on a terminal, where a person reads it, without what could steer that."""
+    return visible(text) if sys.stdout.isatty() else text
 
 
 def _json(value: Any) -> str:

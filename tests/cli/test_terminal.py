@@ -65,6 +65,14 @@ def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake:
     assert "--format json" in " ".join(rest)
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_rows_for_machines_steer_no_terminal_either(lake: Path, form: str) -> None:
+    texts = r"'a' || chr(27) || ']52;c;eA==' || chr(7) || chr(155) || '31m' || chr(8238) as x"
+    said = _on_terminal(lake, 80, "sql", f"select {texts}", "--format", form, "--lake", "my lake")
+    assert "]52;c;eA==" in said
+    assert visible(said.replace("\r\n", "\n")) == said.replace("\r\n", "\n")
+
+
 def test_a_listing_keeps_the_last_column_and_cuts_it(lake: Path) -> None:
     wide = _on_terminal(lake, 200, "tables", "--lake", "my lake").splitlines()
     narrow = _on_terminal(lake, 60, "tables", "--lake", "my lake").splitlines()
