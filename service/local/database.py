@@ -34,7 +34,7 @@ def is_migrated(database: Path) -> bool:
     if not template().is_file():
         # In a process of its own: Prefect knows one database for the life of a process.
         made = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "service.local.database"], stdin=subprocess.DEVNULL
+            [sys.executable, "-P", "-W", "ignore", "-m", "service.local.database"], stdin=subprocess.DEVNULL
         )
         if made.returncode:
             return False

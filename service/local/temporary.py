@@ -21,7 +21,7 @@ class TemporaryServer:
             listener.listen()
             self._url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "service.local.server", str(listener.fileno())],
+                [sys.executable, "-P", "-W", "ignore", "-m", "service.local.server", str(listener.fileno())],
                 stdin=subprocess.PIPE,  # which ends when this process does
                 stdout=subprocess.DEVNULL,
                 pass_fds=[listener.fileno()],

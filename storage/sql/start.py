@@ -5,6 +5,7 @@ Nothing heavy is imported here: a command starts the process before all else.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ GIGABYTE = 2**30
 
 # The process gets these and nothing else: no key of a model's provider can be in its memory.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_ENVIRONMENT_OF_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_ENVIRONMENT_OF_REMOTE_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_KEY_OF_MODELS = re.compile(r"API_?KEY$|^AZURE_(?:AI|OPENAI)_|^AWS_BEARER_TOKEN_BEDROCK$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(),
+        env=_environment(lake),
     )
     assert process.stdin is not None
     asked = {"lake": _folder(lake), "seconds": limits.whole}
@@ -118,11 +120,13 @@ def _folder(uri: str) -> str | None:
     return None if "://" in uri else str(Path(uri).absolute())
 
 
-def _environment() -> dict[str, str]:
+def _environment(lake: str) -> dict[str, str]:
+    """What the process is given: of credentials none for a folder, and for other lakes none of a model's provider."""
+    beginnings = _ENVIRONMENT_OF_REMOTE_LAKES if _folder(lake) is None else ()
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in _ENVIRONMENT or name.upper().startswith(_ENVIRONMENT_OF_LAKES)
+        if name in _ENVIRONMENT or (name.upper().startswith(beginnings) and not _KEY_OF_MODELS.search(name))
     }
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**kept, "PYTHONPATH": path, "POLARS_MAX_THREADS": "2"}

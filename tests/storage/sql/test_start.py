@@ -33,10 +33,27 @@ def test_it_is_started_before_anything_heavy_is_imported() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_the_process_gets_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PREFECT_API_KEY", "DATABASE_URL"):
+KEYS_OF_MODELS = (
+    "ANTHROPIC_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AZURE_AI_API_KEY",
+    "AZURE_API_KEY",
+    "AZURE_OPENAI_AD_TOKEN",
+    "DATABASE_URL",
+    "GOOGLE_API_KEY",
+    "OPENAI_API_KEY",
+    "PREFECT_API_KEY",
+)
+
+
+@pytest.mark.parametrize("lake", ["s3://bucket/lake", "./lake"])
+def test_the_process_gets_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch, lake: str) -> None:
+    for name in KEYS_OF_MODELS:
         monkeypatch.setenv(name, "hunter2")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the lake")
-    environment = _environment()
-    assert "hunter2" not in environment.values()
-    assert environment["AWS_ACCESS_KEY_ID"] == "of the lake"
+    assert "hunter2" not in _environment(lake).values()
+
+
+def test_the_process_gets_the_credentials_of_a_lake_that_asks_for_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the lake")
+    assert _environment("s3://bucket/lake")["AWS_SECRET_ACCESS_KEY"] == "of the lake"
+    assert "AWS_SECRET_ACCESS_KEY" not in _environment("file:///data/lake")
