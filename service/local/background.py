@@ -56,6 +56,16 @@ def folder_of(lake: str) -> Path:
     return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for the user alone, whatever the umask lets others do.
+
+    Who may write above it could put a folder of his own in its place.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
 def find(lake: str) -> Background | None:
     """The servers that run for a lake; None where there are none.
 
@@ -94,7 +104,7 @@ def held(lake: str) -> Iterator[Path]:
     Raises EvalakeError where there is one already.
     """
     folder = folder_of(lake)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     folder.chmod(0o700)
     with (folder / "lock").open("wb") as lock:
         try:

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from service.local.background import make_private
 from tasks.runtime.prefect_internals import create_database
 
 CACHE = "XDG_CACHE_HOME"
@@ -49,7 +50,7 @@ def make_template() -> None:
     target = template()
     if target.is_file():
         return
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(target.parent)
     with TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / "prefect.db"
         create_database(made)
@@ -65,7 +66,7 @@ def _copy(source: Path, target: Path) -> None:
 
     One that somebody else has put there meanwhile stays; on a file system without links, Prefect makes its own.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_private(target.parent)
     with TemporaryDirectory(dir=target.parent) as folder:
         copy = Path(folder) / "copy.db"
         shutil.copyfile(source, copy)

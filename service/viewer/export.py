@@ -75,9 +75,11 @@ def export_run(indexes: RunIndexes, run_id: str, folder: Path, tell: Tell) -> Pa
 
 def _take(folder: Path, run_id: str) -> None:
     """Make the folder, and mark it as an export, so that the next one may replace it."""
-    there = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    if there and (_MARK not in there or not there <= _OURS):
-        strange = sorted(there - _OURS or there)[0]
+    entries = list(folder.iterdir()) if folder.exists() else []
+    there = {each.name for each in entries}
+    links = {each.name for each in entries if each.is_symlink()}  # one could lead a file of ours elsewhere
+    if there and (_MARK not in there or not there <= _OURS or links):
+        strange = sorted(there - _OURS or links or there)[0]
         raise UsageError(f"{folder} holds {strange}, which no export wrote: name a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).write_text(json.dumps({"run_id": run_id}) + "\n", encoding="utf-8")

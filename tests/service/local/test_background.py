@@ -42,12 +42,14 @@ def test_a_folder_is_one_lake_by_whatever_path(tmp_path: Path, monkeypatch: pyte
     assert folder_of("lake") == folder_of("./lake") == folder_of(str(tmp_path / "lake"))
 
 
-def test_nobody_else_may_read_it(state: Path) -> None:
+def test_nobody_else_may_read_it_or_put_another_in_its_place(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE, str(state / ".local" / "state"))
     usual = os.umask(0)
     try:
         with held("lake") as folder:
             tell(folder, BACKGROUND)
-            assert folder.stat().st_mode & 0o777 == 0o700
+            made = [each for each in (folder, *folder.parents) if each.is_relative_to(state / ".local")]
+            assert [each.stat().st_mode & 0o777 for each in made] == [0o700] * 4
             assert (folder / "up.json").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(usual)

@@ -178,6 +178,15 @@ def test_a_folder_of_somebody_elses_is_left_alone(world: World, tmp_path: Path, 
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
+def test_an_export_that_leads_elsewhere_is_left_alone(world: World, tmp_path: Path) -> None:
+    (mine := tmp_path / "mine").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "evalake-export.json").symlink_to(mine)
+    with pytest.raises(UsageError, match=r"holds evalake-export\.json"):
+        export.export_run(RunIndexes(world.lake), world.audits, tmp_path / "out", lambda *_: None)
+    assert mine.read_text() == "mine"
+
+
 def test_notes_that_were_laid_into_an_export_are_not_lost(world: World, tmp_path: Path) -> None:
     export.export_run(RunIndexes(world.lake), world.audits, tmp_path, lambda *_: None)
     (tmp_path / "notes.txt").write_text("mine")
