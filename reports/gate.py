@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from reports.decision import Decision, Verdict
 from reports.report import Subject
-from reports.wording import UNKNOWN, one_line
+from reports.wording import UNKNOWN, markdown_text, one_line
 
 LONGEST = 300
 """Characters of a name or a rule."""
@@ -136,5 +136,4 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of others in a table of Markdown, where nothing of it is markup."""
-    return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|~!@" else c for c in _plain(text))
+    return markdown_text(text, LONGEST)

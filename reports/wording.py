@@ -41,6 +41,11 @@ def one_line(text: object, limit: int) -> str:
     return visible(text, limit).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def markdown_text(text: object, limit: int) -> str:
+    """The same in Markdown, a table's cells included, where nothing of it is markup: no image that a page fetches."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|~!@" else c for c in one_line(text, limit))
+
+
 def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
     """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle.
 

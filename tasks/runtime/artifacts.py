@@ -8,6 +8,7 @@ from typing import Any
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
+from reports.wording import markdown_text
 from storage.snapshots import read_metrics
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run
@@ -15,6 +16,7 @@ from tasks.runtime.runs import Run
 REPORTS = "EVALAKE_REPORTS"  # the folder of the reports of runs
 REPORTS_URL = "EVALAKE_REPORTS_URL"  # where somebody serves that folder
 DEFAULT_REPORTS = "evalake-reports"
+LONGEST = 5000  # characters of what others may have written
 
 logger = logging.getLogger("evalake.runs")
 
@@ -91,12 +93,12 @@ def _summary(run: Run, report: str) -> str:
 | run | `{run.run_id}` |
 | snapshot | `{run.snapshot_id or "none"}` |
 | report | {report} |
-| models | {", ".join(run.models)} |
+| models | {markdown_text(", ".join(run.models), LONGEST)} |
 | samples, items | {run.samples}, {run.items} |
 | calls made, from the ledger, failed | {tally.calls_made}, {tally.calls_from_ledger}, {tally.calls_failed} |
 | rows landed, already present | {tally.rows_landed}, {tally.rows_already_present} |
 | rows in quarantine | {tally.rows_quarantined} |
 | cost in USD | {cost} |
 
-{run.message or ""}
+{markdown_text(run.message or "", LONGEST)}
 """

@@ -1,12 +1,15 @@
 """What a run leaves in Prefect: its headline, and where its reports lie."""
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from storage.snapshots import find_snapshot
-from tasks.runtime.artifacts import headline, reports_folder
+from tasks.runtime.artifacts import _summary, headline, reports_folder
 from tasks.runtime.context import RunContext
+from tasks.runtime.runs import Run
 from tests.storage.recorded_lake import JUDGES, MODELS
 
 
@@ -28,3 +31,23 @@ def test_reports_lie_where_the_environment_says(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("EVALAKE_REPORTS")
     monkeypatch.chdir(tmp_path)
     assert reports_folder().parent == tmp_path
+
+
+def test_what_a_provider_says_is_no_markup_of_the_summary() -> None:
+    run = Run(
+        run_id="r",
+        suite="command_guard",
+        origin="evaluate",
+        parameters={},
+        dataset_versions={},
+        models=["openai/m | ![](http://evil.example/1)"],
+        judges=[],
+        samples=1,
+        items=1,
+        started_at=datetime.now(UTC),
+        message="1 server (<img src=http://evil.example/2>\n\n![](http://evil.example/3) [log](javascript:x))",
+    )
+    lines = [line for line in _summary(run, "none").splitlines() if "evil.example" in line]
+    assert len(lines) == 2
+    cell = lines[0].removeprefix("| models | ").removesuffix(" |")
+    assert [re.findall(r"(?<!\\)[\[\]<>!|]", each) for each in (cell, lines[1])] == [[], []]
