@@ -226,6 +226,9 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
         services = beside.submit(lambda: list(of_services(folder / "services", OF_API, until)))
         yield from of_runs(folder / "runs", chance, blows, until, least=len(KINDS) * len(TARGETS))
         yield from services.result()
+    for group in MEMORY.glob("chaos-*"):  # of processes that took their time to die
+        with suppress(OSError):
+            group.rmdir()
 
 
 def drawn(chance: random.Random, faults: int) -> Iterator[Blow]:
