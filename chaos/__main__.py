@@ -32,7 +32,7 @@ CAMPAIGNS: Mapping[str, int] = {
     "storms": 20,
     "fuzz": 60,
     "kills": 20,
-    "processes": 480,
+    "processes": 540,
     "load": 300,
 }
 LONGEST = 1500  # seconds, of all together
