@@ -1,50 +1,22 @@
-"""Keeps Prefect from taking settings out of the working directory, in the command and in every Python it starts.
+"""Keeps the working directory's settings and code out of Prefect, in the command and in every Python it starts.
 
 Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the folder it is imported in, and one of its settings names
-a file that runs code. Its environment variables and the user's profiles stay. The command calls `install`; a Python
-that is started finds this file by its name, for `cli.environment` puts this folder into PYTHONPATH.
+a file that runs code. Its server and its flow runs put that folder where modules are looked for first. Its environment
+variables and the user's profiles stay. The command calls `install`; a Python that is started finds this file by its
+name, for `cli.environment` puts this folder into PYTHONPATH.
 """
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 SEEN_IN = "3.8"  # the version of Prefect whose names these are
-_SOURCES = "prefect.settings.sources"
-_READ_THERE = (  # what reads files of the working directory in that module
-    ("FilteredDotEnvSettingsSource", "_read_env_files"),
-    # Its base is made for every group of settings, too, only to be put aside: a hundred times for one import
-    ("DotEnvSettingsSource", "_read_env_files"),
-    ("TomlConfigSettingsSourceBase", "_read_files"),
-)
-
-
-def install() -> None:
-    """Close those files to Prefect. Must run before Prefect is imported."""
-    if _SOURCES in sys.modules:
-        close(sys.modules[_SOURCES])
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
-
-
-def close(sources: ModuleType) -> None:
-    """Have the module read nothing but the environment and profiles.
-
-    Raises ImportError where it is not as it is known here: then nobody knows what it reads.
-    """
-    for owner, method in _READ_THERE:
-        if not hasattr(getattr(sources, owner, None), method):
-            raise ImportError(f"evalake does not know this Prefect: {_SOURCES} has no {owner}.{method}")
-        setattr(getattr(sources, owner), method, _nothing)
-    # These tell where the profiles are, and are read apart from the settings.
-    for name, closed in (("dotenv", SimpleNamespace(dotenv_values=_nothing)), ("_get_profiles_path_from_toml", _none)):
-        if not hasattr(sources, name):
-            raise ImportError(f"evalake does not know this Prefect: {_SOURCES} has no {name}")
-        setattr(sources, name, closed)
 
 
 def _nothing(*_: object, **__: object) -> dict[str, str]:
@@ -55,13 +27,64 @@ def _none(*_: object) -> None:
     return None
 
 
+def _in_home_only(load: Callable[[str], ModuleType]) -> Callable[[str], ModuleType]:
+    """Load modules of the working directory where that is EVALAKE_HOME, whose owner chose it, and else not."""
+
+    def load_module(name: str) -> ModuleType:
+        home = os.environ.get("EVALAKE_HOME")
+        return load(name) if home and Path(home).resolve() == Path.cwd() else import_module(name)
+
+    return load_module
+
+
+# By module, what looks at the working directory there, and what is put in its place
+_CLOSED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    "prefect.settings.sources": {
+        "FilteredDotEnvSettingsSource._read_env_files": lambda _: _nothing,
+        # Its base is made for every group of settings, too, only to be put aside: a hundred times for one import
+        "DotEnvSettingsSource._read_env_files": lambda _: _nothing,
+        "TomlConfigSettingsSourceBase._read_files": lambda _: _nothing,
+        # These tell where the profiles are, and are read apart from the settings
+        "dotenv": lambda _: SimpleNamespace(dotenv_values=_nothing),
+        "_get_profiles_path_from_toml": lambda _: _none,
+    },
+    "prefect.utilities.importtools": {"load_module": _in_home_only},  # by which a flow run finds its flow
+    "alembic.config": {
+        "Config.get_prepend_sys_paths_list": lambda _: _none
+    },  # `.`, when a server looks at its database
+}
+
+
+def install() -> None:
+    """Close all that to the working directory. Must run before Prefect is imported."""
+    for name in _CLOSED.keys() & sys.modules.keys():
+        close(sys.modules[name])
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def close(module: ModuleType) -> None:
+    """Have the module look at the working directory no more.
+
+    Raises ImportError where it is not as it is known here: then nobody knows what it reads.
+    """
+    for path, closed in _CLOSED[module.__name__].items():
+        owner: Any = module
+        *owners, name = path.split(".")
+        for each in owners:
+            owner = getattr(owner, each, None)
+        if not hasattr(owner, name):
+            raise ImportError(f"evalake does not know this Prefect: {module.__name__} has no {path}")
+        setattr(owner, name, closed(getattr(owner, name)))
+
+
 class _Finder(MetaPathFinder):
-    """Finds that one module where it is, and closes it as soon as it has been loaded."""
+    """Finds those modules where they are, and closes each as soon as it has been loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _SOURCES:
+        if fullname not in _CLOSED:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:

@@ -48,3 +48,34 @@ def test_files_that_cannot_be_read_hinder_no_command(tmp_path: Path) -> None:
     for name in (".env", "prefect.toml", "pyproject.toml"):
         (folder / name).write_bytes(b"\xff\xfe\x00 = no text")
     python(f"from cli.environment import prepare; prepare(); {SET_UP_LOGGING}", folder)
+
+
+def test_what_a_server_and_a_flow_run_import_is_never_the_folders(tmp_path: Path) -> None:
+    """A migration puts `.` before all modules; a flow run the folder, while it imports its flow."""
+    (folder := tmp_path / "folder").mkdir()
+    for name in ("optional_one", "shadowed"):
+        (folder / f"{name}.py").write_text(f"open({str(folder / name)!r} + '.marker', 'w')\n")
+    (installed := tmp_path / "installed" / "shadowed").mkdir(parents=True)
+    (installed / "__init__.py").write_text("try:\n    import optional_one\nexcept ImportError:\n    pass\nflow = 1\n")
+    code = f"""
+import sys
+sys.path.append({str(installed.parent)!r})
+from cli.environment import prepare
+prepare()
+from prefect.utilities.importtools import import_object
+assert import_object("shadowed.flow") == 1
+from pathlib import Path
+from tasks.runtime.prefect_internals import create_database
+create_database(Path({str(tmp_path / "prefect.db")!r}))
+assert "." not in sys.path
+"""
+    python(code, folder)
+    assert markers(folder) == []
+
+
+def test_a_flow_run_in_evalake_home_finds_its_flow_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home := tmp_path / "home").mkdir()
+    (home / "flows_of_mine.py").write_text("flow = 1\n")
+    monkeypatch.setenv("EVALAKE_HOME", str(home))
+    load = "from prefect.utilities.importtools import import_object; assert import_object('flows_of_mine.flow') == 1"
+    python(f"from cli.environment import prepare; prepare(); {load}", home)
