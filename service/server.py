@@ -18,6 +18,7 @@ from core.default_lake import whole_address
 from core.errors import EvalakeError
 from service.beside import Beside, free_port
 from service.listening import address_of, listening, require_reachable_by_whom
+from service.pauses import spare_what_lasts
 from service.protocol import bounded_protocol
 from service.scoring.app_state import AppState
 from service.scoring.settings import ScoringSettings
@@ -84,6 +85,7 @@ class _Server(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         if self.started:
+            spare_what_lasts()
             self.when_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -1,16 +1,15 @@
-"""A table kept open, so that its version is cheap to ask for; and one kept in memory until that moves."""
+"""A table kept open, so that its version is cheap to ask for; and one kept in memory, and read on where that moves."""
 
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from contracts.contract import Contract
 from core.errors import LakeError
-from storage.lake import Lake, first_words
+from storage.lake import FILE, Lake, Table, first_words
 
 
 class OpenTable:
@@ -19,7 +18,7 @@ class OpenTable:
     def __init__(self, lake: Lake, contract: Contract) -> None:
         self._lake, self._contract = lake, contract
         self._lock = threading.Lock()
-        self._table: DeltaTable | None = None
+        self._table: Table | None = None
         location = lake.location(contract)
         self._log = None if "://" in location else Path(location, "_delta_log")
 
@@ -37,12 +36,10 @@ class OpenTable:
                 raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
             return self._table.version()
 
-    def frame(self) -> pl.LazyFrame:
-        """The rows at the version that was asked for last; none where the table does not exist."""
+    def files(self) -> frozenset[str]:
+        """The files of the version that was asked for last; none where the table does not exist."""
         with self._lock:
-            if self._table is None:
-                return self._lake.frame(self._contract)
-            return pl.scan_delta(self._table).select([column.name for column in self._contract.columns])
+            return frozenset() if self._table is None else frozenset(self._table.file_uris())
 
     # A file system tells by one look whether the next entry of a log is there, which takes the engine a millisecond.
 
@@ -54,13 +51,20 @@ class OpenTable:
 
 
 class CachedTable:
-    """The rows of a table as they are now, read again only where its version has moved. Safe for threads."""
+    """The rows of a table as they are now. Safe for threads.
+
+    Where the table's version has moved, only the files that are new are read: a table that is written to all the time
+    has hundreds.
+    """
 
     def __init__(self, lake: Lake, contract: Contract, columns: Sequence[str] | None = None, suite: str | None = None):
-        self._table, self._suite = OpenTable(lake, contract), suite
+        self._lake, self._contract, self._suite = lake, contract, suite
+        self._table = OpenTable(lake, contract)
         self._columns = list(columns) if columns else [column.name for column in contract.columns]
         self._lock = threading.Lock()
         self._version = -1
+        self._held = pl.DataFrame(schema={FILE: pl.String})  # the rows, each with the file it is in
+        self._files: frozenset[str] = frozenset()
         self._rows: pl.DataFrame | None = None
 
     def rows(self) -> pl.DataFrame:
@@ -72,7 +76,12 @@ class CachedTable:
             return self._rows
 
     def _read(self) -> pl.DataFrame:
-        frame = self._table.frame()
+        files = self._table.files()
+        new = self._lake.frame_of_files(self._contract, sorted(files - self._files))
         if self._suite is not None:
-            frame = frame.filter(pl.col("suite") == self._suite)
-        return frame.select(self._columns).collect()
+            new = new.filter(pl.col("suite") == self._suite)
+        read = new.select(*self._columns, FILE).collect()
+        kept = self._held.filter(pl.col(FILE).is_in(files))
+        self._held = pl.concat([kept, read], rechunk=True) if kept.height else read
+        self._files = files
+        return self._held.drop(FILE)

@@ -1,7 +1,7 @@
 """The lake: one folder or bucket prefix of Delta tables, each created from its contract and held to its schema."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -29,6 +29,8 @@ TABLE_CONFIGURATION = {
 # The version of a table's schema is that of a Delta application transaction, so the commit that changes the columns
 # changes it, too, and one version is never written twice. A table without one is of version 1.
 _SCHEMA = "evalake.schema"
+
+FILE = "file"  # the column that names the file of a row, where files are read
 
 _NO_VERSION = 2**62  # beyond every version of a table
 
@@ -127,6 +129,24 @@ class Lake:
         if version is not None:
             return self._open_at(contract, contract.table, version).rows()
         return self.pinned(contract, {})
+
+    def frame_of_files(self, contract: Contract, files: Sequence[str]) -> pl.LazyFrame:
+        """The rows of some files of a table as a lazy frame, each with the `file` that it is in."""
+        if not files:
+            return _no_rows(contract).with_columns(pl.lit("").alias(FILE))
+        schema = polars_schema(contract)
+        partitions = pl.Schema({name: schema.pop(name) for name in contract.partition_by})
+        scanned = pl.scan_parquet(
+            list(files),
+            schema=schema,
+            missing_columns="insert",  # a file may be from before a column was added
+            hive_schema=partitions or None,
+            hive_partitioning=bool(partitions),
+            storage_options=dict(self.storage_options) or None,
+            include_file_paths=FILE,
+            glob=False,
+        )
+        return scanned.select(*contract.column, FILE)
 
     def pinned(self, contract: Contract, versions: Mapping[str, int | None]) -> pl.LazyFrame:
         """The rows of a table at the version that `versions` has for it, by its name or by one that it had before.

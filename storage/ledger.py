@@ -16,13 +16,13 @@ import polars as pl
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from contracts.compile.arrow import conform, polars_schema
+from contracts.compile.arrow import conform
 from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import EvalakeError
 from storage import compaction
 from storage.commit import commit
-from storage.lake import Lake, first_words
+from storage.lake import FILE, Lake, first_words
 
 COMPACT_EVERY = 64  # commits between two compactions by a writer
 # Bytes; files larger than this are left alone, which bounds what a compaction rewrites. It holds all of that unpacked,
@@ -34,7 +34,6 @@ LARGEST_REPLICATE = 2**31 - 1  # that an index holds
 logger = logging.getLogger("evalake.ledger")
 
 _HASH = pl.col("prompt_hash").hash().alias("hash")
-_NO_KEYS = {"hash": pl.UInt64, "replicate": pl.Int32, "file": pl.String}
 
 Key = tuple[str, int]  # prompt hash, replicate
 
@@ -125,9 +124,9 @@ class LedgerIndex:
     def read(cls, lake: Lake, known: Collection[str] = ()) -> "LedgerIndex":
         """One scan of the key columns of the newest version, but for the files that are `known` to the caller."""
         files = sorted(set(lake.ensure(CALLS).file_uris()) - set(known))
-        columns = _HASH, pl.col("replicate").cast(pl.Int32), pl.col("file")
-        keys = _scan(lake, files).select(columns).collect() if files else pl.DataFrame(schema=_NO_KEYS)
-        runs = keys["file"].rle().struct  # the rows come file by file
+        columns = _HASH, pl.col("replicate").cast(pl.Int32), pl.col(FILE)
+        keys = lake.frame_of_files(CALLS, files).select(columns).collect()
+        runs = keys[FILE].rle().struct  # the rows come file by file
         row_bits = np.uint64((1 << keys.height.bit_length()) - 1)
         marks = np.sort((keys["hash"].to_numpy() & ~row_bits) | np.arange(keys.height, dtype=np.uint64))
         ends = np.cumsum(runs.field("len").to_numpy(), dtype=np.int64)
@@ -145,7 +144,7 @@ class LedgerIndex:
             return {}
         files = [self.files[number] for number in np.unique(np.searchsorted(self.ends, places, "right"))]
         hashes = pl.Series([prompt_hash for prompt_hash, _ in keys]).unique().implode()
-        asked = _scan(self.lake, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", "file")
+        asked = self.lake.frame_of_files(CALLS, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", FILE)
         wanted = set(keys)
         return {
             key: row
@@ -180,14 +179,3 @@ def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
     ledger = lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
     return ledger_id, version, shared_index(lake, ledger_id, version)
-
-
-def _scan(lake: Lake, files: Sequence[str]) -> pl.LazyFrame:
-    return pl.scan_parquet(
-        list(files),
-        schema=dict(polars_schema(CALLS)),
-        missing_columns="insert",  # a file may be from before a column was added
-        storage_options=dict(lake.storage_options) or None,
-        include_file_paths="file",
-        glob=False,
-    )

@@ -12,6 +12,7 @@ from service.gate import Gate
 from service.hosts import Hosts
 from service.listening import address_of, listening, require_reachable_by_whom
 from service.pages import VIEWER, add_pages
+from service.pauses import spare_what_lasts
 from service.protocol import bounded_protocol
 from service.security import SecurityHeaders
 from service.settings import Settings
@@ -84,4 +85,5 @@ class _Server(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         if self.started:
+            spare_what_lasts()
             self._when_started()

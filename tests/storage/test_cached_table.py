@@ -1,4 +1,4 @@
-"""A table that is watched: read when it moves, and again where reading it failed."""
+"""A table that is watched: read on when it moves, and again where reading it failed."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from storage.cached_table import CachedTable
+from storage.compaction import compact
 from storage.lake import Lake
 from storage.landing import land
 from tests.storage.rows import TOYS, toy
@@ -26,3 +27,26 @@ def test_rows_that_could_not_be_read_are_read_the_next_time(lake: Lake) -> None:
     for file in files:
         file.with_suffix(".away").rename(file)
     assert sorted(watched.rows()["key"]) == ["a", "b"]
+
+
+def test_only_files_that_are_new_are_read(lake: Lake) -> None:
+    watched = CachedTable(lake, TOYS)
+    land(lake, TOYS, pl.DataFrame([toy("a"), toy("b", model="provider/m 1")]))
+    watched.rows()
+    for uri in lake.open(TOYS).file_uris():
+        Path(uri).unlink()  # who reads these again fails
+    land(lake, TOYS, pl.DataFrame([toy("c", model="third")]))
+    assert sorted(watched.rows().select("key", "model").rows()) == [("a", "m"), ("b", "provider/m 1"), ("c", "third")]
+
+
+def test_rows_that_were_replaced_or_joined_are_there_once(lake: Lake) -> None:
+    watched = CachedTable(lake, TOYS)
+    for key in ("a", "b", "c"):
+        land(lake, TOYS, pl.DataFrame([toy(key, state="early")]))
+        watched.rows()
+    land(lake, TOYS, pl.DataFrame([toy("b", state="final")]))
+    states = [("a", "early"), ("b", "final"), ("c", "early")]
+    assert sorted(watched.rows().select("key", "state").rows()) == states
+    compact(lake.open(TOYS))
+    assert sorted(watched.rows().select("key", "state").rows()) == states
+    assert watched.rows().columns == lake.frame(TOYS).collect().columns
