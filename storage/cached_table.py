@@ -11,6 +11,8 @@ from contracts.contract import Contract
 from core.errors import LakeError
 from storage.lake import FILE, Lake, Table, first_words
 
+REOPEN_AFTER = 32  # versions: the engine keeps what it has read of each commit
+
 
 class OpenTable:
     """A table that stays open, so that to see whether it moved reads only what is new of its log. Safe for threads."""
@@ -19,6 +21,7 @@ class OpenTable:
         self._lake, self._contract = lake, contract
         self._lock = threading.Lock()
         self._table: Table | None = None
+        self._opened_at = -1
         location = lake.location(contract)
         self._log = None if "://" in location else Path(location, "_delta_log")
 
@@ -30,11 +33,19 @@ class OpenTable:
                     if not self._is_there():
                         return -1
                     self._table = self._lake.open(self._contract)
+                    self._opened_at = self._table.version()
                 if self._may_have_moved(self._table.version()):
-                    self._table.update_incremental()
+                    self._move_on(self._table)
             except (DeltaError, OSError) as error:
                 raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
             return self._table.version()
+
+    def _move_on(self, table: Table) -> None:
+        if table.version() < self._opened_at + REOPEN_AFTER:
+            table.update_incremental()
+        else:
+            self._table = self._lake.open(self._contract)
+            self._opened_at = self._table.version()
 
     def files(self) -> frozenset[str]:
         """The files of the version that was asked for last; none where the table does not exist."""
