@@ -2,9 +2,10 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -38,6 +39,13 @@ NEEDS = {
 # Their tests share servers and browsers, which start once where one process has all of the folder.
 WHOLE_FOLDERS = ("tests/dashboard/", "tests/service/viewer/", "tests/service/")
 LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
+
+
+@pytest.fixture(autouse=True)
+def environment_put_back() -> Iterator[None]:
+    """Put the environment back after each test: `evalake.run` prepares its process, and locks the servers it starts."""
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(scope="session")
