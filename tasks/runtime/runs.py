@@ -173,7 +173,7 @@ def give_way(lake: Lake, run: Run) -> bool:
             return False
         known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
         close(lake, counted_by_ledger(lake, known), OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
-    except LakeError:
+    except (LakeError, pl.exceptions.PolarsError, OSError):  # of a lake that is away the run's own error tells
         return False
     _running.pop(run.run_id, None)
     logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, OVERTAKEN)

@@ -92,6 +92,13 @@ def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake)
     assert not runs.give_way(lake, second)
 
 
+def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
+    first = runs.begin(lake, started(), 1, None)
+    for file in lake.open(RUN_ATTEMPTS).file_uris():
+        Path(file).unlink()
+    assert not runs.give_way(lake, first)
+
+
 def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake) -> None:
     first = runs.begin(lake, started(), 1, None)
     second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
