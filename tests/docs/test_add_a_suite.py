@@ -122,7 +122,7 @@ def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> Non
     (place.work / "results.jsonl").write_text(RECORDED, encoding="utf-8")
     place.evalake("import", "results.jsonl", "--suite", "quiz")
     (run,) = (row["run_id"] for row in place.rows("select run_id from runs"))
-    place.evalake("label", "export", run, code=2)
+    assert place.evalake("label", "export", run, code=2) == ""
 
 
 def test_a_judge_is_asked_for_by_name(place: Place) -> None:

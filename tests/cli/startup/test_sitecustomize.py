@@ -13,15 +13,19 @@ from tests.cli.hostile import markers
 SET_UP_LOGGING = "from prefect.logging.configuration import setup_logging; setup_logging()"
 
 
-def python(code: str, folder: Path) -> None:
+def python(code: str, folder: Path) -> str:
+    """Run code in a folder, as a process that must end well; what it prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-P", "-c", code],
         cwd=folder,
         env={**environment, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder.parent / "home")},
         check=True,
         timeout=300,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,8 @@ def test_files_that_cannot_be_read_hinder_no_command(tmp_path: Path) -> None:
     (folder := tmp_path / "folder").mkdir()
     for name in (".env", "prefect.toml", "pyproject.toml"):
         (folder / name).write_bytes(b"\xff\xfe\x00 = no text")
-    python(f"from cli.environment import prepare; prepare(); {SET_UP_LOGGING}", folder)
+    printed = python(f"from cli.environment import prepare; prepare(); {SET_UP_LOGGING}; print('done')", folder)
+    assert printed == "done\n"
 
 
 def test_what_a_server_and_a_flow_run_import_is_never_the_folders(tmp_path: Path) -> None:
@@ -77,5 +82,5 @@ def test_a_flow_run_in_evalake_home_finds_its_flow_there(tmp_path: Path, monkeyp
     (home := tmp_path / "home").mkdir()
     (home / "flows_of_mine.py").write_text("flow = 1\n")
     monkeypatch.setenv("EVALAKE_HOME", str(home))
-    load = "from prefect.utilities.importtools import import_object; assert import_object('flows_of_mine.flow') == 1"
-    python(f"from cli.environment import prepare; prepare(); {load}", home)
+    load = "from prefect.utilities.importtools import import_object; print(import_object('flows_of_mine.flow'))"
+    assert python(f"from cli.environment import prepare; prepare(); {load}", home) == "1\n"
