@@ -34,9 +34,6 @@ _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
 BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
 THREADS = 2
 
-# Whoever asks for these, wherever they stand, wants to know of all tables, or names one in a way that cannot be told.
-_ABOUT_TABLES = re.compile(r"show|pragma|duckdb_|sqlite_|pg_|_schema|query", re.IGNORECASE)
-
 # The engine takes nothing in by itself.
 _CLOSED: dict[str, Any] = {
     "temp_directory": "",
@@ -91,10 +88,7 @@ def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, 
     """The tables that can be read, and why the others cannot: only a query that reads one of them is to fail."""
     opened: dict[str, Opened | None] = {}
     unreadable: dict[str, EvalakeError] = {}
-    wanted = _wanted(request)
     for contract in request.contracts:
-        if contract.table not in wanted:
-            continue
         try:
             opened[contract.table] = _open(request.lake, contract, request.versions)
         except EvalakeError as error:
@@ -102,25 +96,6 @@ def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, 
                 raise  # somebody asked for this version
             unreadable[contract.table] = error
     return opened, unreadable
-
-
-def _wanted(request: Request) -> set[str]:
-    """The tables that the query reads, itself or through views; all of them where that cannot be told beforehand."""
-    tables = {contract.table for contract in request.contracts}
-    needs = {view.name: set(view.needs) for view in request.views} | {table: {table} for table in tables}
-    names = None if request.versions or _ABOUT_TABLES.search(request.sql) else _names(request.sql)
-    if names is None or not names <= needs.keys():
-        return tables
-    return set().union(*(needs[name] for name in names))
-
-
-def _names(sql: str) -> set[str] | None:
-    """The tables and views that a query names; None where the engine cannot tell."""
-    try:
-        with duckdb.connect(config={**_CLOSED, "enable_external_access": False}) as connection:
-            return {name.lower() for name in connection.get_table_names(sql)}
-    except duckdb.Error:
-        return None
 
 
 def _views(
