@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from cli.options import LAKE, ConfigOption, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
+from cli.terminal import say
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +39,7 @@ def calibrate(
     wanted = names("--judges", judges)
     if not wanted:
         raise UsageError("--judges names no judge")
-    typer.echo("starting Prefect …", err=True)
+    say("starting Prefect …")
 
     from cli.interrupt import leave_at_once
     from flows.calibrate import calibrate as flow

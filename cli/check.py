@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import LAKE, JsonOption, LakeOption
+from cli.terminal import say_error
 
 if TYPE_CHECKING:
     from tasks.jobs.check import CheckedTable
@@ -63,24 +64,27 @@ def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) ->
     try:
         return str(leave_data_docs(Lake(lake), checked, out))
     except UsageError as error:
-        typer.echo(f"evalake: {error}", err=True)
+        say_error(str(error))
         return None
 
 
 def _print_table(table: "CheckedTable") -> None:
-    typer.echo(f"{table.contract.table}: {'ok' if not table.findings else f'{len(table.findings)} found'}")
+    from cli import output as show
+
+    show.line(f"{table.contract.table}: {'ok' if not table.findings else f'{len(table.findings)} found'}")
     for finding in table.findings:
-        typer.echo(f"  {finding.problem}\n    to mend: {finding.mend}")
+        show.line(f"  {finding.problem}\n    to mend: {finding.mend}")
 
 
 def _print_snapshots(proofs: Sequence["Proof"]) -> None:
+    from cli import output as show
     from tasks.jobs.verify_snapshot import count_outcomes, reasons
 
     if proofs:
         typer.echo(f"\n{count_outcomes(proofs)}")
     for reason, names in reasons(proofs).items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        typer.echo(f"  not recomputed: {', '.join(names[:3])}{more}: {reason}")
+        show.line(f"  not recomputed: {', '.join(names[:3])}{more}: {reason}")
 
 
 def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJsonOption, StyleOption, style_of
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from tasks.conclusions.compare import Comparison
@@ -54,7 +55,7 @@ def compare(
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force)
     for warning in compared.warnings:
-        typer.echo(f"compared by force: {warning}", err=True)
+        say(f"compared by force: {warning}")
     if style is Format.table:
         _print(compared)
         named = {"--lake": None if lake == LAKE else lake, "--run": run, "--tag": tag}

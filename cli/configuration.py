@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from core.configuration import Configuration
@@ -33,7 +33,6 @@ def read(file: Path | None) -> "Configuration":
     """
     from core.configuration import FILE_VARIABLE, TRUST_OPTION, read_configuration
     from core.redaction import redact
-    from core.visible_text import visible
 
     configuration = read_configuration(file)
     if file is not None:
@@ -44,7 +43,7 @@ def read(file: Path | None) -> "Configuration":
     line = f"settings are those of {configuration.distrusted_file} in this folder"
     if bases:
         line += f", which asks models here (your keys go to their providers only, unless you give {TRUST_OPTION}):"
-    typer.echo(line, err=True)
+    say(line)
     for name, base in bases.items():
-        typer.echo(visible(f"  {name}: {redact(base)}".replace("\n", "\\n")), err=True)
+        say(f"  {name}: {redact(base)}")
     return configuration

@@ -41,5 +41,5 @@ def forget(
         typer.echo(f"{done.shared_calls} prompts stay in calls, for samples that are kept have the same")
     typer.echo("Look at these yourself, they may hold it still:")
     for place in done.look_at:
-        typer.echo(f"  {place}")
+        show.line(f"  {place}")
     typer.echo("nothing was changed (--dry-run)" if dry_run else "`evalake check` looks at every table")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from cli.terminal import say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +65,7 @@ def gate(
         _print_next_step(held, lake)
     else:
         for warning in held.warnings:
-            typer.echo(warning, err=True)
+            say(warning)
         show.rows(rows_of(held), style)
     if held.exit_code:
         raise typer.Exit(held.exit_code)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cli.terminal import say
+
 TEMPLATE = Path(__file__).with_name("project")
 RENAMED = {"gitignore": ".gitignore"}  # which packaging tools would take for their own
 
@@ -31,7 +33,7 @@ def init(
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
     for target in files:
         typer.echo(target)
-    typer.echo(f"next: make -C {folder} run", err=True)
+    say(f"next: make -C {folder} run")
 
 
 def _is_template(file: Path) -> bool:

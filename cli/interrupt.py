@@ -8,7 +8,7 @@ import os
 import signal
 from types import FrameType
 
-import typer
+from cli.terminal import say_error
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -25,5 +25,5 @@ def _leave(number: int, frame: FrameType | None) -> None:
     progress.end_bars()
     resources.end_calls_and_writers("interrupted")  # so that the run's row and the ledger say the same
     runs.mark_interrupted()
-    typer.echo("evalake: interrupted; what was answered is in the ledger, a rerun asks only for the rest", err=True)
+    say_error("interrupted; what was answered is in the ledger, a rerun asks only for the rest")
     os._exit(INTERRUPTED)

@@ -10,6 +10,7 @@ import typer
 
 from cli.help import App, Group
 from cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from suites.base import SheetFormat
@@ -110,7 +111,7 @@ def _print_import(file: Path, done: "Labelled") -> None:
         f"{done.empty} lines are empty, {len(done.refused)} refused"
     )
     for refusal in done.refused:
-        typer.echo(f"  {file}, {refusal.where}: {refusal.reason}", err=True)
+        say(f"  {file}, {refusal.where}: {refusal.reason}")
 
 
 def _format(file: Path | None) -> "SheetFormat":

@@ -8,9 +8,8 @@ import typer
 
 from cli import configuration, environment
 from cli.help import App
-from cli.terminal import write_anything
+from cli.terminal import say_error, write_anything
 from cli.waiting import say_what_is_done
-from core.visible_text import visible
 
 app = App(
     name="evalake",
@@ -77,7 +76,9 @@ def _run() -> int:
             return 0
         return ended.code if isinstance(ended.code, int) else 1
     except Exception as error:  # noqa: BLE001 - the last line of defence between a user and a traceback
-        return _say(f"unexpected {type(error).__name__}: {str(error)[:300]} (--debug shows where)", 1)
+        from core.redaction import redact
+
+        return _say(f"unexpected {type(error).__name__}: {redact(str(error))[:300]} (--debug shows where)", 1)
     return code if isinstance(code, int) else 0
 
 
@@ -90,7 +91,7 @@ def _wrong_usage(error: typer.TyperException) -> str:
 
 def _say(message: str, code: int) -> int:
     if message:
-        typer.echo(f"evalake: {visible(message)}", err=True)
+        say_error(message)
     return code
 
 

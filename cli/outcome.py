@@ -12,6 +12,7 @@ import typer
 from cli import output as show
 from cli.configuration import trusting
 from cli.options import LAKE
+from cli.terminal import say_error
 from contracts.tables import RUNS
 from core.errors import EvalakeError
 from storage.lake import Lake
@@ -30,8 +31,8 @@ def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_
     _print(run, lake_uri, out, as_json=as_json)
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
-        typer.echo(f"evalake: run {run_id} is {run['state']}{why}", err=True)
-        typer.echo(f"evalake: to go on, paying only for what is missing: {trusting(again)}", err=True)
+        say_error(f"run {run_id} is {run['state']}{why}")
+        say_error(f"to go on, paying only for what is missing: {trusting(again)}")
         raise typer.Exit(1)
 
 
@@ -39,7 +40,7 @@ def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: boo
     """Print an import; exit with 1 where anything was refused."""
     _print(run, lake_uri, out, as_json=as_json)
     if run["rows_quarantined"]:
-        typer.echo(f"evalake: {run['rows_quarantined']} rows were refused: {run['message']}", err=True)
+        say_error(f"{run['rows_quarantined']} rows were refused: {run['message']}")
         raise typer.Exit(1)
 
 
@@ -75,7 +76,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
         show.as_json(summary(run))
         return
     if run["snapshot_id"] is None:
-        typer.echo(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
+        show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
         return
     from reports.console import Summary
     from reports.page import write_page
@@ -91,7 +92,7 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     from suites.registry import suite
 
     queries = suite(run["suite"]).queries
-    typer.echo(f"\n{_outcome(run)}\nreport: {page}")
+    show.line(f"\n{_outcome(run)}\nreport: {page}")
     if queries:
         typer.echo("try:")
     for query in queries:

@@ -11,6 +11,7 @@ import polars as pl
 import typer
 
 from cli.options import Format
+from cli.terminal import say
 from core.default_lake import whole_address
 from core.visible_text import visible
 from storage.sql.rows import as_csv, plain
@@ -94,7 +95,7 @@ def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: S
         lines(frame.head(MOST_ROWS).select(columns))
         _say_more(frame.height - MOST_ROWS)
     if frame.is_empty():
-        typer.echo(f"the lake {whole_address(lake)} has no {what}", err=True)
+        say(f"the lake {whole_address(lake)} has no {what}")
 
 
 def lines(
@@ -118,7 +119,8 @@ def lines(
     from reports.wording import one_line
 
     texts = {name: [one_line(_cell(value, ", "), longest) for value in frame[name]] for name in frame.columns}
-    sizes = {name: max(map(cell_len, (name, *texts[name]))) for name in frame.columns}
+    titles = {name: one_line(name, longest) for name in frame.columns}
+    sizes = {name: max(map(cell_len, (titles[name], *texts[name]))) for name in frame.columns}
     filled = [name for name in frame.columns if frame[name].null_count() < frame.height]
     last = filled[-1:] if least is not None and filled[-1:] == frame.columns[-1:] else []
     names = [name for name in filled if name not in last]
@@ -136,11 +138,11 @@ def lines(
     for name in (*shown, *last):
         justify: JustifyMethod = "right" if frame.schema[name].is_numeric() else "left"
         size = min(sizes[name], console.width - sum(sizes[other] + GAP for other in shown if name in last))
-        grid.add_column(Text(name), justify=justify, width=size, no_wrap=True, overflow="ellipsis")
+        grid.add_column(Text(titles[name]), justify=justify, width=size, no_wrap=True, overflow="ellipsis")
     for cells in zip(*(texts[name] for name in (*shown, *last)), strict=True):
         grid.add_row(*map(Text, cells))
     console.print(grid)
-    if missing := [name for name in names if name not in shown]:
+    if missing := [titles[name] for name in names if name not in shown]:
         typer.echo(fill(f"no room for {', '.join(missing)}; {hint}", console.width), err=True)
 
 
@@ -227,7 +229,7 @@ def _cut(name: str) -> pl.Expr:
 
 def _say_more(more: int) -> None:
     if more > 0:
-        typer.echo(f"… and {more:,} more rows: --format csv or json prints all of them", err=True)
+        say(f"… and {more:,} more rows: --format csv or json prints all of them")
 
 
 def console() -> "Console":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from tasks.conclusions.power import Plan
@@ -46,7 +47,7 @@ def power(
         _print(planned, detect, chance)
     else:
         for line in (f"assumed: {planned.assumed}", *planned.notes):
-            typer.echo(line, err=True)
+            say(line)
         show.rows(planned.rows, style)
 
 

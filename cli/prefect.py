@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from cli.terminal import say
+
 
 def register(app: typer.Typer) -> None:
     """Add the command, which hands on all options, `--help` among them."""
@@ -24,9 +26,7 @@ def prefect(context: typer.Context) -> None:
 
     if context.args[:2] == ["server", "start"] and (password := lock_server()):
         user, _, word = password.partition(":")
-        typer.echo(
-            f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses", err=True
-        )
+        say(f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses")
 
     # The command itself says errors in one line; a worker and a server have nothing but their log.
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"

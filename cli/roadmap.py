@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
+from cli.terminal import say
 from core.default_lake import whole_address
 
 MOST = 20  # themes of a kind that are printed
@@ -41,7 +42,7 @@ def roadmap(
     from cli import output as show
 
     name = _suite(suite)
-    typer.echo("starting Prefect …", err=True)
+    say("starting Prefect …")
 
     from cli.interrupt import leave_at_once
     from flows.roadmap import measure_roadmap
@@ -65,7 +66,7 @@ def roadmap(
     if json:
         show.as_json(data)
     elif data["roadmap_id"] is None:
-        typer.echo(f"the lake {whole_address(lake)} has no scored results of {name} that lack anything", err=True)
+        say(f"the lake {whole_address(lake)} has no scored results of {name} that lack anything")
     else:
         _print(data)
         typer.echo(f"\nreport: {write_roadmap(data, out / data['roadmap_id'][:12])}")

@@ -18,6 +18,7 @@ from cli.options import (
     names,
 )
 from cli.suites_told import TellsSuites, complete_suite
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from tasks.steps.preflight import Plan
@@ -112,7 +113,7 @@ def run(
     if dry_run:
         return
     if server and not json:
-        typer.echo("waiting for a Prefect server …", err=True)
+        say("waiting for a Prefect server …")
 
     from cli.interrupt import leave_at_once
     from cli.outcome import finish
@@ -134,30 +135,28 @@ def _next_replicate(suite: str, models: list[str] | None, lake: str) -> int:
     from tasks.steps.choose import next_replicate
 
     number = next_replicate(Lake(lake), suite, models)
-    typer.echo(f"asking anew, as replicate {number}", err=True)
+    say(f"asking anew, as replicate {number}")
     return number
 
 
 def _announce(plan: "Plan") -> None:
     """Say what will be evaluated: the datasets with their counts by category, and what was left out of each."""
-    from core.visible_text import visible
     from tasks.steps.announce import lines_of
 
     for line in lines_of(plan):
-        typer.echo(visible(line), err=True)
+        say(line)
 
 
 def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
     """Say what the run would ask and pay; of a large run that is about to begin, by a part of its items."""
+    from cli import output as show
     from tasks.runtime.context import RunContext
     from tasks.steps.estimate import QUICK_ITEMS, estimate
 
     context = RunContext("", plan.suite.name, plan.lake, plan.configuration)
     planned = estimate(context, plan, None if whole else QUICK_ITEMS)
     if as_json:
-        from cli import output as show
-
         show.as_json(planned.as_dict())
         return
     for line in planned.lines():
-        typer.echo(line, err=not whole)
+        (show.line if whole else say)(line)

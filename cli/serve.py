@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.options import LAKE, ConfigOption, LakeOption
+from cli.terminal import say
 from core.default_lake import whole_address
 
 PORT = 8600
@@ -48,6 +49,6 @@ def serve(
     )
 
     def announce(address: str) -> None:
-        typer.echo(f"evalake serves {address} (lake {where}, judge {settings.judge}); Ctrl-C ends it", err=True)
+        say(f"evalake serves {address} (lake {where}, judge {settings.judge}); Ctrl-C ends it")
 
     serve_until_interrupted(settings, host, port, announce)

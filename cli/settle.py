@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
+from cli.terminal import say
 
 if TYPE_CHECKING:
     from tasks.conclusions.settle import Round
@@ -90,10 +91,9 @@ def settle(
 
 def _say(each: "Round", number: int, most: int) -> None:
     cost = "cost unknown" if each.cost_usd is None else f"{each.cost_usd:.4f} USD"
-    typer.echo(
+    say(
         f"round {number}: {each.samples:,} of {most:,} samples, {each.calls_made:,} calls made, {cost}: "
-        f"{each.gate.tally}",
-        err=True,
+        f"{each.gate.tally}"
     )
 
 

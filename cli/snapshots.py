@@ -57,7 +57,7 @@ def verify(
     if json:
         show.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})
     else:
-        typer.echo(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
+        show.line(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
     if proof.exit_code:
         raise typer.Exit(proof.exit_code)
 

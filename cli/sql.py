@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
+from cli.terminal import say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,9 +72,9 @@ def sql(
         with open_query(where, all_contracts(), query, versions=pinned, process=process) as result:
             count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
     if not count and not any(map(where.exists, all_contracts())):
-        typer.echo(f"the lake {whole_address(lake)} has no tables", err=True)
+        say(f"the lake {whole_address(lake)} has no tables")
     elif not count and style == "table":
-        typer.echo("no rows", err=True)
+        say("no rows")
     if out is not None:
         typer.echo(f"{count} rows in {out}")
 

@@ -1,9 +1,13 @@
-"""What a terminal cannot write ends nothing: characters that its encoding lacks, and streams that are closed."""
+"""What people are told beside the answer, a line each, whatever a terminal cannot write and whatever names it holds."""
 
 import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+
+import typer
+
+from core.visible_text import on_one_line
 
 
 def write_anything() -> None:
@@ -17,3 +21,13 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """Tell people something on standard error, in one line: what would begin another one in it is escaped."""
+    typer.echo(on_one_line(text), err=True)
+
+
+def say_error(message: str) -> None:
+    """Say what is wrong."""
+    say(f"evalake: {message}")

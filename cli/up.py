@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import LAKE, JsonOption, LakeOption
+from cli.terminal import say
 from core.default_lake import whole_address
 
 if TYPE_CHECKING:
@@ -54,16 +55,16 @@ def down(lake: LakeOption = LAKE) -> None:
     if (background := find(lake)) is None:
         if is_running(lake):
             raise EvalakeError("they are still starting: try again in a moment")
-        typer.echo(f"nothing runs in the background for {whole_address(lake)}", err=True)
+        say(f"nothing runs in the background for {whole_address(lake)}")
         return
-    typer.echo("ending …", err=True)
+    say("ending …")
     os.kill(background.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     while is_running(lake):
         if time.monotonic() > deadline:
             raise EvalakeError(f"process {background.pid} did not end within {END_SECONDS:g} seconds")
         time.sleep(0.1)
-    typer.echo("ended", err=True)
+    say("ended")
 
 
 def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
@@ -97,7 +98,7 @@ def _start(lake: str, port: int) -> None:
         if (stripped := line.strip()) == READY:
             return
         if not stripped.startswith(REFUSAL):
-            typer.echo(stripped, err=True)
+            say(stripped)
     raise EvalakeError(stripped.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
 
 
@@ -114,7 +115,7 @@ def _project() -> Path | None:
     named = os.environ.get(FILE_VARIABLE)
     if here == Path(__file__).resolve().parents[1] or (named and Path(named).resolve().parent == here):
         return here
-    typer.echo(f"{DEPLOYMENTS} of this folder is not deployed: add --trust-folder if it is yours", err=True)
+    say(f"{DEPLOYMENTS} of this folder is not deployed: add --trust-folder if it is yours")
     return None
 
 
@@ -139,7 +140,7 @@ def _show(lake: str, *, as_json: bool) -> None:
     typer.echo(f"         user {user}, password {password}")
     typer.echo(f"workers  {', '.join(background.pools) or 'none, for nothing is deployed'}")
     typer.echo(f"log      {log}")
-    typer.echo("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.", err=True)
+    say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
 
 
 def _addresses(background: "Background") -> dict[str, str]:

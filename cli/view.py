@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.options import LAKE, ConfigOption, LakeOption
+from cli.terminal import say
 from core.default_lake import whole_address
 from reports.viewer_links import DEFAULT_PORT
 
@@ -55,7 +56,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
     )
 
     def announce(address: str) -> None:
-        typer.echo(f"evalake shows {address} (lake {where}); Ctrl-C ends it", err=True)
+        say(f"evalake shows {address} (lake {where}); Ctrl-C ends it")
 
     view_until_interrupted(settings, host, port, announce)
 
@@ -93,6 +94,6 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
             bar.update(task, completed=done, total=total)
             if not console.is_terminal and 10 * done // total > tenths:
                 tenths = 10 * done // total
-                typer.echo(f"{done:,} of {total:,} {what}", err=True)
+                say(f"{done:,} of {total:,} {what}")
 
         yield tell

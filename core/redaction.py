@@ -18,11 +18,48 @@ _SHORTEST_KEY = 8  # a shorter value would redact innocent words
 
 _NAMES = (
     r"account_?key|auth_?string|(?:shared_?|secret_?)access_?key|storage_?key|client_?secret|secret_?key|private_?key(?:_?id)?"
-    r"|pass(?:word|wd)|passphrase|\bpwd|(?:access|auth|refresh|session|id)_token"
+    r"|pass(?:word|wd)|passphrase|\bpwd"
+    r"|(?:access|api|auth|bot|csrf|private|refresh|security|session|vault|xsrf|(?<![a-z])id)[-_]?token"
 )
+_OPTIONS = (
+    r"(?<![\w-])--?(?=\w)(?:[\w-]{0,32}[-_])?"
+    r"(?:pass(?:word|wd|phrase|code)?|pwd|token|secret|api[-_]?key|(?:access|account|secret|storage)[-_]?key)"
+)
+_LOGINS = r"sshpass|(?:mysql|mariadb|mongo)\w{0,8}|(?:docker|podman|helm|az|oc)\s(?:\w{1,16}\s)?login"
 
-# Each shape keeps what its groups matched (the words before the key) and drops the rest. All run in linear time.
-_SHAPES = tuple(
+# Behind a word that has other meanings, too, these are no secret: what was redacted, what stands for a value, a number
+# with or without a unit, and words of a sentence or a setting.
+_REDACTED = r"(?!\[redacted)"
+_INNOCENT = (
+    r"(?!\[redacted|[<\[][\w .|/-]{1,64}[>\]]|[$~]?\d{1,9}(?:\.\d{1,12})?(?:ms|s|us|usd|%|k|m|b|kb|mb|gb)?(?![\w-])"
+    r"|(?:a|an|and|are|as|be|both|can|cannot|empty|excludes?|expected|expired|false|for|from|given|has|if|in|instead"
+    r"|invalid|is|may|missing|must|needs?|nil|no|none|not|null|of|on|only|option(?:al|s)?|or|required|set|should"
+    r"|string|takes?|the|that|to|true|undefined|unknown|unset|value|was|when|where|which|with|without|yes)(?![\w-]))"
+)
+_NO_SENTENCE = r"(?![a-z]{1,32}[.,:]?[ ]{1,4}[a-z])"
+_HAS_DIGIT = r"(?=[^\s\"',;&}]{0,128}\d)"
+_IS_COOKIE = r"(?=[^\s=\"';,]{1,256}=)"
+
+
+def _named(names: str, sign: str, value: str, word: str = "") -> tuple[str, str]:
+    """What stands behind a name and a sign: whole where it is in quotes, which text inside of text escapes, or a word.
+
+    Args:
+        names: The names.
+        sign: What stands between a name and its value, beside blanks and the end of the name's quotes.
+        value: A condition that the value meets where it begins.
+        word: A further one for a value without quotes.
+    """
+    before = rf"(?:{names})(?:\\?[\"']|%22)?\s{{0,4}}(?:{sign})\s{{0,4}}"
+    return (
+        rf"({before}b?\\?([\"'])){value}(?:(?!\\?\2)[^\r\n]){{3,1024}}",
+        rf"({before}(?:\\?[\"']|%22)?){value}{word}[^\s\"',;&}}]{{3,}}",
+    )
+
+
+# Each shape keeps what its groups matched (the words before the key) and drops the rest. All run in linear time: what
+# has no bound stands at the end.
+SHAPES = tuple(
     re.compile(shape, re.IGNORECASE)
     for shape in (
         r"(\b(?:bearer|basic)\s{1,4})[\w.~+/=-]{6,}",
@@ -34,11 +71,15 @@ _SHAPES = tuple(
         r"([?&](?:key|token|sig|signature|x-amz-signature|x-goog-signature)=)[^\s&\"']{4,}",
         r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)(?:[^-]|-(?!----)){16,16384}"
         r"(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?",
-        # Whole where it stands in quotes, which text inside of text escapes
-        rf"((?:{_NAMES})(?:\\?[\"']|%22)?\s{{0,4}}(?:[:=]|%3[AD])\s{{0,4}}\\?([\"']))(?!\[redacted)"
-        r"(?:(?!\\?\2)[^\r\n]){3,1024}",
-        rf"((?:{_NAMES})(?:\\?[\"']|%22)?\s{{0,4}}(?:[:=]|%3[AD])\s{{0,4}}(?:\\?[\"']|%22)?)(?!\[redacted)"
-        r"[^\s\"',;&}]{3,}",
+        *_named(_NAMES, "[:=]|%3[AD]", _REDACTED),
+        *_named("secret|token", "=|%3D", _INNOCENT),
+        *_named("secret", ":|%3A", _INNOCENT, _NO_SENTENCE),
+        *_named("token", ":|%3A", _INNOCENT + _HAS_DIGIT),  # most tokens that texts of models speak of are words
+        *_named(_OPTIONS, r"=|\s|(?<=[\"']),", _INNOCENT + "(?!-)"),
+        rf"(\b(?:{_LOGINS})\b[^\r\n|;]{{0,160}}?(?<![\w-])(?-i:-p)[\s\"',=]{{0,4}})(?!\[redacted|-)[^\s\"']{{3,}}",
+        r"(\bcurl\b[^\r\n|;]{0,160}?(?<![\w-])(?:(?-i:-u)|--(?:proxy-)?user)[\s\"',=]{0,4}[^\s:\"']{1,64}:)[^\s\"']{3,}",
+        _named(r"\b(?:set-)?cookie2?", "[:=,]", _IS_COOKIE)[0],
+        rf"(\b(?:set-)?cookie2?\s{{0,4}}[:=]\s{{0,4}}){_IS_COOKIE}(?:[^\s;]|; ?)+",  # all of them, to the last
         # Whatever stands before the last `@` of a URL's authority: a password may hold others
         r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\"'<>]{0,256}:[^\s/?#@\"'<>]{1,256}"
         r"(?:@[^\s/?#@\"'<>]{1,256}){0,8}@(?=[\w.\[-])",
@@ -49,7 +90,7 @@ _SHAPES = tuple(
         r"()\bAIza[\w-]{20,}",
         r"()\bgh[pousr]_[A-Za-z0-9]{16,}",
         r"()\b(?:github_pat_|glpat-|npm_|xox[abeoprs]-|ya29\.|dop_v1_)[\w.-]{12,}",
-        r"()\beyJ[\w-]{8,2000}\.[\w-]{8,4000}\.[\w-]*",
+        r"()\beyJ[\w-]{8,2000}+\.[\w-]{8,4000}+\.[\w-]*",
     )
 )
 
@@ -71,7 +112,7 @@ def treat_as_secret(value: str) -> None:
 def redact(text: str) -> str:
     """`text` without keys: neither values of known keys and key variables nor anything shaped like a key."""
     text = _without(text, _KEY_VARIABLE)
-    for shape in _SHAPES:
+    for shape in SHAPES:
         text = shape.sub(rf"\1{REDACTED}", text)
     return text
 

@@ -19,5 +19,10 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda match: _escape(ord(match[0])), text)
 
 
+def on_one_line(text: str) -> str:
+    """Escape line ends and tabs, too: what is said in one line stays in it, whatever names it holds."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -38,7 +38,7 @@ def visible(text: object, limit: int = 2000) -> str:
 
 def one_line(text: object, limit: int) -> str:
     """The same on one line, for names."""
-    return visible(text, limit).replace("\n", "\\n").replace("\t", "\\t")
+    return visible_text.on_one_line(visible(text, limit))
 
 
 def markdown_text(text: object, limit: int) -> str:

@@ -317,11 +317,16 @@ def first_words(error: BaseException) -> str:
     return " ".join(text.split())[:400]
 
 
-def _require_writable(folder: Path) -> None:
+def require_readable_path(folder: Path) -> None:
+    """Raise LakeError where engines would read the path of a lake's folder as something else."""
     if match := _UNREADABLE.search(str(folder.absolute())):
         raise LakeError(
             f"no lake can be in {folder.absolute()}: engines cannot read {match[0]!r} in a path; name another"
         )
+
+
+def _require_writable(folder: Path) -> None:
+    require_readable_path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):  # under a name of its own: processes create tables at the same time

@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from core.errors import LakeError
-from storage.lake import Lake, first_words
+from storage.lake import Lake, first_words, require_readable_path
 from storage.objects import store_of, write_object
 
 PROBE = ".evalake-write-probe"
@@ -18,6 +18,7 @@ def require_reachable(lake: Lake) -> None:
         _require_object_store(lake)
         return
     folder = Path(lake.uri).absolute()
+    require_readable_path(folder)
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     try:
         with TemporaryFile(dir=nearest):

@@ -19,6 +19,7 @@ import yaml
 from typing_extensions import override
 
 from core.errors import EvalakeError
+from core.visible_text import on_one_line
 from service.beside import Beside, free_port
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import is_migrated
@@ -57,7 +58,7 @@ def main(lake: str, port: str, project: str) -> int:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{on_one_line(line)}\n")
     sys.stdout.flush()
 
 

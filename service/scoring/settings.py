@@ -8,6 +8,7 @@ from providers.routes import find_route
 from service.settings import Settings
 from suites.registry import baselines
 from suites.session_review.prompts import criteria_hash_of
+from suites.session_review.sources.read import require_url
 from suites.session_review.suite import SUITE
 from tasks.runtime.context import options_of
 from tasks.runtime.secrets import read_secret
@@ -30,4 +31,5 @@ class ScoringSettings(Settings):
         options_of(SUITE, self.configuration)
         for source in self.sources:
             require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
+            require_url(source)
         find_route(self.judge, self.configuration, read_secret, baselines())

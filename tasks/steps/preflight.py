@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from contracts.tables import CORE_CONTRACTS, RUNS
+from contracts.tables import CORE_CONTRACTS
 from core.configuration import Configuration, read_configuration
 from core.errors import ConfigurationError, SuiteError, UsageError
 from core.hashing import canonical_json, content_hash
@@ -20,6 +20,7 @@ from providers.price_estimate import is_priced
 from providers.routes import find_route
 from storage.lake import Lake
 from storage.migrations import require_current
+from storage.reach import require_reachable
 from storage.reservations import Ceiling
 from suites.base import Dataset, Options, Suite
 from suites.base.own_prompts import own_prompt
@@ -247,11 +248,11 @@ def check(order: Order) -> Plan:
     require_runner()
     # A table of another schema would end the run only after its calls were paid for.
     require_current(lake, (*CORE_CONTRACTS, *suite.contracts, *inputs(suite)))
-    lake.ensure(RUNS)
     plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
     for model in plan.called:
         find_route(model, configuration, read_secret, baselines())
     require_prices(plan)
+    require_reachable(lake)
     return plan
 
 

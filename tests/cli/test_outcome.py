@@ -38,3 +38,17 @@ def test_the_command_to_go_on_trusts_the_folder_where_the_first_one_did(
     with pytest.raises(typer.Exit):
         finish(Completed(), "r", lake.uri, tmp_path, again, as_json=True)
     assert capsys.readouterr().err.endswith(f"only for what is missing: {' '.join([again, *options])}\n")
+
+
+def test_what_a_provider_says_of_a_run_steers_no_terminal_and_begins_no_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    begun = runs.Run("r", "command_guard", "run", {}, {}, ["m"], [], 1, 1, datetime.now(UTC))
+    runs.save(lake, begun)
+    runs.save(lake, begun.ended("incomplete", message="it says \x1b]0;x\x07\nevalake: all is well"))
+    with pytest.raises(typer.Exit):
+        finish(Completed(), "r", lake.uri, tmp_path, "evalake run command_guard", as_json=True)
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first == "evalake: run r is incomplete: it says \\u001b]0;x\\u0007\\nevalake: all is well"
+    assert [line[:20] for line in rest] == ["evalake: to go on, p"]

@@ -170,3 +170,45 @@ def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tu
 def test_what_is_not_seen_or_turns_the_text_is_escaped(character: str) -> None:
     assert character not in (shown := visible(f"allow{character}ed"))
     assert f"{ord(character):x}" in shown
+
+
+HOSTILE = "no\nevalake: all is well\r\x1b[2J\t\u2028\u202e"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", HOSTILE),
+        ("metrics", "--run", HOSTILE),
+        ("metrics", "--snapshot", HOSTILE),
+        ("show", HOSTILE),
+        ("gate", HOSTILE, "--rule", "f1 >= 0.5"),
+        ("sql", "select 1", "--at", HOSTILE),
+        ("sql", f'select * from "{HOSTILE}"'),
+        ("run", HOSTILE),
+        ("run", "command_guard", "--models", HOSTILE),
+        ("run", "command_guard", "--dataset", HOSTILE),
+        ("check", "--lake", HOSTILE),
+        ("runs", "--lake", HOSTILE),
+        ("serve", "--sessions", f"mysql://{HOSTILE}@h/d"),
+        (HOSTILE,),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]).partition("\n")[0],
+)
+def test_a_name_that_is_given_begins_no_line_of_its_own(lake: Path, arguments: tuple[str, ...]) -> None:
+    done = evalake_here(*arguments, folder=lake, EVALAKE_LAKE="my lake")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.removesuffix("\n").isprintable()
+    assert "all is well" in done.stderr
+
+
+def test_an_unexpected_error_is_one_line_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise TypeError("connect(password='hunter2')\ngot it wrong")
+
+    monkeypatch.setattr("storage.inventory.inventory", fail)
+    done = evalake_here("tables", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "evalake: unexpected TypeError: connect(password='[redacted]')\\ngot it wrong (--debug shows where)\n"
+    )

@@ -2,13 +2,16 @@
 
 import io
 import logging
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.configuration import Configuration, ModelOptions
-from core.redaction import RedactionFilter, redact
+from core.redaction import REDACTED, SHAPES, RedactionFilter, redact
 from providers.client import Client
 from providers.request import Failure
 from tests.providers.support import PROVIDERS, QUICK, answer, configuration, request
@@ -67,13 +70,49 @@ def test_blanks_around_a_key_are_no_part_of_it_and_short_values_are_words(monkey
     assert redact("no cat is a swordfish.") == "no cat is a [redacted]."
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["eyJ-", "a://", "a://b:", "sk-", "Bearer ", "api_key: ", "?key=", 'password="', "-----BEGIN PRIVATE KEY-----"],
+PIECES = (
+    *("eyJ-", "a://", "a://b:", "sk-", "Bearer ", "api_key: ", "?key=", 'password="', "-----BEGIN PRIVATE KEY-----"),
+    *("token=", "secret: a ", "--a-", "--password ", "sshpass ", "curl -u a", "cookie: a", "Cookie: a=; "),
 )
+
+
+@pytest.mark.parametrize("piece", PIECES)
 def test_a_key_behind_much_that_resembles_one_is_found(piece: str) -> None:
     # Shapes that took quadratic time would take minutes here.
     assert "hunter2secret" not in redact(piece * 20_000 + "\nhttps://user:hunter2secret@host/v1")
+
+
+def test_a_megabyte_of_all_that_resembles_keys_takes_a_megabytes_time() -> None:
+    """Repetitions without end stand where a shape ends, so that what they have passed is never looked at again."""
+    assert not [shape.pattern for shape in SHAPES if any(_endless(re._parser.parse(shape.pattern)))]  # type: ignore[attr-defined]
+    pieces = "".join(PIECES)
+    text = pieces * (2**20 // len(pieces))
+    assert "hunter2secret" not in redact(f"{text}\ntoken=hunter2secret")
+
+
+@pytest.mark.parametrize("quadratic", ["a*b", "(a+)+", "(?:a|b*)c", "(?=a*)b", "a*?b"])
+def test_an_endless_repetition_before_the_end_is_noticed(quadratic: str) -> None:
+    assert list(_endless(re._parser.parse(quadratic)))  # type: ignore[attr-defined]
+
+
+def _endless(parsed: Any, *, at_end: bool = True) -> Iterator[str]:
+    """The repetitions without end behind which an expression goes on."""
+    for number, (kind, what) in enumerate(parsed, start=1):
+        is_last = at_end and number == len(parsed)
+        match str(kind):
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                if str(what[1]) == "MAXREPEAT" and not is_last:
+                    yield str(what)
+                yield from _endless(what[2], at_end=False)
+            case "SUBPATTERN":
+                yield from _endless(what[3], at_end=is_last)
+            case "BRANCH":
+                for branch in what[1]:
+                    yield from _endless(branch, at_end=is_last)
+            case "ASSERT" | "ASSERT_NOT":
+                yield from _endless(what[1], at_end=False)
+            case "ATOMIC_GROUP":
+                yield from _endless(what, at_end=is_last)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -158,6 +197,67 @@ def test_the_log_filter_covers_arguments_and_tracebacks() -> None:
 )
 def test_shapes_of_storage_and_database_secrets(text: str, secret: str) -> None:
     assert secret not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the server said token=hunter2 is old",
+        "token=swordfish",
+        'token = "hunter2"',
+        '{"token": "hunter2"}',
+        "GITHUB_TOKEN=hunter2",
+        "X-Auth-Token: swordfish",
+        "secret: hunter2",
+        "secret: swordfish",
+        'secret: "correct horse hunter2"',
+        '{"error": "{\\"secret\\": \\"hunter2\\"}"}',
+        "?a=1%26secret%3Dhunter2",
+        "mysqldump --password hunter2 --host db",
+        "deploy --token=swordfish --verbose",
+        "login --password 'correct horse hunter2'",
+        "keytool -storepass x --client-secret swordfish",
+        "Command '['login', '--password', 'hunter2']' returned non-zero exit status 1",
+        "sshpass -p hunter2 ssh -p 22 host",
+        "docker login -u me -p swordfish registry.example.org",
+        "mysql -u root -phunter2 db",
+        "curl -u me:hunter2 https://example.org",
+        "Cookie: a=hunter2; c=swordfish",
+        'Cookie: a="hunter2"; c=swordfish',
+        "Set-Cookie: session=hunter2; Path=/; HttpOnly",
+        "{'cookie': 'session=hunter2; other=swordfish', 'accept': '*/*'}",
+        "(b'cookie', b'session=hunter2')",
+        "curl --header 'Cookie: a=hunter2; c=swordfish' https://example.org",
+    ],
+)
+def test_secrets_of_settings_command_lines_and_cookies(text: str) -> None:
+    shown = redact(text)
+    assert REDACTED in shown
+    assert not [word for word in ("hunter2", "swordfish", "correct") if word in shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token=5 max_tokens=100 max_token=128000 --max-tokens 100",
+        "secret: true, token: null, secret=None",
+        "input_tokens: 12, output_tokens: 345",
+        "cost per token: $0.000015, time per token: 12.5ms",
+        "Unexpected token: identifier",
+        "a bad token: expected value at line 1 column 1",
+        "eos_token='<|endoftext|>' pad_token='[PAD]'",
+        "{'token': ' the', 'logprob': -0.1}",
+        "invalid_token: the access has expired",
+        "a secret: nobody knows it",
+        "the option --token is missing: give --password or --token-file FILE",
+        "--password <PASSWORD>",
+        "mkdir -p one/two && ssh -p 2222 host && docker run -p 8080:80 -u 1000:1000 image",
+        "evalake prefect worker start -p evalake",
+        "Cookie: the header is missing",
+    ],
+)
+def test_words_and_numbers_that_only_stand_like_secrets_stay(text: str) -> None:
+    assert redact(text) == text
 
 
 def test_a_known_secret_is_found_as_a_url_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:

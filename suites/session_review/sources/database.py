@@ -29,6 +29,7 @@ LONGEST_CELL = 64 * 2**20  # bytes
 PATIENCE_SECONDS = 60.0  # for one query
 STEPS = 100_000  # of the engine between two looks at the clock
 COPIES = 3  # attempts at a copy during which nobody wrote
+PARAMETERS = ("application_name", "unix_sock")  # of URLs: those that the driver takes as text
 
 _SESSIONS = "SELECT session_id, status FROM alert_sessions ORDER BY started_at_us, session_id"
 _SESSION = """
@@ -96,13 +97,11 @@ def open_url(url: str) -> Iterator[Rows]:
 
     The password may be in the URL, or in PGPASSWORD. Raises SourceError, which never shows it.
     """
-    from sqlalchemy import create_engine, text
+    from sqlalchemy import text
     from sqlalchemy.exc import SQLAlchemyError
-    from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
 
-    shown = hide_password(url)
     try:
-        with create_engine(_with_driver(url), poolclass=NullPool, connect_args=_patience(url)).connect() as connection:
+        with _connect(url) as connection:
             if connection.dialect.name == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -112,7 +111,32 @@ def open_url(url: str) -> Iterator[Rows]:
             yield rows
             connection.rollback()
     except (SQLAlchemyError, OSError) as error:  # the driver lets a server that falls silent through as it is
-        raise SourceError(f"{shown} cannot be read as a TARSy database: {_reason(error)}") from error
+        raise _unreadable(url, error) from error
+
+
+def require_connectable(url: str) -> None:
+    """Raise SourceError, which never shows a password, for a URL that no driver could connect to."""
+    made, shown = _url(url), hide_password(url)
+    if unknown := [name for name, value in made.query.items() if name not in PARAMETERS or not isinstance(value, str)]:
+        raise SourceError(f"the driver of {shown} takes no parameter {unknown[0][:60]!r}: leave it out of the URL")
+    if _is_postgres(made) and not made.username:
+        raise SourceError(f"{shown} names no user: give one, as in postgresql://user@host/database")
+
+
+def _connect(url: str) -> Any:
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
+
+    require_connectable(url)
+    try:
+        return create_engine(_with_driver(url), poolclass=NullPool, connect_args=_patience(url)).connect()
+    except (SQLAlchemyError, OSError, ValueError, OverflowError) as error:  # hosts and ports that cannot be
+        raise _unreadable(url, error) from error
+
+
+def _unreadable(url: str, error: Exception) -> SourceError:
+    return SourceError(f"{hide_password(url)} cannot be read as a TARSy database: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
@@ -123,8 +147,11 @@ def _reason(error: Exception) -> str:
 
 
 def hide_password(url: str) -> str:
-    """The URL as it may be shown and stored. Raises SourceError where it is none."""
-    return str(_url(url).render_as_string(hide_password=True))
+    """The URL as it may be shown and stored, without parameters, too, of which one may be a password.
+
+    Raises SourceError where it is none.
+    """
+    return str(_url(url).set(query={}).render_as_string(hide_password=True))
 
 
 def database_name(url: str) -> str:
@@ -149,9 +176,13 @@ def _patience(url: str) -> dict[str, Any]:
 
 def _with_driver(url: str) -> Any:
     made = _url(url)
-    if made.drivername.partition("+")[0] in ("postgres", "postgresql"):
+    if _is_postgres(made):
         made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
     return made
+
+
+def _is_postgres(made: Any) -> bool:
+    return made.drivername.partition("+")[0] in ("postgres", "postgresql")
 
 
 def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:

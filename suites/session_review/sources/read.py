@@ -30,6 +30,7 @@ from suites.session_review.sources.database import (
     open_sqlite,
     open_url,
     read_sessions,
+    require_connectable,
 )
 from suites.session_review.sources.generic import read_generic
 from suites.session_review.sources.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
@@ -75,11 +76,21 @@ def watermark(source: str) -> Any:
     Raises SourceError where the database cannot be asked.
     """
     if "://" in source:
+        require_url(source)
         with open_url(source) as rows:
             return [dict(row) for row in rows(_CHANGES, {})]
     path = STARTER if source == "starter" else Path(source)
     files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")  # a database's log lies beside it
     return sorted((str(file), *_stamp(file)) for file in files)
+
+
+def require_url(source: str) -> None:
+    """Raise SourceError where a source is a URL that can never be read, whether its database is there or not."""
+    if "://" not in source:
+        return
+    if source.partition("://")[0] not in URLS:
+        raise SourceError(f"the dataset source {hide_password(source)!r} is no postgresql:// URL")
+    require_connectable(source)
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -199,8 +210,7 @@ def _from_json(path: Path, files: Files) -> Iterator[Found]:
 
 
 def _from_url(url: str) -> Iterator[Found]:
-    if url.partition("://")[0] not in URLS:
-        raise SourceError(f"the dataset source {hide_password(url)!r} is no postgresql:// URL")
+    require_url(url)
     with open_url(url) as rows:
         yield from _from_rows(database_name(url), rows)
 

@@ -23,7 +23,14 @@ def test_the_embedded_judge_and_the_suites_criteria_are_the_default(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "changes", [{"judge": "nowhere/x"}, {"sources": ("postgresql://me:hidden@host/db",)}], ids=["judge", "source"]
+    "changes",
+    [
+        {"judge": "nowhere/x"},
+        {"sources": ("postgresql://me:hidden@host/db",)},
+        {"sources": ("postgresql://me@host/db?sslmode=require",)},
+        {"sources": ("mysql://me@host/db",)},
+    ],
+    ids=["judge", "password", "parameter", "driver"],
 )
 def test_what_cannot_be_used_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     with pytest.raises(EvalakeError) as refused:

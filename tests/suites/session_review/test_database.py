@@ -13,7 +13,7 @@ import pytest
 from core.errors import SourceError
 from suites.session_review.session import AgentMessage, Event, Session, load
 from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
-from suites.session_review.sources.read import read_dataset
+from suites.session_review.sources.read import read_dataset, watermark
 
 SCHEMA = """
 CREATE TABLE alert_sessions (session_id VARCHAR PRIMARY KEY, alert_data JSON, agent_type VARCHAR, alert_type VARCHAR,
@@ -229,6 +229,36 @@ def test_a_database_url_that_cannot_be_reached_is_refused_without_its_password()
     assert "s3cret" not in str(refused.value)
     assert "reader" in str(refused.value)
     assert hide_password("postgresql://reader:s3cret@h/tarsy") == "postgresql://reader:***@h/tarsy"
+
+
+@pytest.mark.parametrize(
+    ("rest", "named"),
+    [
+        ("reader:s3cret@127.0.0.1:9/tarsy?sslmode=require", "takes no parameter 'sslmode'"),
+        ("reader@127.0.0.1:9/tarsy?options=-c+x%3Ds3cret", "takes no parameter 'options'"),
+        (
+            "reader:s3cret@127.0.0.1:9/tarsy?application_name=a&application_name=b",
+            "takes no parameter 'application_name'",
+        ),
+        ("127.0.0.1:9/tarsy", "names no user"),
+        (":s3cret@127.0.0.1:9/tarsy", "names no user"),
+        (f"reader:s3cret@{'a' * 70}.example/tarsy", "cannot be read as a TARSy database"),
+        ("reader:s3cret@127.0.0.1:99999999999/tarsy", "cannot be read as a TARSy database"),
+    ],
+)
+def test_a_database_url_that_no_driver_takes_is_refused_in_one_line_without_its_password(rest: str, named: str) -> None:
+    for read in (read_dataset, watermark):
+        with pytest.raises(SourceError, match=named) as refused:
+            read(f"postgresql://{rest}")
+        assert "s3cret" not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_source_that_is_no_database_of_postgres_is_not_connected_to(tmp_path: Path) -> None:
+    for source in (f"sqlite:///{tmp_path}/new.db", "mysql://reader@127.0.0.1:9/tarsy"):
+        with pytest.raises(SourceError, match="is no postgresql:// URL"):
+            watermark(source)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("source", ["mysql://h/tarsy", "sqlite:////tmp/x.db", "://", "postgresql://h:port/x"])

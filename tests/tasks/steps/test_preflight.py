@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from core.configuration import Configuration
-from core.errors import ConfigurationError, SchemaMismatchError, UsageError
+from core.errors import ConfigurationError, LakeError, ProviderError, SchemaMismatchError, UsageError
 from storage.lake import Lake
 from suites.registry import suite
 from suites.session_review.prompts import templates
@@ -88,6 +88,16 @@ def test_a_table_of_another_schema_ends_a_run_before_it_begins(tmp_path: Path, t
     write_deltalake(f"{lake.uri}/{table}", pl.DataFrame({"of": ["somebody else"]}).to_arrow())
     with pytest.raises(SchemaMismatchError, match=f"the table {table} of the lake"):
         check(Order("command_guard", lake.uri, limit=1))
+
+
+def test_looking_a_run_up_leaves_nothing_in_the_lake_whether_it_is_refused_or_not(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with pytest.raises(ProviderError, match="baseline/nope"):
+        check(Order("command_guard", str(lake), models=("baseline/nope",)))
+    check(Order("command_guard", str(lake), limit=1))
+    assert not lake.exists()
+    with pytest.raises(LakeError, match="is not writable"):
+        check(Order("command_guard", "/proc/lake", limit=1))
 
 
 def test_a_plan_that_was_checked_is_taken_over_by_the_same_order_only(tmp_path: Path) -> None:
