@@ -190,20 +190,21 @@ HOSTILE = "no\nevalake: all is well\r\x1b[2J\t\u2028\u202e"
         ("run", "command_guard", "--dataset", HOSTILE),
         ("check", "--lake", HOSTILE),
         ("runs", "--lake", HOSTILE),
-        ("serve", "--sessions", f"mysql://{HOSTILE}@h/d"),
+        ("serve", "--sessions", f"mysql://h/{HOSTILE}"),
         (HOSTILE,),
     ],
     ids=lambda arguments: " ".join(arguments[:2]).partition("\n")[0],
 )
 def test_a_name_that_is_given_begins_no_line_of_its_own(lake: Path, arguments: tuple[str, ...]) -> None:
-    done = evalake_here(*arguments, folder=lake, EVALAKE_LAKE="my lake")
+    no_server = "http://127.0.0.1:9/api"
+    done = evalake_here(*arguments, folder=lake, EVALAKE_LAKE="my lake", PREFECT_API_URL=no_server)
     assert done.stderr.count("\n") == 1
     assert done.stderr.removesuffix("\n").isprintable()
     assert "all is well" in done.stderr
 
 
 def test_an_unexpected_error_is_one_line_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise TypeError("connect(password='hunter2')\ngot it wrong")
 
     monkeypatch.setattr("storage.inventory.inventory", fail)
