@@ -1,19 +1,27 @@
 """Runs the benchmarks named on the command line, or all, and holds what they measured to its bounds."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
 
 from benchmarks.measure import Measure, say
 
 # Each is a module of this package that prints its measures; add one here, and it is run.
-BENCHMARKS = ("planning", "landing", "rerun", "throughput", "workers", "memory", "kills", "judged", "items")
+BENCHMARKS = (
+    *("planning", "landing", "rerun", "throughput", "latency", "workers", "memory", "overhead", "start_up", "peers"),
+    *("kills", "judged", "items"),
+)
 
 # What runs only where it is named: nothing of speed, and a quarter of an hour.
 NAMED = ("coverage",)
 
-WIDTHS = (46, 12, 12, 6)
+WIDTHS = (46, 12, 12, 7)
+FIGURES = Path("build") / "figures.jsonl"  # what every run measured, one line a measure
 
 
 def main(names: list[str]) -> int:
@@ -24,23 +32,45 @@ def main(names: list[str]) -> int:
     print(_line("measure", "value", "bound", "", "behind it"), flush=True)
     kept = True
     for name in names or BENCHMARKS:
-        for line, good in _lines(name):
-            kept &= good
-            print(line, flush=True)
+        measures = _measures(name)
+        if measures is None:
+            print(_line(name, "", "", "FAILED", "its messages are above"), flush=True)
+        else:
+            _keep(name, measures)
+            for measure in measures:
+                print(_line_of(measure), flush=True)
+        kept &= measures is not None and all(measure.kept for measure in measures)
     return 0 if kept else 1
 
 
-def _lines(name: str) -> Iterator[tuple[str, bool]]:
-    """The lines of one benchmark's measures, and whether each keeps its bound."""
+def _measures(name: str) -> list[Measure] | None:
+    """What a benchmark measures, in a process of its own; None where that fails."""
     done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        yield _line(name, "", "", "FAILED", f"exit code {done.returncode}"), False
-        return
-    for fields in json.loads(done.stdout.splitlines()[-1]):
-        measure = Measure(**fields)
-        bound = f"{'>=' if measure.at_least else '<='} {measure.bound:,g}"
-        verdict = "ok" if measure.kept else "MISSED"
-        yield _line(measure.name, f"{measure.value:,.4g} {measure.unit}", bound, verdict, measure.behind), measure.kept
+        return None
+    return [Measure(**fields) for fields in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _keep(benchmark: str, measures: Sequence[Measure]) -> None:
+    """Add what was measured to that of earlier runs, with when, of which version, and how loaded the machine was."""
+    revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    occasion = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "revision": revision,
+        "load": os.getloadavg(),
+        "cores": os.cpu_count(),
+        "benchmark": benchmark,
+    }
+    FIGURES.parent.mkdir(exist_ok=True)
+    with FIGURES.open("a") as file:
+        for measure in measures:
+            file.write(json.dumps({**occasion, **asdict(measure), "kept": measure.kept}) + "\n")
+
+
+def _line_of(measure: Measure) -> str:
+    bound = f"{'>=' if measure.at_least else '<='} {measure.bound:,g}"
+    value = "" if measure.value is None else f"{measure.value:,.4g} {measure.unit}"
+    return _line(measure.name, value, bound, measure.verdict, measure.behind)
 
 
 def _line(*cells: str) -> str:

@@ -60,6 +60,7 @@ def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | No
     from storage.lake import Lake
 
     state = evaluate(
+        suite="command_guard",
         models=[model],
         datasets=[str(dataset)],
         limit=limit,

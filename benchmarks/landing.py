@@ -1,4 +1,4 @@
-"""Landing: the time to append a thousand replies to a ledger of a million rows, over one of ten thousand."""
+"""Landing: the time to append a thousand replies to a ledger of ten million rows, over one of ten thousand."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from contracts.tables import CALLS
 from storage import ledger
 from storage.lake import Lake
 
-SMALL, LARGE = 10_000, 1_000_000
+SMALL, LARGE = 10_000, 10_000_000
 REPLIES = 1_000
 ROUNDS = 15
 

@@ -1,9 +1,15 @@
 """What benchmarks work on: datasets of made-up commands, the requests a run makes of them, and ledgers of replies."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import polars as pl
+from deltalake import write_deltalake
+
+from contracts.compile.arrow import conform
+from contracts.tables import CALLS
 from providers.request import Reply, Request
 from storage import ledger
 from storage.lake import Lake
@@ -42,6 +48,14 @@ def requests(dataset: Path, model: str) -> Iterator[Request]:
         yield asked
 
 
+def write_prompts(file: Path, dataset: Path, model: str) -> Path:
+    """What a run of the dataset asks the model, for others to ask: a line of JSON for the messages of each request."""
+    with file.open("w") as lines:
+        for asked in requests(dataset, model):
+            lines.write(json.dumps([dict(message) for message in asked.messages]) + "\n")
+    return file
+
+
 def request(number: int) -> Request:
     """One request of a long row of them; a short one, so that a million of them fit on any disk."""
     return Request(MODEL, ({"role": "user", "content": f"cat /etc/shadow # {number:07d}"},), {})
@@ -53,9 +67,19 @@ def rows_of(numbers: Iterable[int]) -> list[ledger.Row]:
 
 
 def fill(lake: Lake, rows: int) -> None:
-    """Put replies to the first requests into a new ledger, in files as large as compaction makes them."""
+    """Put replies to the first requests into a new ledger, in files as large as compaction makes them.
+
+    They are the rows that `ledger.append` would write of `rows_of`, which takes minutes for ten million.
+    """
+    table = lake.ensure(CALLS)
+    one = conform([{**_row(request(0)), "ledger_version": 0}], CALLS)
+    before, after = request(0).canonical.decode().split(f"{0:07d}")
     for first in range(0, rows, FILL_ROWS):
-        ledger.append(lake, rows_of(range(first, min(first + FILL_ROWS, rows))))
+        asked = [f"{before}{number:07d}{after}" for number in range(first, min(first + FILL_ROWS, rows))]
+        hashes = [hashlib.sha256(text.encode()).hexdigest() for text in asked]
+        others = one.drop("request", "prompt_hash").with_columns(ledger_version=pl.lit(table.version() + 1, pl.Int64))
+        frame = pl.DataFrame({"request": asked, "prompt_hash": hashes}).join(others, how="cross")
+        write_deltalake(table, conform(frame, CALLS).to_arrow(), mode="append")
 
 
 def remember(lake: Lake, asked: Iterable[Request]) -> None:

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Measure:
-    """`bound` is the least the value may be where `at_least`, the most otherwise."""
+    """`bound` is the least the value may be where `at_least`, the most otherwise.
+
+    A value is None where nothing could be measured; `behind` says why then.
+    """
 
     name: str
-    value: float
+    value: float | None
     bound: float
     at_least: bool
     unit: str  # "x" for a ratio
@@ -19,8 +22,17 @@ class Measure:
 
     @property
     def kept(self) -> bool:
-        """Whether the value keeps its bound."""
+        """Whether the value keeps its bound. What could not be measured does not."""
+        if self.value is None:
+            return False
         return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+    @property
+    def verdict(self) -> str:
+        """How it stands with the bound, in a word or two."""
+        if self.value is None:
+            return "NOT MET"
+        return "ok" if self.kept else "MISSED"
 
 
 def report(measures: Sequence[Measure]) -> None:

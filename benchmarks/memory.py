@@ -1,11 +1,11 @@
-"""Memory: the most a run's process ever holds, at ten times the samples over at the samples; asked anew, and rerun."""
+"""Memory: the most a run's process ever holds, at twenty times the samples over; asked anew, and rerun."""
 
 from benchmarks import flow_run
 from benchmarks.material import write_commands
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder, prefect_server
 
-SAMPLES = (5_000, 50_000)
+SAMPLES = (10_000, 200_000)
 MODEL = "baseline/always-block"  # goes the way of any call but for the socket, and is quick enough to be asked so often
 
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
+
+from benchmarks.command import Ended
 from benchmarks.material import ANSWER
+from service.local.database import is_migrated
 from tests.e2e.processes import ROOT, PrefectStack
 
 
@@ -40,6 +44,26 @@ def model_server(latency_seconds: float = 0.0) -> Iterator[str]:
     finally:
         process.terminate()
         process.communicate()
+
+
+def seconds_of_calls(api_base: str, calls: int) -> float:
+    """By the model server's clock, from the first of its last `calls` requests to the last answer."""
+    requests = httpx.get(api_base.removesuffix("/v1") + "/_requests", timeout=60).json()[-calls:]
+    return float(max(each["ended"] for each in requests) - min(each["started"] for each in requests))
+
+
+def alone(place: Path) -> Mapping[str, str]:
+    """The environment of a command that finds nothing up, and keeps what Prefect and it know in a folder.
+
+    The database of Prefect is there, as after a first command.
+    """
+    is_migrated(place / "prefect" / "prefect.db")
+    return {"PREFECT_API_URL": "", "PREFECT_HOME": str(place / "prefect"), "XDG_STATE_HOME": str(place / "state")}
+
+
+def command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Ended:
+    """Run a whole command in a folder, and return what it took; raises RuntimeError where it fails."""
+    return Ended(**child("command", [str(folder / "command.log"), *words], environment))
 
 
 def child(module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Planning: the time to find which of a thousand requests a ledger of a million rows knows, over a scan of its keys."""
+"""Planning: the time to find which of a thousand requests a ledger of ten million knows, over a scan of its keys."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from contracts.tables import CALLS
 from storage.lake import Lake
 from storage.ledger import KEY, Key, LedgerIndex
 
-ROWS = 1_000_000
+ROWS = 10_000_000
 REQUESTS = 1_000
 ROUNDS = 7
 

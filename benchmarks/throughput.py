@@ -8,7 +8,7 @@ alone count.
 from statistics import median
 
 from benchmarks import bare_loop, flow_run
-from benchmarks.material import write_commands
+from benchmarks.material import write_commands, write_prompts
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder, model_server, prefect_server
 
@@ -23,9 +23,10 @@ def main() -> None:
         dataset = write_commands(place / "commands.jsonl", CALLS)
         measures = []
         for model in MODELS:
+            prompts = write_prompts(place / "prompts.jsonl", dataset, model)
             rates = []
             for number in range(ROUNDS):
-                bare = CALLS / bare_loop.run(dataset, model, api_base)
+                bare = CALLS / bare_loop.run(prompts, model, api_base, flow_run.CONCURRENCY)
                 lake = place / f"{model.replace('/', '-')}-{number}"
                 ours = CALLS / flow_run.run(lake, dataset, model, environment, api_base).seconds
                 say(f"{model}: {ours:.0f} calls a second in a run, {bare:.0f} in a bare loop")

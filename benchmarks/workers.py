@@ -4,12 +4,10 @@ Each worker may have CONCURRENCY calls on their way, so one makes at most CONCUR
 The model server's clock counts, from a run's first request to its last answer: batches begin and end in between.
 """
 
-import httpx
-
 from benchmarks import flow_run
 from benchmarks.material import write_commands
 from benchmarks.measure import Measure, report, say
-from benchmarks.place import folder, model_server
+from benchmarks.place import folder, model_server, seconds_of_calls
 from tests.e2e.clusters import Cluster
 from tests.e2e.processes import PrefectStack
 
@@ -30,18 +28,12 @@ def main() -> None:
         for name in ("one", "two"):
             cluster.worker(name)
             ran = flow_run.run(place / name, dataset, MODEL, environment, api_base, CONCURRENCY, BATCH_SIZE)
-            rates.append(CALLS / _seconds_of_calls(api_base))
+            rates.append(CALLS / seconds_of_calls(api_base, CALLS))
             say(f"{len(rates)} workers: {rates[-1]:.1f} calls a second, {CALLS / ran.seconds:.1f} in the whole run")
     one, two = rates
     most = CONCURRENCY / LATENCY_SECONDS
     behind = f"{two:.1f} calls/s over {one:.1f}; a worker's latency and concurrency allow {most:g}"
     report([Measure("two Dask workers over one", two / one, 1.8, True, "x", behind)])
-
-
-def _seconds_of_calls(api_base: str) -> float:
-    """From the first request to the last answer of the last run; what warmed it up came before."""
-    requests = httpx.get(api_base.removesuffix("/v1") + "/_requests", timeout=60).json()[-CALLS:]
-    return float(max(each["ended"] for each in requests) - min(each["started"] for each in requests))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+"""A whole command as somebody types it, from its start to its exit, watched by a process that holds nothing itself.
+
+What Linux says of the memory of a process that was started begins with what its parent held.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command took, with the processes it waited for: seconds, those of processor, bytes of the largest."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+def main(log: Path, words: list[str]) -> None:
+    """Run the command to its end, what it says into a file, and print what it took."""
+    with log.open("wb") as file:
+        started = time.perf_counter()
+        process = subprocess.Popen(words, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{words[0]} ended with {process.returncode}:\n{log.read_text(errors='replace')[-4000:]}")
+    print(json.dumps(asdict(Ended(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024))))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
