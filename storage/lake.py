@@ -80,7 +80,8 @@ class Opened:
 class Lake:
     """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment.
 
-    Raises UsageError for a blank `uri`, which would be the root of the file system, and for one with a password.
+    Raises UsageError for a blank `uri`, which would be the root of the file system, and for one with a password or with
+    parameters: stores take none, and what stands behind them, such as a table's name, would be lost.
     """
 
     uri: str
@@ -92,6 +93,12 @@ class Lake:
                 "the lake has no name: give --lake (or EVALAKE_LAKE) a folder, or a URI that Delta supports"
             )
         require_no_password("the lake", self.uri, "give its credentials in the environment, such as AWS_ACCESS_KEY_ID")
+        if "://" in self.uri and (parameters := re.search(r"[?#]", self.uri)):
+            shown = f"{self.uri[: parameters.end()]}…"
+            raise UsageError(
+                f"the lake {shown} has parameters, which no store takes: leave them out, and give what they say in the "
+                "environment, such as AWS_ENDPOINT_URL"
+            )
 
     def location(self, contract: Contract) -> str:
         """The URI of a table."""

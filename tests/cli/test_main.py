@@ -39,6 +39,7 @@ MISTAKES = [
     (("run", "command_guard", "--models", " , "), 2, "--models"),
     (("run", "command_guard", "--lake", ""), 2, "--lake"),
     (("runs", "--lake", "nosuch://bucket/lake"), 1, "nosuch://"),
+    (("runs", "--lake", "s3://bucket/lake?region=x"), 2, "has parameters"),
     (("runs", "--lake", "/dev/null"), 1, "/dev/null"),
     (("metrics", "--snapshot", ""), 2, "snapshot"),
     (("sql", ""), 2, "one query"),

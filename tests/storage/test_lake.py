@@ -103,6 +103,16 @@ def test_what_cannot_be_reached_is_not_taken_for_an_empty_lake(tmp_path: Path) -
             Lake(uri).frame(TOYS)
 
 
+@pytest.mark.parametrize("sign", ["?", "#"])
+def test_an_address_with_parameters_is_refused_for_all_tables_would_be_one(tmp_path: Path, sign: str) -> None:
+    for uri in (f"file://{tmp_path}/lake{sign}region=x", f"s3://bucket/lake{sign}region=x"):
+        with pytest.raises(UsageError, match="has parameters, which no store takes") as refused:
+            Lake(uri).ensure(TOYS)
+        assert "region" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+    assert Lake(str(tmp_path / f"lake{sign}x")).ensure(TOYS).version() >= 0  # in the name of a folder it is a letter
+
+
 @pytest.mark.parametrize("blank", ["", " "])
 def test_a_lake_without_a_name_is_not_the_root_folder(blank: str) -> None:
     with pytest.raises(UsageError, match="no name"):

@@ -14,9 +14,10 @@ from deltalake import DeltaTable
 
 from contracts.tables import CALLS
 from contracts.tables.human_labels import HUMAN_LABELS
-from storage.lake import Lake
+from storage.lake import Lake, constraints
 from storage.migrations import pending
 from suites.registry import all_contracts
+from tasks.jobs.migrate import migrate
 from tests.cli.command import ROOT, evalake, evalake_here
 from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
@@ -166,6 +167,17 @@ def test_killed_whenever_it_has_committed_something_it_is_taken_up_and_each_step
     for contract in all_contracts():
         rows, expected = lake.frame(contract).collect(), Lake(str(unbroken)).frame(contract).collect()
         assert rows.sort(rows.columns).equals(expected.sort(rows.columns)), contract.table
+
+
+def test_killed_after_its_last_schema_it_still_adds_the_constraints(migrated: Place, tmp_path: Path) -> None:
+    shutil.copytree(Path(migrated.lake.uri), tmp_path / "lake")
+    lake = Lake(str(tmp_path / "lake"))
+    last = [contract for contract in all_contracts() if contract.changes][-1]
+    held = constraints(lake.open(last))
+    for name in sorted(held)[1:]:
+        lake.open(last).alter.drop_constraint(name)
+    assert migrate(lake) == []
+    assert constraints(lake.open(last)) == held
 
 
 def log_entries(lake: Path) -> list[str]:
