@@ -295,7 +295,7 @@ class Lake:
             name = min(missing)
             try:
                 table.alter.add_constraint({name: wanted[name]})
-            except (CommitFailedError, DeltaError) as error:
+            except (DeltaError, OSError) as error:
                 table.update_incremental()
                 if name not in constraints(table):
                     raise LakeError(

@@ -1,8 +1,9 @@
 """Migrations: a table of an older schema keeps its rows and versions, wherever the migration is cut off."""
 
 import multiprocessing
+import resource
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from contracts.changes import Added, Renamed, Rewritten
 from contracts.compile.arrow import conform
 from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule
-from core.errors import ContractError, NewerLakeError, OlderLakeError, SchemaMismatchError
+from core.errors import ContractError, LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError
 from storage import migrations
 from storage.lake import Lake, constraints
 from storage.landing import land
@@ -195,6 +196,37 @@ def test_killed_at_any_commit_it_goes_on_and_loses_nothing(tmp_path: Path, contr
         if not again:
             break
     assert 1 < number < 19
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """Every longer write fails, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("contract", NEWEST, ids=lambda contract: f"{contract.table} {contract.schema_version}")
+def test_where_the_disk_takes_no_more_it_says_so_and_goes_on_once_there_is_room(
+    tmp_path: Path, contract: Contract
+) -> None:
+    said = []
+    for size in range(0, 3000, 250):
+        lake = Lake(str(tmp_path / f"lake {size}"))
+        land(lake, FIRST, rows(FIRST, ("a", 1), ("b", 2), ("c", 3)))
+        try:
+            with no_file_longer_than(size):
+                migrate(lake, [contract])
+        except LakeError as error:
+            said.append(str(error))
+        migrate(lake, [contract])
+        assert content(lake, contract) == expected(contract)
+        assert constraints(lake.open(contract)) >= {rule.id for rule in contract.row_rules}
+    assert 0 < len(said) < 12
+    assert all("too large" in each and each.isprintable() for each in said)
 
 
 def _migrate_when_told(uri: str, contract: Contract, barrier: Any) -> None:
