@@ -8,6 +8,7 @@ from typing import Any
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
+from core.errors import UsageError
 from reports.wording import markdown_text
 from storage.snapshots import read_metrics
 from tasks.runtime.context import RunContext
@@ -64,8 +65,8 @@ def _report(context: RunContext, run: Run) -> str:
     folder = reports_folder() / run.run_id
     try:
         page = write_page(build_report(context.lake, run.run_id), folder)
-    except OSError as error:
-        logger.warning("the report could not be written to %s: %s", folder, error)
+    except UsageError as error:  # such as a container's read-only folder: the run is complete without its page
+        logger.warning("%s", error)
         return f"`evalake report {run.run_id}` writes it"
     logger.info("report: %s", page)
     return link_to(page)

@@ -96,6 +96,17 @@ def test_containers_write_nothing_of_their_own_and_get_time_to_end(file: str) ->
         assert service["stop_grace_period"] in ("20s", "60s"), name
 
 
+def test_what_a_worker_writes_has_a_place_that_it_may_write() -> None:
+    unit = (DEPLOY / "systemd" / "evalake-worker.service").read_text()
+    places = dict(re.findall(r"^Environment=(EVALAKE_LAKE|EVALAKE_REPORTS|PREFECT_HOME)=(\S+)$", unit, re.MULTILINE))
+    assert len(places) == 3
+    assert all(place.startswith("/var/lib/evalake/") for place in places.values())
+    dockerfile, worker = (DEPLOY / "Dockerfile").read_text(), _compose("compose.yaml")["services"]["worker"]
+    mounted = {volume.split(":")[1] for volume in worker["volumes"] if not volume.startswith(".")}
+    assert mounted >= {worker["environment"]["EVALAKE_REPORTS"], *re.findall(r"EVALAKE_LAKE=(\S+)", dockerfile)}
+    assert mounted == set(re.findall(r"--owner evalake (.*)", dockerfile)[0].split())  # they are the user's, not root's
+
+
 def test_kubernetes_takes_the_manifests(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     manifest = _job()

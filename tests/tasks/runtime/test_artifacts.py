@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.snapshots import find_snapshot
-from tasks.runtime.artifacts import _summary, headline, reports_folder
+from tasks.runtime.artifacts import _report, _summary, headline, reports_folder
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run
 from tests.storage.recorded_lake import JUDGES, MODELS
@@ -31,6 +31,17 @@ def test_reports_lie_where_the_environment_says(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("EVALAKE_REPORTS")
     monkeypatch.chdir(tmp_path)
     assert reports_folder().parent == tmp_path
+
+
+def test_a_run_is_complete_though_its_page_cannot_be_written(
+    guard: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path / "file"))  # below a file nothing can be made, by root neither
+    snapshot_id = find_snapshot(guard.lake, run_id=guard.run_id)["snapshot_id"]
+    run = Run(guard.run_id, "command_guard", "run", {}, {}, [], [], 1, 1, datetime.now(UTC), snapshot_id=snapshot_id)
+    assert _report(guard, run) == f"`evalake report {guard.run_id}` writes it"
+    assert f"cannot write the report to {tmp_path}/file" in caplog.text
 
 
 def test_what_a_provider_says_is_no_markup_of_the_summary() -> None:
