@@ -75,11 +75,10 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 def _start(lake: str, port: int) -> None:
     """Start the supervisor, and say what it does until everything is up."""
     from core.errors import EvalakeError
-    from service.local.background import ADDRESS, folder_of, make_private
+    from service.local.background import ADDRESS, make_folder_of
     from service.local.supervisor import READY
 
-    folder = folder_of(lake)
-    make_private(folder)
+    folder = make_folder_of(lake)
     # The command itself says errors in one line; a server and a worker have nothing but their log.
     unwanted = (ADDRESS, LOG_LEVEL)
     arguments = [whole_address(lake), str(port), str(_project() or "")]

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -56,6 +56,27 @@ def folder_of(lake: str) -> Path:
     return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
 
 
+def is_ours(place: Path) -> bool:
+    """Whether a file or folder of evalake's, and the folder that it is in, are this user's, as far as they are there.
+
+    What others have put where this user's should be is not believed, nor written into.
+    """
+    with suppress(FileNotFoundError):  # neither is what is in a folder that is not there
+        for each in (place.parent, place):
+            if {each.lstat().st_uid, each.stat().st_uid} != {os.geteuid()}:
+                return False
+    return True
+
+
+def make_folder_of(lake: str) -> Path:
+    """Make where the state of a lake's servers is kept. Raises EvalakeError where somebody else has made it."""
+    folder = folder_of(lake)
+    if not is_ours(folder):
+        raise EvalakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
+    make_private(folder)
+    return folder
+
+
 def make_private(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for the user alone, whatever the umask lets others do.
 
@@ -85,6 +106,8 @@ def find(lake: str) -> Background | None:
 
 def is_running(lake: str) -> bool:
     """Whether a supervisor of this lake runs, be it that its servers have not started yet."""
+    if not is_ours(folder_of(lake)):
+        return False
     try:
         lock = (folder_of(lake) / "lock").open("rb")
     except FileNotFoundError:
@@ -101,10 +124,9 @@ def is_running(lake: str) -> bool:
 def held(lake: str) -> Iterator[Path]:
     """Be the one supervisor of a lake; yields the folder of its state, which is this user's alone.
 
-    Raises EvalakeError where there is one already.
+    Raises EvalakeError where there is one already, or where somebody else has made the folder.
     """
-    folder = folder_of(lake)
-    make_private(folder)
+    folder = make_folder_of(lake)
     folder.chmod(0o700)
     with (folder / "lock").open("wb") as lock:
         try:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from service.local.background import make_private
+from service.local.background import is_ours, make_private
 from tasks.runtime.prefect_internals import create_database
 
 CACHE = "XDG_CACHE_HOME"
@@ -30,8 +30,11 @@ def template() -> Path:
 def is_migrated(database: Path) -> bool:
     """Make the database from the template where it is missing; say whether it needs neither migrations nor blocks.
 
-    False also where nobody can tell, because no template could be made: Prefect finds out for itself then.
+    False also where nobody can tell, because no template could be made, or another user has made it: Prefect finds out
+    for itself then.
     """
+    if not is_ours(template()):
+        return False
     if not template().is_file():
         # In a process of its own: Prefect knows one database for the life of a process.
         made = subprocess.run(

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from core.errors import EvalakeError
-from service.local.background import STATE, Background, find, folder_of, held, is_running, tell
+from service.local.background import (
+    STATE,
+    Background,
+    find,
+    folder_of,
+    held,
+    is_ours,
+    is_running,
+    make_folder_of,
+    tell,
+)
 
 BACKGROUND = Background(
     lake="/x",
@@ -53,6 +63,35 @@ def test_nobody_else_may_read_it_or_put_another_in_its_place(state: Path, monkey
             assert (folder / "up.json").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(usual)
+
+
+@pytest.mark.parametrize("above", [0, 1], ids=["folder", "folder above"])
+def test_what_another_user_has_put_there_is_neither_believed_nor_written_into(
+    monkeypatch: pytest.MonkeyPatch, above: int
+) -> None:
+    with held("lake") as folder:
+        tell(folder, BACKGROUND)
+        theirs, stat = (folder, *folder.parents)[above], Path.lstat
+        monkeypatch.setattr(Path, "lstat", lambda each: _of_another_user(stat(each)) if each == theirs else stat(each))
+        assert find("lake") is None
+        assert not is_running("lake")
+        for use in (make_folder_of, lambda lake: held(lake).__enter__()):
+            with pytest.raises(EvalakeError, match=f"another user's: name another place by {STATE}"):
+                use("lake")
+
+
+def test_a_link_that_another_user_has_put_there_leads_nowhere(tmp_path: Path) -> None:
+    (mine := tmp_path / "mine").mkdir()
+    (tmp_path / "evalake").mkdir()
+    folder_of("lake").symlink_to(mine)
+    assert is_ours(folder_of("lake"))  # one's own may lead elsewhere
+    if os.geteuid() == 0:
+        os.lchown(folder_of("lake"), 12345, 12345)
+        assert not is_ours(folder_of("lake"))
+
+
+def _of_another_user(status: os.stat_result) -> os.stat_result:
+    return os.stat_result((*status[:4], status.st_uid + 1, *status[5:]))
 
 
 def test_a_lake_has_one_supervisor() -> None:
