@@ -27,6 +27,7 @@ from tasks.steps.derive import derive
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
 from tasks.steps.plan import write_manifest
+from tasks.steps.preflight import require_tables
 from tasks.steps.publish import Published, Refused, publish_results, quarantine, score_into
 
 MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
@@ -81,9 +82,10 @@ def import_recorded(
 
     Importing them again changes nothing but the metrics, where the suite's options are others. Bad lines go to
     quarantine with file and line number, the rest goes on. Raises SourceError where a file cannot be read, or holds not
-    one good line.
+    one good line, OlderLakeError where the lake is to be migrated.
     """
     started = datetime.now(UTC)
+    require_tables(lake, suite)
     read = _without_forgotten(lake, _read(suite, files))
     datasets = _datasets(read.recorded)
     content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]

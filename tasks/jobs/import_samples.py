@@ -11,14 +11,16 @@ from suites.base import Suite
 from tasks.runtime import runs
 from tasks.runtime.runs import Run, Tally
 from tasks.steps.extract import extract, read_datasets, without_forgotten
+from tasks.steps.preflight import require_tables
 
 
 def import_samples(lake: Lake, suite: Suite, sources: Sequence[str], labels: Mapping[str, Any] = runs.NO_LABELS) -> str:
     """Land the samples of all sources as one run without items, named by their content; returns its id.
 
-    Raises SourceError where a source cannot be read or is empty.
+    Raises SourceError where a source cannot be read or is empty, OlderLakeError where the lake is to be migrated.
     """
     started = datetime.now(UTC)
+    require_tables(lake, suite)
     datasets = without_forgotten(lake, read_datasets(suite, sources))
     run_id = "import-" + content_hash([suite.name, [dataset.version for dataset in datasets]])[:12]
     run = Run(

@@ -246,14 +246,21 @@ def check(order: Order) -> Plan:
     given = without_forgotten(lake, read_datasets(suite, order.datasets or ()))
     datasets = _chosen_samples(order, suite, given)
     require_runner()
-    # A table of another schema would end the run only after its calls were paid for.
-    require_current(lake, (*CORE_CONTRACTS, *suite.contracts, *inputs(suite)))
+    require_tables(lake, suite)
     plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
     for model in plan.called:
         find_route(model, configuration, read_secret, baselines())
     require_prices(plan)
     require_reachable(lake)
     return plan
+
+
+def require_tables(lake: Lake, suite: Suite) -> None:
+    """Raise OlderLakeError where a table that results of the suite go through is of an older schema.
+
+    It would end a run only after its calls were paid for, and an import half-way.
+    """
+    require_current(lake, (*CORE_CONTRACTS, *suite.contracts, *inputs(suite)))
 
 
 def require_different(names: Sequence[str], configuration: Configuration) -> None:

@@ -77,11 +77,21 @@ def test_a_golden_lake_is_small_and_has_rows_in_its_tables(written: Place) -> No
 
 
 def test_an_older_lake_says_in_one_sentence_what_to_do(written: Place) -> None:
-    for refused in (("run", "command_guard", "--limit", "1"), ("maintain",), ("sql", "select * from human_labels")):
+    before = log_entries(Path(written.lake.uri))
+    for refused in (
+        ("run", "command_guard", "--limit", "1"),
+        ("import", "verdicts.jsonl", "--suite", "command_guard"),
+        ("import", "sessions.jsonl", "--suite", "session_review"),
+        ("maintain",),
+        ("sql", "select * from human_labels"),
+    ):
         said = written.evalake(*refused, code=1)
         (line,) = [line for line in said.splitlines() if line.startswith("evalake:")]
         assert "human_labels" in line
         assert "evalake maintain --migrate" in line
+    assert (
+        log_entries(Path(written.lake.uri)) == before
+    )  # not even that a run begins, which would hold up the migration
     unchanged = next(each.table for each in all_contracts() if not each.changes)
     written.evalake("sql", f"select count(*) from {unchanged}")
     found = written.evalake("check", code=1)
