@@ -14,7 +14,7 @@ from benchmarks.measure import Measure, say
 # Each is a module of this package that prints its measures; add one here, and it is run.
 BENCHMARKS = (
     *("planning", "landing", "rerun", "throughput", "latency", "workers", "memory", "overhead", "start_up", "peers"),
-    *("kills", "judged", "items"),
+    *("scoring", "kills", "judged", "items"),
 )
 
 # What runs only where it is named: nothing of speed, and a quarter of an hour.

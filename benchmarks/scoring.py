@@ -1,0 +1,65 @@
+"""Scoring: the processor time of a session that is scored on demand, its flow run included.
+
+A service is asked for twenty scores at once, of a judge that takes two seconds for each of its two answers. What counts
+is the processor time of the service, of all that it starts, and of the Prefect server, from the first request until
+every score is there.
+"""
+
+import time
+
+import psutil
+
+from benchmarks.measure import Measure, report
+from benchmarks.place import folder
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.servers.model_server import ModelServer
+from tests.service.services import Place, Service, start
+
+SESSIONS = 20
+LATENCY_SECONDS = 2.0
+NAMES = [f"session-{number}" for number in range(SESSIONS)]
+
+
+def main() -> None:
+    """Score one session as a warm-up, then all others at once, and report what each took."""
+    with folder() as home, PrefectStack(home / "prefect") as stack, ModelServer() as judge:
+        place = Place(home, judge)
+        place.answer(LATENCY_SECONDS)
+        place.write("warm-up", *NAMES)
+        service = start(stack, place)
+        try:
+            idle = len(_processes(service.process.popen.pid))
+            service.ask("warm-up").raise_for_status()
+            service.wait_for("warm-up", "completed")
+            _wait_until_idle(service, idle)
+            watched = {"the service": service.process.popen.pid, "Prefect": stack.server.popen.pid}
+            before, started = {name: _cpu_seconds(pid) for name, pid in watched.items()}, time.perf_counter()
+            service.http.post("/api/v1/scoring/batch", json={"session_ids": NAMES}).raise_for_status()
+            for name in NAMES:
+                service.wait_for(name, "completed")
+            seconds = time.perf_counter() - started
+            _wait_until_idle(service, idle)
+            used = {name: (_cpu_seconds(pid) - before[name]) / SESSIONS for name, pid in watched.items()}
+        finally:
+            service.stop()
+    behind = ", ".join(f"{cpu:.2f} s of {name}" for name, cpu in used.items())
+    behind += f"; {SESSIONS} scored in {seconds:.1f} s by a judge of {LATENCY_SECONDS:g} s"
+    report([Measure("a scoring on demand, CPU", sum(used.values()), 1.0, False, "s", behind)])
+
+
+def _wait_until_idle(service: Service, processes: int) -> None:
+    """Wait for the end of the processes that score."""
+    wait_until(lambda: len(_processes(service.process.popen.pid)) <= processes, "the end of the scorings' processes")
+
+
+def _processes(pid: int) -> list[psutil.Process]:
+    return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Of a process and all that it has started, those that have ended too."""
+    return sum(sum(process.cpu_times()[:4]) for process in _processes(pid))
+
+
+if __name__ == "__main__":
+    main()
