@@ -117,32 +117,30 @@ def _medians(seconds: Mapping[str, Sequence[float]]) -> Seconds:
 
 
 def _measures_of_new(whole: Seconds, calls: Seconds, missing: Mapping[str, str]) -> list[Measure]:
-    """How many times as fast ours are, with the calls a second of each, where the tool itself is left out."""
-    rates = "; ".join(f"{name} {whole[name]:.1f} s, {NEW / calls[name]:.0f} calls/s inside" for name in whole)
+    """How many times as fast ours are as each peer, with the calls a second that the server saw."""
+
+    def told(name: str, shown: str) -> str:
+        return f"{shown} {whole[name]:.1f} s ({NEW / calls[name]:,.0f} calls/s inside)"
+
     measures = []
-    for peer, bound in FASTER.items():
-        for ours in (UP, NOT_UP):
-            ratio = None if peer in missing else whole[peer] / whole[ours.name]
-            behind = missing.get(peer) or f"{_version(peer)}; {rates}"
-            name = f"{NEW:,} new calls over {peer}, {_state(ours)}"
-            measures.append(Measure(name, ratio, bound, True, "x", behind))
+    for (peer, bound), ours in product(FASTER.items(), (UP, NOT_UP)):
+        ratio = None if peer in missing else whole[peer] / whole[ours.name]
+        behind = missing.get(peer) or f"{told(peer, PACKAGES[peer.lower()][0])}; {told(ours.name, 'ours')}"
+        behind += f"; {told(Bare.name, Bare.name)}"
+        measures.append(Measure(f"{NEW:,} new calls over {peer}, {_state(ours)}", ratio, bound, True, "x", behind))
     return measures
 
 
 def _measures_of_known(whole: Seconds, missing: Mapping[str, str]) -> list[Measure]:
-    up, not_up = whole[UP.name], whole[NOT_UP.name]
+    """How long ours take, and that over promptfoo's time."""
     theirs = whole.get("promptfoo")
-    behind = missing.get("promptfoo") or f"promptfoo {theirs:.2f} s; ours {up:.2f} s up, {not_up:.2f} s not up"
-    known = f"{KNOWN:,} samples from the ledger"
-    return [
-        Measure(f"{known}, server up", up, 4.0, False, "s", f"median of {ROUNDS}"),
-        Measure(f"{known} over promptfoo, server up", theirs and up / theirs, 0.5, False, "x", behind),
-        Measure(f"{known} over promptfoo, server not up", theirs and not_up / theirs, 1.0, False, "x", behind),
-    ]
-
-
-def _version(peer: str) -> str:
-    return ", ".join(PACKAGES[peer.lower()])
+    measures = [Measure(f"{KNOWN:,} known samples, server up", whole[UP.name], 4.0, False, "s", f"median of {ROUNDS}")]
+    for ours, bound in ((UP, 0.5), (NOT_UP, 1.0)):
+        seconds = whole[ours.name]
+        behind = missing.get("promptfoo") or f"promptfoo {theirs:.2f} s, its cache on; ours {seconds:.2f} s"
+        name = f"{KNOWN:,} known over promptfoo, {_state(ours)}"
+        measures.append(Measure(name, None if theirs is None else seconds / theirs, bound, False, "x", behind))
+    return measures
 
 
 def _state(ours: Evalake) -> str:
