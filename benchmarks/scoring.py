@@ -11,12 +11,13 @@ import psutil
 
 from benchmarks.measure import Measure, report
 from benchmarks.place import folder
-from tests.e2e.processes import PrefectStack, wait_until
+from tests.e2e.processes import PrefectStack
 from tests.servers.model_server import ModelServer
 from tests.service.services import Place, Service, start
 
 SESSIONS = 20
 LATENCY_SECONDS = 2.0
+QUIET_SECONDS = 3.0
 NAMES = [f"session-{number}" for number in range(SESSIONS)]
 
 
@@ -28,17 +29,16 @@ def main() -> None:
         place.write("warm-up", *NAMES)
         service = start(stack, place)
         try:
-            idle = len(_processes(service.process.popen.pid))
             service.ask("warm-up").raise_for_status()
             service.wait_for("warm-up", "completed")
-            _wait_until_idle(service, idle)
+            _settle(service)
             watched = {"the service": service.process.popen.pid, "Prefect": stack.server.popen.pid}
             before, started = {name: _cpu_seconds(pid) for name, pid in watched.items()}, time.perf_counter()
             service.http.post("/api/v1/scoring/batch", json={"session_ids": NAMES}).raise_for_status()
             for name in NAMES:
                 service.wait_for(name, "completed")
             seconds = time.perf_counter() - started
-            _wait_until_idle(service, idle)
+            _settle(service)
             used = {name: (_cpu_seconds(pid) - before[name]) / SESSIONS for name, pid in watched.items()}
         finally:
             service.stop()
@@ -47,9 +47,13 @@ def main() -> None:
     report([Measure("a scoring on demand, CPU", sum(used.values()), 1.0, False, "s", behind)])
 
 
-def _wait_until_idle(service: Service, processes: int) -> None:
-    """Wait for the end of the processes that score."""
-    wait_until(lambda: len(_processes(service.process.popen.pid)) <= processes, "the end of the scorings' processes")
+def _settle(service: Service) -> None:
+    """Wait for the end of the processes that score: until none has begun or ended for a while."""
+    since, before = time.monotonic(), _processes(service.process.popen.pid)
+    while time.monotonic() - since < QUIET_SECONDS:
+        time.sleep(0.2)
+        if (now := _processes(service.process.popen.pid)) != before:
+            since, before = time.monotonic(), now
 
 
 def _processes(pid: int) -> list[psutil.Process]:
