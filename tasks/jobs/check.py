@@ -10,11 +10,12 @@ from contracts.audit import RuleResult, audit, audit_table, result_of
 from contracts.compile.great_expectations import validate
 from contracts.contract import Contract
 from contracts.rule import Severity
-from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
-from core.errors import EvalakeError, NewerLakeError
+from contracts.tables import CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from core.errors import EvalakeError, LakeError, NewerLakeError
 from storage.integrity import Defect, Seen, chunks, find_damage, find_tampering, has_traces, seen_elsewhere
 from storage.lake import TO_MIGRATE, Lake, first_words
 from storage.migrations import pending
+from storage.reach import require_reachable
 from suites.registry import all_contracts
 from tasks.jobs.verify_snapshot import ANY_FAILURE, Outcome, Proof, has_true_id, verify_snapshots
 from tasks.steps.publish import record_checks
@@ -42,10 +43,16 @@ def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Itera
     Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
     Raises LakeError where the lake itself cannot be reached.
     """
-    seen = _seen_elsewhere(lake)
-    for contract in all_contracts() if contracts is None else contracts:
-        if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables)):
-            yield _contained(lake, contract, seen.get(contract.table, Seen()))
+    seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
+    there = [
+        contract
+        for contract in (all_contracts() if contracts is None else contracts)
+        if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
+    ]
+    for contract in there:
+        yield _contained(lake, contract, seen.get(contract.table, Seen()), keep=not unwritable)
+    if there and unwritable:
+        yield CheckedTable(CONTRACT_CHECKS, unwritable)
 
 
 def exit_code(checked: Sequence[CheckedTable]) -> int:
@@ -61,13 +68,24 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
     return 3 if any(proof.outcome is Outcome.NOT_RECOMPUTED for proof in proofs) else 0
 
 
-def _check(lake: Lake, contract: Contract, seen: Seen) -> CheckedTable:
+def _unwritable(lake: Lake) -> list[Defect]:
+    """That nothing can be written to the lake: said once, for no table of it is the worse for that."""
+    try:
+        require_reachable(lake)
+    except LakeError as error:
+        return [
+            Defect(CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written")
+        ]
+    return []
+
+
+def _check(lake: Lake, contract: Contract, seen: Seen, *, keep: bool) -> CheckedTable:
     findings = _of_another_schema(lake, contract) or find_damage(lake, contract, seen)
     if findings:
         return CheckedTable(contract, findings)
     version, results = lake.version(contract), _hold_to_rules(lake, contract)
     findings = [*find_tampering(lake, contract), *_disagreeing_or_broken(contract, results)]
-    findings += _keep_results(lake, contract, results, version)
+    findings += _keep_results(lake, contract, results, version) if keep else []
     if contract is RUNS:
         findings += _lost_snapshots(lake)
     if contract is SNAPSHOTS:
@@ -94,9 +112,9 @@ def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
     ]
 
 
-def _contained(lake: Lake, contract: Contract, seen: Seen) -> CheckedTable:
+def _contained(lake: Lake, contract: Contract, seen: Seen, *, keep: bool) -> CheckedTable:
     try:
-        return _check(lake, contract, seen)
+        return _check(lake, contract, seen, keep=keep)
     except ANY_FAILURE as error:
         problem = f"cannot be read: {type(error).__name__}: {first_words(error)}"
         return CheckedTable(contract, [Defect(contract.table, problem, "restore the table's folder from a backup")])

@@ -129,6 +129,7 @@ def test_pods_keep_to_the_restricted_level_that_their_namespace_enforces() -> No
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["runAsUser"] == 1000
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"sysctls", "seLinuxOptions", "windowsOptions", "appArmorProfile"} & pod["securityContext"].keys()
         assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pod.keys()
         assert all(volume.keys() & {"emptyDir", "configMap"} for volume in pod["volumes"])
         (container,) = pod["containers"]
@@ -138,6 +139,7 @@ def test_pods_keep_to_the_restricted_level_that_their_namespace_enforces() -> No
             "capabilities": {"drop": ["ALL"]},
         }
         assert container["resources"]["limits"]["memory"]
+        assert not any("hostPort" in port for port in container.get("ports", ()))
 
 
 def test_only_the_worker_may_do_something_in_the_cluster() -> None:

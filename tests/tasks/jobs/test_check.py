@@ -1,5 +1,6 @@
 """The check of a lake: a healthy one passes, every kind of damage is named with its table, and none stops the check."""
 
+import errno
 import json
 import shutil
 from itertools import count
@@ -278,6 +279,22 @@ def test_a_snapshot_that_could_not_be_recomputed_is_counted_with_its_reason_and_
     assert "other versions of command_guard's metrics" in reason
     data_file(lake, SAMPLES).unlink()
     assert exit_code(list(check_lake(lake, [SAMPLES, METRIC_SNAPSHOTS]))) == 1  # what is wrong goes first
+
+
+def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    before = newest(lake, CONTRACT_CHECKS)
+    monkeypatch.setattr("storage.reach.TemporaryFile", refuse)
+    findings = [(table.contract, finding) for table in check_lake(lake) for finding in table.findings]
+    ((contract, finding),) = findings
+    assert contract is CONTRACT_CHECKS
+    assert "what was found is not kept" in finding.problem
+    assert "is not writable (Read-only file system)" in finding.problem
+    assert newest(lake, CONTRACT_CHECKS) == before
 
 
 def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_path: Path) -> None:
