@@ -96,12 +96,14 @@ chaos: $(DEV_STAMP)
 deploy: setup
 	$(BIN)/python deploy/deploy.py
 
-# Renew the locks from the bounds in pyproject.toml; `make lock UPGRADE=--upgrade` also takes newer versions.
+# Renew the locks from the bounds in pyproject.toml; `make lock UPGRADE=--upgrade` also takes newer versions. Where
+# rfc3987-syntax is installed, every process that imports Prefect compiles a grammar for a second; nothing needs it.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header $(UPGRADE) --group build --extra dask --extra telemetry
 lock: $(DEV_STAMP)
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --extra dev --constraint requirements.lock --no-emit-package rfc3987-syntax --no-emit-package lark \
+		--output-file requirements-dev.lock
 
 # What an installation consists of, as CycloneDX, and under which licences it stands.
 sbom: $(DEV_STAMP)

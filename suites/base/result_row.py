@@ -1,6 +1,7 @@
 """Result rows: the columns that result tables of suites share, what they hold, and the contract that follows."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -51,6 +52,10 @@ class ReplyColumns(RowModel):
     cost_usd: float | None = Field(description="What the reply cost in US dollars; null where the price is unknown.")
 
 
+_REPLY_COLUMNS = tuple(ReplyColumns.model_fields)
+_of_reply = attrgetter(*_REPLY_COLUMNS)
+
+
 class JudgedRow(ResultRow):
     """Base of result rows where a judge model says what an answer is worth."""
 
@@ -93,7 +98,9 @@ def unjudged_hash(prompt_hash: str, judge: str) -> str:
 
 def reply_columns(*replies: Reply) -> dict[str, Any]:
     """Fill the columns of `ReplyColumns` with sums over the replies; null where one of them is unknown."""
-    return {name: _sum([getattr(reply, name) for reply in replies]) for name in ReplyColumns.model_fields}
+    if len(replies) == 1:  # the common case, once a row: nothing to sum
+        return dict(zip(_REPLY_COLUMNS, _of_reply(replies[0]), strict=True))
+    return {name: _sum([getattr(reply, name) for reply in replies]) for name in _REPLY_COLUMNS}
 
 
 def result_contract(
