@@ -5,6 +5,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-dev
 BUILD := build
+# What is installed; compiled at set-up, or each command would compile it again where bytecode is not written.
+ROOMS := cli contracts core evalake flows metrics providers reports service storage suites tasks
 EVM := tests/suites/solidity_audit/evm
 
 .PHONY: run setup test test-end-to-end test-others test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
@@ -36,6 +38,7 @@ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable .
 $(BIN)/python -m pip check
 $(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') > /dev/null || true
+$(BIN)/python -m compileall -q -j 0 $(ROOMS)
 # The first run finds a Prefect database that is migrated already.
 $(BIN)/python -m service.local.database
 endef
