@@ -109,7 +109,7 @@ class Service(_Section):
     lost_after_seconds: Annotated[Number, Field(ge=1)] = 60.0  # a scoring without a sign of life for so long has failed
     follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # how often sources are looked at for new sessions
     drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # how long running scorings may go on at the service's end
-    scorings_at_once: Annotated[Count, Field(le=64)] = 2  # by the service itself; workers have limits of their own
+    scorings_at_once: Annotated[Count, Field(le=64)] = 20  # by the service itself; workers have limits of their own
 
 
 class Alarms(_Section):

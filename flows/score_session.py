@@ -14,7 +14,7 @@ from prefect import flow
 from prefect.exceptions import TerminationSignal
 
 from contracts.compile.arrow import conform
-from contracts.contract import Row
+from contracts.contract import Contract, Row
 from contracts.tables import SAMPLES
 from core.configuration import Configuration, read_configuration
 from core.default_lake import lake_uri, whole_address
@@ -24,7 +24,7 @@ from core.redaction import redact
 from flows.form import ConfigurationFile, LakeUri
 from providers.request import Failure, Reply
 from storage.lake import Lake
-from storage.landing import land
+from storage.landing import land, land_together
 from storage.ledger import newest_index
 from suites.base import Item, Sample
 from suites.session_review.contract import RESULTS
@@ -35,14 +35,16 @@ from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
 from tasks.runtime.logs import redact_logs
-from tasks.runtime.resources import release_client
+from tasks.runtime.resources import RunOverError, end_attempt, release_client
 from tasks.steps.converse import Conversation, call, next_request
 from tasks.steps.failures import land_failures
-from tasks.steps.publish import publish_results
+from tasks.steps.publish import Admitted, admit
 
 DEPLOYMENT = "on-demand"  # of workers, who score for every lake
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
+
+_under_way: dict[str, RunContext] = {}  # in this process, by score id
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,6 +80,7 @@ def score_session(
     scoring = Scoring.take(where, score_id, configuration)
     if scoring is None:
         return None
+    _under_way[score_id] = scoring.context
     title = f"{scoring.row['session_id'][:80]}: 10 methodology, 60 missing tools"
     try:
         progress = beating(f"scoring-{score_id[:16]}", title, lambda: scoring.progress)
@@ -88,8 +91,15 @@ def score_session(
         scoring.fail("error", _reason(error))  # without effect where it is over
         raise
     finally:
+        del _under_way[score_id]
         release_client(scoring.context)
     return total
+
+
+def give_up(score_id: str) -> None:
+    """End a scoring of this process as failed, without waiting for its judge; without effect where it is over."""
+    if (context := _under_way.get(score_id)) is not None:
+        end_attempt(context)
 
 
 def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
@@ -128,9 +138,7 @@ def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
 
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
     """End a scoring as failed, with a reason; False where it was over already."""
-    text = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
-    ended = {**row, "status": "failed", "error_kind": kind, "error_message": text or kind, "completed_at": _now(row)}
-    return land(lake, RESULTS, conform([ended], RESULTS)).replaced == 1
+    return land(lake, RESULTS, _failure(row, kind, message)).replaced == 1
 
 
 @dataclass
@@ -149,9 +157,11 @@ class Scoring:
         this process would not ask the judge what the scoring was begun with.
         """
         row = read_score(lake, score_id)
-        context = RunContext(row["run_id"], SUITE, lake, configuration)
+        # One request may ask for several scorings: each has a client of its own, which ends without the others'
+        context = RunContext(row["run_id"], SUITE, lake, configuration, attempt=score_id)
         if row["status"] in ACTIVE:
-            land(lake, RESULTS, conform([{**row, "status": "in_progress", "started_at": _now(row)}], RESULTS))
+            taken = {**row, "status": "in_progress", "started_at": _now(row)}
+            land_together(lake, RESULTS, conform([taken], RESULTS))
             row = read_score(lake, score_id)
         if row["status"] == "completed":
             return None
@@ -193,19 +203,22 @@ class Scoring:
         Raises EvalakeError where it gave no score, LostScoringError where others had ended the scoring before.
         """
         lake, suite = self.context.lake, self.context.suite
-        rows = suite.score(self.conversation.item, self.conversation.answered, self.context.options)
+        rows = dict(suite.score(self.conversation.item, self.conversation.answered, self.context.options))
         if not rows.get(RESULTS.table):
             outcome = self.conversation.answered[-1].outcome
             assert isinstance(outcome, Failure)
             self.fail(outcome.kind, f"the judge gave no answer: {outcome.message}")
         else:
             kept = {name: self.row[name] for name in ("score_triggered_by", "asked_at", "started_at")}
-            row = {**rows[RESULTS.table][0], **kept, "completed_at": _now(self.row)}
-            published = publish_results(self.context, {RESULTS.table: [row]}, "call")
-            if published.quarantined:
+            row = {**rows.pop(RESULTS.table)[0], **kept, "completed_at": _now(self.row)}
+            if self._land(RESULTS, [row]).quarantined:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
-            if published.landed.replaced:
-                publish_results(self.context, {name: of for name, of in rows.items() if name != RESULTS.table}, "call")
+            elif (
+                read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]
+            ):  # else others ended it before
+                for contract in suite.contracts:
+                    if of_table := rows.get(contract.table):
+                        self._land(contract, of_table)
         score = read_score(lake, self.row["score_id"])
         if score["status"] == "failed" and score["error_kind"] in GIVEN_UP:
             raise LostScoringError(f"the scoring {score['score_id'][:12]} was given up on: {score['error_message']}")
@@ -213,9 +226,15 @@ class Scoring:
             raise EvalakeError(f"the session {score['session_id']!r} has no score: {score['error_message']}")
         return score
 
+    def _land(self, contract: Contract, rows: Sequence[Row]) -> Admitted:
+        landing = {"run_id": self.context.run_id, "origin": "call"}
+        admitted = admit(self.context.lake, self.context.run_id, contract, [{**row, **landing} for row in rows])
+        land_together(self.context.lake, contract, admitted.rows)
+        return admitted
+
     def fail(self, kind: str, message: str) -> None:
         """End it as failed, unless it is over."""
-        failed(self.context.lake, self.row, kind, message)
+        land_together(self.context.lake, RESULTS, _failure(self.row, kind, message))
 
 
 def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
@@ -223,9 +242,16 @@ def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> 
     return Item(sample, context.suite.baseline_models[0], judge, context.suite.prompt_types[0], replicate)
 
 
+def _failure(row: Row, kind: str, message: str) -> pl.DataFrame:
+    """The row of a scoring that has failed."""
+    text = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
+    ended = {**row, "status": "failed", "error_kind": kind, "error_message": text or kind, "completed_at": _now(row)}
+    return conform([ended], RESULTS)
+
+
 def _reason(error: BaseException) -> str:
     """Why a scoring failed, in words, of those errors too that have none."""
-    if isinstance(error, TerminationSignal | KeyboardInterrupt | SystemExit):
+    if isinstance(error, TerminationSignal | KeyboardInterrupt | SystemExit | RunOverError):
         return "its process was told to end before the judge had answered: ask for it again"
     if isinstance(error, CancelledError):
         return "it was cancelled"

@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -140,8 +141,13 @@ def _tls() -> ssl.SSLContext:
     """The machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
     import certifi
 
-    own = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-    return ssl.create_default_context(cafile=None if own else certifi.where())
+    return _context_of(*(os.environ.get(name) or None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")), certifi.where())
+
+
+@lru_cache(maxsize=4)
+def _context_of(own_file: str | None, own_folder: str | None, usual_file: str) -> ssl.SSLContext:
+    """Read certificates, which takes 20 ms, once for all clients of a process."""
+    return ssl.create_default_context(cafile=None if own_file or own_folder else usual_file)
 
 
 async def _on_connected(_: Any, context: Any, parameters: Any) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-GRACE_SECONDS = 3.0  # a service has two of them to end, and 20 seconds in all
+GRACE_SECONDS = 6.0  # a service has two of them to end, and 20 seconds in all
 SETTLED_SECONDS = 30.0  # what dies sooner would only die again
 LOOK_SECONDS = 0.2
 

@@ -1,7 +1,11 @@
 """Exactly-once landing: rows are merged into their table by key, and a lost race is merged again."""
 
+import threading
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 from deltalake import DeltaTable
@@ -10,6 +14,10 @@ from contracts.compile.arrow import require_exact
 from contracts.contract import Contract
 from storage.commit import commit
 from storage.lake import Lake
+
+# What `land_together` is to land, by lake and table
+_waiting: defaultdict[tuple[str, str], list[tuple[pl.DataFrame, Future[None]]]] = defaultdict(list)
+_waiting_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,31 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
     return Landed(inserted, replaced, source.height - inserted - replaced)
 
 
+def land_together(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
+    """Land rows as `land` does, in one commit with those that other threads of this process bring meanwhile.
+
+    A merge of one row takes as long as one of many. Which rows were there already is not told. Raises as `land` does; a
+    row that a constraint refuses also keeps out those of the same commit.
+    """
+    require_exact(rows, contract)
+    place = lake.uri, contract.table
+    with _waiting_lock:
+        _waiting[place].append(mine := (rows, Future[None]()))
+    with _turn(lake.ensure(contract).table_uri):
+        if not mine[1].done():
+            with _waiting_lock:
+                together = _waiting.pop(place)
+            try:
+                land(lake, contract, pl.concat([frame for frame, _ in together]))
+            except BaseException as error:
+                for _, landed in together:
+                    landed.set_exception(error)
+                raise
+            for _, landed in together:
+                landed.set_result(None)
+    mine[1].result()
+
+
 def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: str) -> int:
     """Insert each row unless some row of the table meets `unless`, SQL over `old` and `new`; returns how many were.
 
@@ -65,13 +98,20 @@ def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: st
 
 def _commit(table: DeltaTable, contract: Contract, merge: Callable[[], dict[str, int]]) -> dict[str, int]:
     """Merge, and merge again against what a winner wrote; returns the engine's metrics of the merge."""
-    return commit(
-        merge,
-        busy=f"the table {contract.table} kept changing while rows were landed; run again",
-        failed=f"cannot write the table {contract.table}",
-        refused=f"a row breaks a constraint of the table {contract.table}: nothing of the batch landed",
-        table=table,
-    )
+    with _turn(table.table_uri):
+        return commit(
+            merge,
+            busy=f"the table {contract.table} kept changing while rows were landed; run again",
+            failed=f"cannot write the table {contract.table}",
+            refused=f"a row breaks a constraint of the table {contract.table}: nothing of the batch landed",
+            table=table,
+        )
+
+
+@cache
+def _turn(table_uri: str) -> threading.RLock:
+    """The lock by which the threads of a process write a table in turn, for those that lose a race merge again."""
+    return threading.RLock()
 
 
 def _merge(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:

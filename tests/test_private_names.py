@@ -47,7 +47,7 @@ def is_private(name: str) -> bool:
 def test_prefects_readers_of_the_working_directory_are_where_they_were() -> None:
     from prefect.settings import sources
 
-    sitecustomize.close(sources)  # raises where one of them is gone
+    sitecustomize.replace(sources)  # raises where one of them is gone
     assert vars(sources)["dotenv"].dotenv_values(".env") == {}
 
 

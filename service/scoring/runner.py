@@ -1,37 +1,127 @@
-"""The runner: serves the scoring flow where it has no workers of its own. `… -m service.scoring.runner LIMIT LAKE`."""
+"""The runner: one process that scores a lake's sessions as they are submitted, many at once.
 
-import asyncio
+`python -m service.scoring.runner LIMIT LAKE`. Each scoring is a flow run of its own, which Prefect shows, and which is
+cancelled there or by the service. A process for each would take twelve seconds of a processor to come up.
+"""
+
+import logging
 import signal
 import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
-POLL_SECONDS = 1.0
+import httpx
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.responses import OrchestrationResult
+from prefect.context import SyncClientContext
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import PrefectException
+from prefect.flow_engine import run_flow
+from prefect.states import Cancelled, Pending
+from prefect.types.entrypoint import EntrypointType
+
+from flows.score_session import give_up, queue_of, score_session
+from providers.direct import warm_up as warm_up_direct
+
+POLL_SECONDS = 0.25
+
+logger = logging.getLogger("evalake.service")
 
 
-async def serve(limit: int, lake: str) -> None:
-    """Run a lake's scorings as they are submitted, `limit` at a time, each in a process of its own, until ended."""
-    from prefect.runner import Runner
-    from prefect.types.entrypoint import EntrypointType
-
-    from flows.score_session import queue_of, score_session
-
-    stopping: list[asyncio.Task[None]] = []
-    runner = Runner(name="evalake-serve", query_seconds=POLL_SECONDS, limit=limit, pause_on_shutdown=False)
-    await runner.aadd_flow(
-        score_session,
+def serve(limit: int, lake: str) -> None:
+    """Run a lake's scorings as they are submitted, `limit` at a time, until told to end; those under way then fail."""
+    declared = score_session.to_deployment(
         name=queue_of(lake),
         description=f"Scores sessions as `evalake serve` asks for them, for the lake {lake}.",
         tags=["evalake", "session_review"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    running = asyncio.create_task(runner.start())
-    while not runner.started and not running.done():
-        await asyncio.sleep(0.05)
-    # In place of the runner's own handler, which does not wait for what it stops
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, lambda: stopping.append(loop.create_task(runner.astop())))
-    await running
-    await asyncio.gather(*stopping)
+    assert isinstance(declared, RunnerDeployment)  # outside of an event loop nothing is to be awaited
+    deployment = declared.apply()
+    assert isinstance(deployment, UUID)
+    warm_up_direct()  # seconds, which the first scoring would take longer
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    with SyncClientContext.get_or_create() as context:  # one client for all flow runs
+        scorings = _Scorings(context.client, deployment, limit)
+        while not stopping.wait(POLL_SECONDS):
+            scorings.look()
+        scorings.end()
+
+
+class _Scorings:
+    """The flow runs of one deployment, each on a thread. Used from one thread."""
+
+    def __init__(self, client: SyncPrefectClient, deployment: UUID, limit: int) -> None:
+        self._client, self._deployment, self._limit = client, deployment, limit
+        self._threads = ThreadPoolExecutor(limit, "scoring")
+        self._under_way: dict[UUID, tuple[str, Future[None]]] = {}  # by flow run: the scoring, and its thread's end
+        self._cancelled: set[UUID] = set()  # of those under way
+        self._complaint = ""
+
+    def look(self) -> None:
+        """Begin what waits, end what was cancelled, forget what is over. Logs where Prefect does not answer."""
+        try:
+            self._end_cancelled()
+            self._begin_scheduled()
+        except (httpx.HTTPError, PrefectException) as error:  # Prefect is asked again at the next look
+            if str(error) != self._complaint:
+                logger.warning("the runner of scorings: %s", error)
+            self._complaint = str(error)
+        else:
+            self._complaint = ""
+
+    def end(self) -> None:
+        """Give up all that is under way; returns when it has ended."""
+        for score_id, _ in self._under_way.values():
+            give_up(score_id)
+        self._threads.shutdown()
+
+    def _begin_scheduled(self) -> None:
+        if len(self._under_way) >= self._limit:
+            return
+        for run in self._client.get_scheduled_flow_runs_for_deployments(
+            [self._deployment], scheduled_before=datetime.now(UTC), limit=self._limit
+        ):
+            if run.id not in self._under_way and len(self._under_way) < self._limit:
+                scoring = self._threads.submit(copy_context().run, self._score, run.id)
+                self._under_way[run.id] = run.parameters["score_id"], scoring
+
+    def _score(self, run_id: UUID) -> None:
+        answer: OrchestrationResult[Any] = self._client.set_flow_run_state(run_id, Pending())
+        if answer.state is not None and answer.state.is_pending():  # else it was cancelled, or another runner has it
+            run_flow(score_session, flow_run=self._client.read_flow_run(run_id), return_type="state")
+
+    def _end_cancelled(self) -> None:
+        for run_id in self._cancelling():
+            if run_id in self._under_way:
+                self._cancelled.add(run_id)
+                give_up(self._under_way[run_id][0])
+        for run_id, (_, score) in list(self._under_way.items()):
+            if not score.done():
+                continue
+            if run_id in self._cancelled:
+                self._client.set_flow_run_state(run_id, Cancelled(message="the scoring was cancelled"), force=True)
+                self._cancelled.remove(run_id)
+            del self._under_way[run_id]
+            if (error := score.exception()) is not None:
+                logger.warning("the flow run %s of a scoring ended: %s", run_id, error)
+
+    def _cancelling(self) -> list[UUID]:
+        """The deployment's flow runs that someone wants to be ended."""
+        if not self._under_way:
+            return []
+        wanted = FlowRunFilter.model_validate(
+            {"deployment_id": {"any_": [self._deployment]}, "state": {"type": {"any_": [StateType.CANCELLING]}}}
+        )
+        return [run.id for run in self._client.read_flow_runs(flow_run_filter=wanted)]
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]), sys.argv[2]))
+    serve(int(sys.argv[1]), sys.argv[2])

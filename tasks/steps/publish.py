@@ -14,7 +14,7 @@ from contracts.contract import Contract
 from contracts.tables import CONTRACT_CHECKS, QUARANTINE
 from core.hashing import content_hash
 from storage.lake import Lake
-from storage.landing import Landed, land
+from storage.landing import Landed, land, land_together
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation
 
@@ -49,6 +49,14 @@ def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, co
     return bool(scored.get(context.suite.results.table))
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A batch after its audit: the rows that may land, and how many are in quarantine."""
+
+    rows: pl.DataFrame
+    quarantined: int
+
+
 def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str, Any]]], origin: str) -> Published:
     """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
     landing = {"run_id": context.run_id, "origin": origin}
@@ -66,6 +74,15 @@ def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[
     """
     if not len(rows):
         return Published()
+    admitted = admit(lake, run_id, contract, rows)
+    return Published(land(lake, contract, admitted.rows), admitted.quarantined)
+
+
+def admit(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Admitted:
+    """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
+
+    Raises ContractError where the batch breaks a critical rule of its table.
+    """
     frame = conform(rows, contract)
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
@@ -75,8 +92,7 @@ def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[
         Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
         for row in audited.bad.iter_rows(named=True)
     ]
-    quarantined = quarantine(lake, run_id, batch_id, refused)
-    return Published(land(lake, contract, audited.good), quarantined)
+    return Admitted(audited.good, quarantine(lake, run_id, batch_id, refused))
 
 
 def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
@@ -130,7 +146,7 @@ def record_checks(
         }
         for result in results
     ]
-    land(lake, CONTRACT_CHECKS, conform(rows, CONTRACT_CHECKS))
+    land_together(lake, CONTRACT_CHECKS, conform(rows, CONTRACT_CHECKS))
 
 
 def _as_json(row: Mapping[str, Any]) -> str:

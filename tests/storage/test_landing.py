@@ -1,6 +1,6 @@
 """Landing: each key once, whatever is repeated, raced or interrupted."""
 
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import polars as pl
@@ -9,7 +9,7 @@ import pytest
 from contracts.contract import fits_folder
 from core.errors import ContractError, SchemaMismatchError
 from storage.lake import Lake
-from storage.landing import Landed, land
+from storage.landing import Landed, land, land_together
 from tests.storage.rows import TOYS, toy
 
 
@@ -51,6 +51,26 @@ def test_a_row_is_replaced_only_as_its_contract_allows(lake: Lake) -> None:
     assert land(lake, TOYS, frame(toy("a", state="final", size=3.0))) == Landed(replaced=1)
     assert land(lake, TOYS, frame(toy("a", state="early", size=4.0))) == Landed(already_present=1)
     assert lake.frame(TOYS).collect()["size"].to_list() == [3.0]
+
+
+def test_threads_land_together_what_came_meanwhile_in_one_commit(lake: Lake) -> None:
+    land(lake, TOYS, frame(toy("old", size=1.0)))
+    before = lake.open(TOYS).version()
+    with ThreadPoolExecutor(20) as threads:
+        for each in [threads.submit(land_together, lake, TOYS, frame(toy(f"{number % 15}"))) for number in range(20)]:
+            each.result()
+    keys = lake.frame(TOYS).collect()["key"].to_list()
+    assert sorted(keys) == sorted(["old", *(str(number) for number in range(15))])
+    assert lake.open(TOYS).version() < before + 15
+
+
+def test_what_is_landed_together_is_refused_together(lake: Lake) -> None:
+    with pytest.raises(SchemaMismatchError):
+        land_together(lake, TOYS, frame(toy("a")).drop("size"))
+    land_together(lake, TOYS, frame(toy("a")))  # which does not wait for the one that was refused
+    with pytest.raises(ContractError):
+        land_together(lake, TOYS, frame(toy("b", size=-1.0)))
+    assert lake.frame(TOYS).collect()["key"].to_list() == ["a"]
 
 
 def test_landing_nothing_creates_nothing(lake: Lake) -> None:

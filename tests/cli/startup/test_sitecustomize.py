@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cli.command import ROOT
 from tests.cli.hostile import markers
+from tests.e2e.processes import PrefectStack
 
 SET_UP_LOGGING = "from prefect.logging.configuration import setup_logging; setup_logging()"
 
@@ -84,3 +87,18 @@ def test_a_flow_run_in_evalake_home_finds_its_flow_there(tmp_path: Path, monkeyp
     monkeypatch.setenv("EVALAKE_HOME", str(home))
     load = "from prefect.utilities.importtools import import_object; print(import_object('flows_of_mine.flow'))"
     assert python(f"from cli.environment import prepare; prepare(); {load}", home) == "1\n"
+
+
+def test_writers_of_a_servers_sqlite_database_wait_for_each_other(tmp_path: Path) -> None:
+    """Ten clients of a server that `evalake prefect` has started: by itself it answers many with 503, to come again."""
+    with PrefectStack(tmp_path / "stack", {"PREFECT_SERVER_LOG_RETRYABLE_ERRORS": "true"}) as stack:
+        flow = stack.post("/flows/", {"name": "flow"})["id"]
+
+        def create(number: int) -> int:
+            body = {"flow_id": flow, "name": str(number), "state": {"type": "SCHEDULED", "name": "Scheduled"}}
+            return httpx.post(f"{stack.url}/flow_runs/", json=body, timeout=60).status_code
+
+        with ThreadPoolExecutor(10) as clients:
+            answers = list(clients.map(create, range(200)))
+        assert set(answers) == {201}
+        assert "database is locked" not in stack.server_log()
