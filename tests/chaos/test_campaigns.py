@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos import histories, object_store, processes, surroundings, torn_files
+from chaos import histories, load, object_store, processes, surroundings, torn_files
 from chaos.histories import contradictions
 from chaos.processes import NO_MEMORY, STOP
 from chaos.proxy import LOST_REPLY
@@ -54,3 +54,11 @@ def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
     assert set(hits.values()) <= {3, 4}
     soon = [hit for blow in blows[:6] for hit in blow.items()]
     assert len(set(soon)) == len(soon) == 15
+
+
+def test_under_load_no_subscriber_misses_an_event_and_no_connection_stays_open(tmp_path: Path) -> None:
+    """How quick it is under load is for `make chaos` to say."""
+    (outcome,) = load.campaign(tmp_path, seed=1, seconds=6)
+    assert outcome.injected == load.CLIENTS + load.SUBSCRIBERS
+    for wrong in ("answered", "not told", "open files"):
+        assert wrong not in outcome.broken
