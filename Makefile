@@ -11,10 +11,12 @@ EVM := tests/suites/solidity_audit/evm
 
 .PHONY: run setup test test-end-to-end test-others test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
 
+# All three use one server, which is ended where it was not there before.
 run: setup
-	$(BIN)/evalake run solidity_audit
-	$(BIN)/evalake run session_review
-	$(BIN)/evalake run command_guard
+	@if test -z "$$PREFECT_API_URL" && ! $(BIN)/evalake status > /dev/null 2>&1; then \
+		trap '$(BIN)/evalake down' EXIT; $(BIN)/evalake up --no-workers || exit; \
+	fi; \
+	for suite in solidity_audit session_review command_guard; do $(BIN)/evalake run $$suite || exit; done
 
 setup: $(STAMP)
 

@@ -34,6 +34,9 @@ def register(app: typer.Typer) -> None:
 
 def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the pages; 0 takes a free one.", metavar="PORT")] = 0,
+    workers: Annotated[
+        bool, typer.Option(help="Deploy prefect.yaml of this folder, and start the workers of its pools.")
+    ] = True,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
@@ -43,7 +46,7 @@ def up(
 
     if find(lake) is None:
         read(None)
-        _start(lake, port)
+        _start(lake, port, _project() if workers else None)
     _show(lake, as_json=json)
 
 
@@ -72,7 +75,7 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
     _show(lake, as_json=json)
 
 
-def _start(lake: str, port: int) -> None:
+def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and say what it does until everything is up."""
     from core.errors import EvalakeError
     from service.local.background import ADDRESS, make_folder_of
@@ -81,7 +84,7 @@ def _start(lake: str, port: int) -> None:
     folder = make_folder_of(lake)
     # The command itself says errors in one line; a server and a worker have nothing but their log.
     unwanted = (ADDRESS, LOG_LEVEL)
-    arguments = [whole_address(lake), str(port), str(_project() or "")]
+    arguments = [whole_address(lake), str(port), str(project or "")]
     with os.fdopen(os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-P", "-m", "service.local.supervisor", *arguments],
