@@ -32,7 +32,8 @@ class RowModel(BaseModel):
     them `| None`. Nested data is a string of JSON, so that every engine can read the tables.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # Columns and types are looked at in every command; what validates a row is built where one is validated
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     @classmethod
     def column_names(cls) -> Sequence[str]:

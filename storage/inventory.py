@@ -1,11 +1,11 @@
 """The inventory: which tables a lake has, how large they are, and when they last changed."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
-from deltalake import DeltaTable
 
 from contracts.contract import Contract
 from storage.lake import Lake
@@ -23,12 +23,15 @@ SCHEMA: dict[str, pl.DataType] = {
 
 def inventory(lake: Lake, contracts: Sequence[Contract]) -> pl.DataFrame:
     """One row a table that exists, the most recently changed first."""
-    tables = [(contract, lake.find(contract.table)) for contract in contracts]
-    rows = [_row(contract, table) for contract, table in tables if table is not None]
+    with ThreadPoolExecutor() as threads:  # most of it is waiting for files
+        rows = [row for row in threads.map(lambda contract: _row(lake, contract), contracts) if row is not None]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True, nulls_last=True)
 
 
-def _row(contract: Contract, table: DeltaTable) -> dict[str, Any]:
+def _row(lake: Lake, contract: Contract) -> dict[str, Any] | None:
+    table = lake.find(contract.table)
+    if table is None:
+        return None
     files = pl.DataFrame(table.get_add_actions(flatten=True))
     last = table.history(1)  # the engine finds none in a folder with `#` in its path
     return {
