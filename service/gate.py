@@ -29,7 +29,10 @@ class Gate:
         try:
             self._examine(scope)
         except ApiError as error:
-            await refusal(error)(scope, receive, send)
+            answer = refusal(error)
+            if scope["type"] == "http" and _has_body(HTTPConnection(scope)):
+                answer.headers["connection"] = "close"  # what is not read cannot be followed by another request
+            await answer(scope, receive, send)
             return
         await self._app(scope, _bounded(receive) if scope["type"] == "http" else receive, send)
 
@@ -63,6 +66,10 @@ def _announced(connection: HTTPConnection) -> int:
     """How long the body will be by the request's own word; 0 where it does not say."""
     length = connection.headers.get("content-length", "")
     return int(length) if length.isdecimal() else 0
+
+
+def _has_body(connection: HTTPConnection) -> bool:
+    return connection.headers.get("content-length", "0") != "0" or "transfer-encoding" in connection.headers
 
 
 def _bounded(receive: Receive) -> Receive:

@@ -1,6 +1,8 @@
 """The flow of one scoring, in this process: the states it goes through, and the reasons for which it fails."""
 
 from asyncio import CancelledError
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,19 @@ import pytest
 from contracts.tables import SAMPLES
 from core.configuration import read_configuration
 from core.errors import ConfigurationError, EvalakeError, UsageError
-from flows.score_session import LostScoringError, Scoring, queue_of, read_samples, read_score, score_session
+from flows.score_session import (
+    LostScoringError,
+    Scoring,
+    give_up,
+    queue_of,
+    read_samples,
+    read_score,
+    score_session,
+)
 from storage.lake import Lake
 from suites.session_review.contract import RESULTS
+from tasks.runtime.resources import RunOverError
+from tests.e2e.processes import wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import Place
 from tests.service.test_one_scoring import begin, take
@@ -108,6 +120,21 @@ def test_whoever_ended_its_process_is_said_in_words(
         run(place, score_id)
     row = read_score(place.lake, score_id)
     assert (row["status"], row["error_message"]) == ("failed", reason)
+
+
+def test_a_scoring_that_is_given_up_does_not_wait_for_its_judge(place: Place) -> None:
+    place.answer(latency=600.0)
+    score_id = begin(place)
+    with ThreadPoolExecutor(1) as thread:
+        scoring = thread.submit(copy_context().run, run, place, score_id)
+        wait_until(lambda: place.server.requests(), "the question to the judge")
+        give_up(score_id)
+        with pytest.raises(RunOverError):
+            scoring.result()
+    row = read_score(place.lake, score_id)
+    reason = "its process was told to end before the judge had answered: ask for it again"
+    assert (row["status"], row["error_message"]) == ("failed", reason)
+    give_up(score_id)  # it is over
 
 
 def test_each_lake_has_a_queue_of_its_own(tmp_path: Path) -> None:
