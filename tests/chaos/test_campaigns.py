@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos import histories, load, object_store, processes, surroundings, torn_files
+from chaos import histories, load, object_store, processes, storms, surroundings, torn_files
 from chaos.histories import contradictions
 from chaos.processes import NO_MEMORY, STOP
 from chaos.proxy import LOST_REPLY
@@ -54,6 +54,12 @@ def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
     assert set(hits.values()) <= {3, 4}
     soon = [hit for blow in blows[:6] for hit in blow.items()]
     assert len(set(soon)) == len(soon) == 15
+
+
+def test_a_run_through_every_storm_of_a_provider_ends_with_a_clear_row_for_each_call(tmp_path: Path) -> None:
+    outcomes = list(storms.campaign(tmp_path, seed=1, seconds=0))
+    assert len(outcomes) == len(storms.STORMS) + 1  # and the findings
+    assert {outcome.broken for outcome in outcomes} == {""}
 
 
 def test_under_load_no_subscriber_misses_an_event_and_no_connection_stays_open(tmp_path: Path) -> None:
