@@ -79,7 +79,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app_state: AppState, drain_seconds: float) -> None:
         super().__init__(config)
         self.when_started: Callable[[], None] = lambda: None
-        self._desk, self._drain_seconds = app_state, drain_seconds
+        self._app_state, self._drain_seconds = app_state, drain_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -90,15 +90,15 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, end at the second."""
-        if self._desk.scorings.draining:
+        if self._app_state.scorings.draining:
             super().handle_exit(sig, frame)
             return
-        self._desk.scorings.draining = True
+        self._app_state.scorings.draining = True
         threading.Thread(target=self._drain, args=(sig,), name="drain", daemon=True).start()
 
     def _drain(self, sig: int) -> None:
         deadline = time.monotonic() + self._drain_seconds
-        while time.monotonic() < deadline and self._desk.is_scoring():
+        while time.monotonic() < deadline and self._app_state.is_scoring():
             time.sleep(0.2)
         super().handle_exit(sig, None)
 
