@@ -1,1 +1,3 @@
 """The `evalake` command."""
+
+import cli.leaving  # noqa: F401 - before anything else

@@ -9,6 +9,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
+from cli.leaving import end_quickly
 from cli.startup import sitecustomize
 
 DEFAULTS = {
@@ -29,6 +30,7 @@ _ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 def prepare() -> None:
     """Set what is not set already. Must run before Prefect or LiteLLM is imported."""
+    end_quickly()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     # Imports make tens of thousands of objects that stay: looking through them for garbage took 0.2 s of a command.

@@ -8,6 +8,7 @@ import typer
 
 from cli import configuration, environment
 from cli.help import App
+from cli.leaving import leave
 from cli.terminal import say_error, write_anything
 from cli.waiting import say_what_is_done
 
@@ -55,7 +56,7 @@ def main() -> None:
     if "--debug" in general:
         _register()
         app()
-    sys.exit(_run())
+    leave(_run())
 
 
 def _run() -> int:

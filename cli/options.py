@@ -9,13 +9,24 @@ import typer
 from core.default_lake import DEFAULT_LAKE, VARIABLE
 
 
-def use_servers_in_background(lake: str) -> str:
-    """Have a command use the Prefect server that `evalake up` keeps for its lake, where no other one is named."""
-    from cli.environment import names_a_server
-    from service.local.background import find
+def use_servers_in_background(lake: str) -> Path | None:
+    """Have a command use the Prefect server that `evalake up` keeps for its lake, where no other one is named.
 
-    if not names_a_server() and (background := find(lake)) is not None:
-        background.use()
+    Returns:
+        The folder of the state of the lake's servers; None where there are none, or they are not used.
+    """
+    from cli.environment import names_a_server
+    from service.local.background import find, folder_of
+
+    if names_a_server() or (background := find(lake)) is None:
+        return None
+    background.use()
+    return folder_of(lake)
+
+
+def _with_servers(context: typer.Context, lake: str) -> str:
+    """The context's object tells `cli.help.Command` where a warm process may be."""
+    context.obj = use_servers_in_background(lake)
     return lake
 
 
@@ -26,7 +37,7 @@ LakeOption = Annotated[
         envvar=VARIABLE,
         help="The lake: a folder, or a URI that Delta supports.",
         metavar="URI",
-        callback=use_servers_in_background,
+        callback=_with_servers,
     ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="In place of ./evalake.toml.", metavar="FILE")]

@@ -13,6 +13,7 @@ DOING = {
     "doctor": "looking at server, keys and lake",
 }
 READING = "opening the lake"
+SAID = False  # whether it stands on the terminal already
 
 
 def say_what_is_done(command: str) -> None:
@@ -27,8 +28,9 @@ def say_what_is_done(command: str) -> None:
 
 def _until_more(line: str) -> None:
     streams = [stream for stream in (sys.stderr, sys.stdout) if stream.isatty()]
-    sys.stderr.write(line)
-    sys.stderr.flush()
+    if not SAID:
+        sys.stderr.write(line)
+        sys.stderr.flush()
     for stream in streams:
         stream.write = partial(_write_instead, streams, type(stream).write, stream)  # type: ignore[method-assign]
 

@@ -1,5 +1,6 @@
 """Pages from templates: what was not written by us is escaped, and a name that a template lacks is an error."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,21 @@ _FOLDER = Path(__file__).parent / "templates"
 
 def fill(template: str, **values: Any) -> str:
     """Fill a template, to which the pages' `style` and the filter `shown` for text of others are given too."""
-    environment = Environment(
+    return environment().get_template(template).render(style=Markup(source("style.css")), **values)
+
+
+@cache
+def environment() -> Environment:
+    """Return what knows the templates; each is compiled once."""
+    made = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shown"] = _shown
-    return environment.get_template(template).render(style=Markup(source("style.css")), **values)
+    made.filters["shown"] = _shown
+    return made
 
 
 def source(name: str) -> str:

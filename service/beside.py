@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 GRACE_SECONDS = 6.0  # a service has two of them to end, and 20 seconds in all
@@ -22,9 +22,12 @@ LOOK_SECONDS = 0.2
 class Beside:
     """One process beside this one."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", "service.beside", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            [sys.executable, "-P", "-m", "service.beside", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=environment,
         )
 
     @property

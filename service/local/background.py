@@ -17,6 +17,7 @@ from core.default_lake import whole_address
 from core.errors import EvalakeError
 
 STATE = "XDG_STATE_HOME"
+WARM = "warm"  # the socket of the process that carries out commands, beside the file
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
@@ -136,7 +137,8 @@ def held(lake: str) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            (folder / "up.json").unlink(missing_ok=True)
+            for name in ("up.json", WARM):
+                (folder / name).unlink(missing_ok=True)
 
 
 def tell(folder: Path, background: Background) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -48,6 +48,7 @@ def main(lake: str, port: str, project: str) -> int:
         with held(lake) as folder, ExitStack() as running:
             servers = _Servers(lake, folder, running, over)
             tell(folder, servers.start(int(port) or free_port(), Path(project) if project else None))
+            servers.warm_up()
             _say(READY)
             os.dup2(2, 1)  # the command ends now; what comes later is for the log
             over.wait()
@@ -68,6 +69,7 @@ class _Servers:
     def __init__(self, lake: str, folder: Path, running: ExitStack, over: threading.Event) -> None:
         self._lake, self._folder, self._running, self._over = lake, folder, running, over
         self._password, self._token = (secrets.token_urlsafe(24) for _ in range(2))
+        self._environment = dict(os.environ)  # of the command that started us
 
     def start(self, port: int, project: Path | None) -> Background:
         """Start all of them; returns where they are. Raises EvalakeError where one does not come up."""
@@ -97,8 +99,12 @@ class _Servers:
         where = {"prefect": prefect, "pages": pages, "pools": pools}
         return Background(lake=self._lake, pid=os.getpid(), password=password, token=self._token, **where)  # type: ignore[arg-type]
 
-    def _child(self, *command: str) -> Beside:
-        child = Beside(*command)
+    def warm_up(self) -> None:
+        """Start the process that has imported everything, and carries out commands; nothing waits for it."""
+        self._child("cli.warm.process", self._lake, environment=self._environment)
+
+    def _child(self, *command: str, environment: Mapping[str, str] | None = None) -> Beside:
+        child = Beside(*command, environment=environment)
         self._running.callback(child.stop)
         return child
 

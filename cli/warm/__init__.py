@@ -1,0 +1,1 @@
+"""The warm process of `evalake up`: it has imported everything, and carries out commands in copies of itself."""

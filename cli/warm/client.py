@@ -1,0 +1,125 @@
+"""A command as the warm process carries it out: its streams are handed over, its signals passed on."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from cli.warm.likeness import likeness
+from core.errors import EvalakeError
+from service.local.background import WARM
+
+LENGTH, STATUS = struct.Struct("!I"), struct.Struct("!i")
+ACCEPTED = b"y"
+PATIENCE_SECONDS = 5.0
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT)
+
+
+def carry_out(folder: Path) -> int | None:
+    """Have the warm process of a lake's servers carry out the command line of this process, to its end.
+
+    Args:
+        folder: Where the state of the servers is kept.
+
+    Returns:
+        The exit code; None where there is no warm process, or it is not like this one: carry it out here then.
+
+    Raises:
+        EvalakeError: What carried it out was killed.
+    """
+    if not _has_streams():
+        return None
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        try:
+            with address(folder) as place:
+                connection.connect(place)
+            if peer(connection) != os.geteuid() or not _accepted(connection):
+                return None
+        except OSError:
+            return None
+        connection.settimeout(None)
+        with _signals_passed_on(connection):
+            answer = connection.recv(STATUS.size, socket.MSG_WAITALL)
+    if len(answer) < STATUS.size:
+        raise EvalakeError("the process that carried this out was killed: run it again")
+    return _ended(STATUS.unpack(answer)[0])
+
+
+@contextmanager
+def address(folder: Path) -> Iterator[str]:
+    """Name the socket in a way that is short enough for any folder."""
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{WARM}"
+    finally:
+        os.close(directory)
+
+
+def peer(connection: socket.socket) -> int:
+    """Return the user who holds the other end."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])
+
+
+def _has_streams() -> bool:
+    """Whether this process's streams are those that a copy of another process would be given."""
+    try:
+        return [stream.fileno() for stream in (sys.stdin, sys.stdout, sys.stderr)] == [0, 1, 2]
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _accepted(connection: socket.socket) -> bool:
+    sys.stdout.flush()
+    umask = os.umask(0)
+    os.umask(umask)
+    asked: dict[str, Any] = {
+        "arguments": sys.argv,
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),  # noqa: PTH109 - as the shell's user came here, through links or not
+        "likeness": likeness(),
+        "umask": umask,
+    }
+    message = json.dumps(asked).encode()
+    socket.send_fds(connection, [LENGTH.pack(len(message))], [0, 1, 2])
+    connection.sendall(message)
+    return connection.recv(1) == ACCEPTED
+
+
+@contextmanager
+def _signals_passed_on(connection: socket.socket) -> Iterator[None]:
+    def pass_on(number: int, _: FrameType | None) -> None:
+        try:
+            connection.send(bytes([number]))
+        except OSError:  # it has ended meanwhile
+            return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        pass_on(number, frame)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
+    before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ended(status: int) -> int:
+    """End as the command did: by its exit code, or by the signal that ended it."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code != signal.SIGKILL:  # which cannot be set
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code

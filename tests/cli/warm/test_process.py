@@ -1,0 +1,154 @@
+"""What the warm process does with commands, callers of other kinds, and code that has changed."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.warm import likeness
+from tests.cli.command import recorded
+from tests.cli.warm.conftest import Warm
+from tests.e2e.processes import wait_until
+
+ENDLESS = "select sum(range) from range(1000000000000)"
+
+
+def write(warm: Warm) -> str:
+    """Write two recorded results into the user's folder; returns the file's name."""
+    (warm.folder / "results.jsonl").write_text(f"{recorded(0)}\n{recorded(1)}\n")
+    return "results.jsonl"
+
+
+def carried_out(warm: Warm) -> psutil.Process:
+    (copy,) = wait_until(warm.copies, "a copy that carries the command out")
+    return copy
+
+
+def test_a_copy_carries_the_command_out_where_and_as_its_caller_would(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS)
+    copy = carried_out(warm)
+    wait_until(lambda: Path(copy.cwd()) == warm.folder, "that it is in its caller's folder")
+    assert copy.environ()["XDG_STATE_HOME"] == warm.environment["XDG_STATE_HOME"]
+    caller.kill()
+    caller.communicate(timeout=300)
+    wait_until(lambda: not copy.is_running(), "the end of the copy")
+    code, out, err = warm.run("import", write(warm), "--suite", "command_guard", "--json")
+    assert (code, json.loads(out)["rows"]["landed"]) == (0, 2), err
+    assert (warm.folder / "lake" / "calls").is_dir()
+
+
+def test_output_and_exit_code_are_those_of_a_command_by_itself(warm: Warm) -> None:
+    for words in (("runs", "--json"), ("metrics", "--run", "nothing"), ("sql", "select 1 as x"), ("runs", "--nothing")):
+        there = warm.run(*words)
+        assert there == warm.run(*words, TZ="UTC")  # of another kind, so carried out by itself
+        assert "Traceback" not in there[2]
+
+
+def test_a_caller_of_another_kind_carries_its_command_out_itself(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS, PREFECT_LOGGING_LEVEL="DEBUG")
+    wait_until(lambda: psutil.Process(caller.pid).children(), "the process of its query")
+    assert warm.copies() == []
+    caller.send_signal(signal.SIGINT)
+    caller.communicate(timeout=300)
+    assert caller.returncode == 130
+
+
+def test_keys_and_settings_that_are_read_late_are_the_callers(warm: Warm) -> None:
+    words = ("run", "command_guard", "--models", "openai/gpt-4o-mini", "--first", "1", "--dry-run")
+    code, _, err = warm.run(*words, OPENAI_API_KEY="")
+    assert (code, "OPENAI_API_KEY" in err) == (2, True)
+    assert warm.run(*words, OPENAI_API_KEY="sk-of-this-caller")[0] == 0
+    assert warm.run(*words, OPENAI_API_KEY="")[0] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_its_caller_alike(warm: Warm, number: signal.Signals) -> None:
+    caller = warm.start("sql", ENDLESS)
+    copy = carried_out(warm)
+    caller.send_signal(number)
+    caller.communicate(timeout=300)
+    assert caller.returncode == (130 if number == signal.SIGINT else -number)
+    wait_until(lambda: not copy.is_running(), "the end of the copy")
+
+
+def test_a_stopped_command_goes_on(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS)
+    copy = carried_out(warm)
+    caller.send_signal(signal.SIGTSTP)
+    wait_until(lambda: copy.status() == psutil.STATUS_STOPPED, "that it stops")
+    caller.send_signal(signal.SIGCONT)
+    wait_until(lambda: copy.status() != psutil.STATUS_STOPPED, "that it goes on")
+    caller.send_signal(signal.SIGINT)
+    caller.communicate(timeout=300)
+    assert caller.returncode == 130
+
+
+def test_when_its_caller_is_killed_the_command_ends(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS)
+    copy = carried_out(warm)
+    caller.kill()
+    caller.communicate(timeout=300)
+    wait_until(lambda: not copy.is_running(), "the end of the copy")
+
+
+def test_when_its_copy_is_killed_the_caller_ends_the_same_way(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS)
+    carried_out(warm).kill()
+    caller.communicate(timeout=300)
+    assert caller.returncode == -signal.SIGKILL
+
+
+def test_when_what_waits_for_its_copy_is_killed_it_says_so(warm: Warm) -> None:
+    caller = warm.start("sql", ENDLESS)
+    copy = carried_out(warm)
+    parent = copy.parent()
+    assert parent is not None
+    parent.kill()
+    assert caller.wait(timeout=300) == 1
+    copy.kill()  # which has the caller's streams
+    assert caller.communicate(timeout=300)[1] == "evalake: the process that carried this out was killed: run it again\n"
+
+
+def test_only_its_user_reaches_it(warm: Warm) -> None:
+    modes = [stat.S_IMODE(place.stat().st_mode) for place in (warm.socket, warm.socket.parent)]
+    assert not [mode for mode in modes if mode & 0o077]
+
+
+def test_what_says_nothing_that_can_be_read_hinders_nobody(warm: Warm) -> None:
+    for said in (b"", b"\0\0\0\4junk", b"\xff\xff\xff\xff", b"\0\0\0\2{}"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(warm.socket))
+            connection.sendall(said)
+    assert warm.run("runs")[0] == 0
+    assert warm.process.is_running()
+
+
+def test_it_begins_anew_with_code_that_has_changed(warm: Warm) -> None:
+    file = Path(likeness.__file__)
+    before, was = warm.socket.stat().st_ino, file.stat()
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns + 1_000_000_000))
+    try:
+        assert warm.run("runs")[0] == 0  # by itself, for what is warm is out of date
+        wait_until(lambda: warm.socket.exists() and warm.socket.stat().st_ino != before, "a new socket")
+    finally:
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    caller = warm.start("sql", ENDLESS)
+    carried_out(warm)
+    caller.send_signal(signal.SIGINT)
+    caller.communicate(timeout=300)
+    assert caller.returncode == 130
+
+
+def test_closed_streams_are_no_obstacle(warm: Warm) -> None:
+    command = f"exec {sys.executable} -m cli runs <&- >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=warm.folder, env=warm.environment, stderr=subprocess.PIPE, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
