@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -135,11 +136,11 @@ def _await_command(
         with connection:
             try:
                 request = _read(connection)
-            except (OSError, ValueError):  # whoever it was asks no more
+            except (OSError, ValueError, struct.error):  # whoever it was asks no more
                 continue
             if request is None:
                 continue
-            if request["likeness"] != ours or len(request["streams"]) != len(_STREAMS) or _has_threads():
+            if request["likeness"] != ours or _has_threads():
                 _answer(connection, _REFUSED)
             elif dict(_files(known)) != known:
                 _answer(connection, _REFUSED)
@@ -152,12 +153,14 @@ def _await_command(
 
 
 def _read(connection: socket.socket) -> dict[str, Any] | None:
+    """What a command asks; None from another user, or without all of it."""
     if peer(connection) != os.geteuid():
         return None
     connection.settimeout(PATIENCE_SECONDS)
     length, streams, _, _ = socket.recv_fds(connection, LENGTH.size, len(_STREAMS))
     message = connection.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)
-    return {**json.loads(message), "streams": streams}
+    request = json.loads(message)
+    return {**request, "streams": streams} if request and len(streams) == len(_STREAMS) else None
 
 
 def _answer(connection: socket.socket, answer: bytes) -> None:
