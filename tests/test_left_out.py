@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_tests_that_lack_something_are_left_out_by_name_and_all_others_run() -> None:
     """Without a browser its tests are named; those of real data, which nobody misses by mistake, are counted."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
-    folders = ["tests/reports", "tests/suites/session_review/test_database.py"]
+    folders = ["tests/reports", "tests/suites/session_review/sources/test_database.py"]
     named = {name: value for name, value in os.environ.items() if name not in ("EVALAKE_REAL_DATA", "CI")}
     lacking = {**named, "EVALAKE_CHROMIUM": "no-such-browser"}
     done = subprocess.run([*command, *folders], cwd=ROOT, env=lacking, capture_output=True, text=True)

@@ -81,6 +81,16 @@ def judgement(
     }
 
 
+def found(share: float = 1.0, extra: int = 0, **more: Any) -> dict[str, Any]:
+    """A judgement of an audit that found the target, with some hallucinations beside it."""
+    wrong = [finding(number + 2, "HALLUCINATED") for number in range(extra)]
+    return judgement([finding(1), *wrong], target(share=share), **more)
+
+
+def missed(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return judgement(findings, target(found=False), **more)
+
+
 def line(
     number: int = 0, truth: GroundTruth = TRUTH, judged: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:

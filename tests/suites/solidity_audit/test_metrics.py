@@ -1,4 +1,4 @@
-"""Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator, and what is said of it."""
+"""Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,48 +6,28 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.audit import audit
 from contracts.compile.arrow import conform
 from contracts.tables import HUMAN_LABELS
-from core.errors import ConfigurationError
 from core.hashing import content_hash
 from metrics.definition import definition_hash
-from providers.request import Failure, Reply
-from suites.base import Exchange, Item
-from suites.solidity_audit.contract import FINDINGS, RESULTS
-from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.metrics import SLICES, metrics
 from suites.solidity_audit.options import COMPONENTS, DEFAULTS
-from suites.solidity_audit.panels.rows import derive
-from suites.solidity_audit.recorded import read_recorded
-from suites.solidity_audit.score import score
 from suites.solidity_audit.suite import SUITE
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
-from suites.solidity_audit.truth import GroundTruth
 from suites.solidity_audit.warnings import warnings
 from tests.suites.solidity_audit.support import (
     SAFE,
     TRUTH,
     finding,
+    found,
     frame_of,
     judgement,
-    landed,
     line,
+    missed,
     rows_of,
     target,
     values_of,
 )
-from tests.suites.solidity_audit.support import sample as a_sample
-
-
-def found(share: float = 1.0, extra: int = 0, **more: Any) -> dict[str, Any]:
-    """A judgement of an audit that found the target, with some hallucinations beside it."""
-    wrong = [finding(number + 2, "HALLUCINATED") for number in range(extra)]
-    return judgement([finding(1), *wrong], target(share=share), **more)
-
-
-def missed(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return judgement(findings, target(found=False), **more)
 
 
 def value(frame: pl.DataFrame, name: str, **options: Any) -> Any:
@@ -295,98 +275,3 @@ def test_calibration_in_sui_where_no_confidence_was_stated(unstated: Any, expect
     options = {**DEFAULTS, "sui_calibration_unstated": unstated}
     assert value(frame, "sui", options=options) == pytest.approx(expected)
     assert any("stated no confidence" in each for each in warnings(frame))
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"sui_weights": {"f2": 1.0}},
-        {"sui_weights": dict.fromkeys(COMPONENTS, 0.0)},
-        {"sui_weights": dict.fromkeys(COMPONENTS, -1.0)},
-        {"sui_weights": dict.fromkeys(COMPONENTS, "a")},
-        {"sui_weights": None},
-        {"sui_weight_sets": {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}},
-        {"sui_weight_sets": {name: {"f2": 1.0} for name in "abcde"}},
-        {"sui_calibration_unstated": 2},
-        {"sui_calibration_unstated": "half"},
-    ],
-)
-def test_weights_that_cannot_be_are_refused(broken: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="solidity_audit"):
-        metrics({**DEFAULTS, **broken})
-
-
-def stability(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    rows = cross_row_metrics(frame_of(lines), DEFAULTS).filter(pl.col("metric") == "sui_rank_stability")
-    return {row["model"]: (row["value"], row["n"]) for row in rows.iter_rows(named=True)}
-
-
-def test_a_ranking_that_every_weight_set_agrees_on_is_stable() -> None:
-    lines = [line(n, judged=found(0.9), model="best") for n in range(4)]
-    lines += [
-        line(n, judged=found(0.5, extra=1) if n % 2 else missed(finding(1, "HALLUCINATED")), model="mid")
-        for n in range(4)
-    ]
-    lines += [line(n, judged=missed(finding(1, "HALLUCINATED"), said=False), model="worst") for n in range(4)]
-    assert stability(lines) == {name: (pytest.approx(1.0), 3) for name in ("best", "mid", "worst")}
-
-
-def test_a_ranking_that_depends_on_the_weights_is_not() -> None:
-    lines = [line(n, judged=found(0.1, extra=5), model="finder") for n in range(4)]
-    lines += [
-        line(n, judged=missed(finding(1, "BONUS_VALID"), said=False, confidence=0.0), model="precise") for n in range(4)
-    ]
-    measured = stability(lines)
-    assert measured["finder"] == (pytest.approx(-1.0), 2)
-
-
-def test_one_model_has_no_ranking() -> None:
-    assert stability([line(0, judged=found())]) == {"subject": (None, 1)}
-
-
-def test_self_judging_and_a_single_judge_are_said_loudly() -> None:
-    said = warnings(frame_of([line(0, judged=found(), judge="subject"), line(1)]))
-    assert any("self-judging: subject" in each for each in said)
-    assert any("panel of one judge: all judgements are judge's" in each for each in warnings(frame_of([line(1)])))
-    assert not any("panel of one" in each for each in said)
-
-
-def test_types_and_severities_are_spelled_one_way() -> None:
-    spelled = GroundTruth(is_vulnerable=True, vulnerability_type="Weak Randomness ", severity="HIGH")
-    sample = read_recorded(line(0, spelled, missed())).item.sample
-    assert (sample.category, sample.severity) == ("weak_randomness", "high")
-
-
-def test_derived_rows_keep_the_contract_of_the_results() -> None:
-    judged = [found(), missed(said=False), None]
-    lines = [line(0, judged=each, judge=f"j{n}") for n, each in enumerate(judged)]
-    results, findings = rows_of(lines)
-    derived = derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS)
-    assert audit(landed(derived.rows[RESULTS.table]), RESULTS).bad.is_empty()
-
-
-@pytest.mark.parametrize(
-    ("outcome", "error"),
-    [
-        (Failure("timeout", "too late", 1), "timeout"),
-        (Failure("content_policy", "no", 1), "content_policy"),
-        (Reply(None, finish_reason="content_filter"), "content_policy"),
-        (Reply("  "), "timeout"),
-    ],
-)
-def test_an_audit_that_a_model_did_not_give_is_wrong_and_found_nothing(outcome: Any, error: str) -> None:
-    item = Item(a_sample(), "subject", "judge", "naturalistic")
-    (row,) = score(item, [Exchange("0" * 64, outcome)], DEFAULTS)[RESULTS.table]
-    assert (row["subject_error"], row["judge_error"], row["target_found"]) == (error, None, False)
-    frame = pl.concat([frame_of([line(0, judged=found())]), landed([row])], how="diagonal")
-    frame = frame.with_columns(pl.col("bonus_confirmed", "bonus_rejected").fill_null(0), model=pl.lit("m"))
-    values = values_of(frame)
-    assert values["subject_error_rate"]["value"] == values["accuracy"]["value"] == 0.5
-    assert values["target_detection_rate"]["value"] == 0.5
-    assert (values["judge_error_rate"]["n"], values["total_findings"]["value"]) == (1, 1)
-    assert audit(landed([row]), RESULTS).bad.is_empty()
-
-
-def test_a_failure_that_says_nothing_about_the_model_is_no_row() -> None:
-    item = Item(a_sample(), "subject", "judge", "naturalistic")
-    assert score(item, [Exchange("0" * 64, Failure("connection", "gone", 1))], DEFAULTS) == {}

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.session import AgentMessage, Event, Session, ToolCall, dump, load
+from suites.session_review.session import AgentMessage, Event, Session, ToolCall, dump
 from suites.session_review.session_text import fit
-from suites.session_review.sources.material import RefusedError
-from suites.session_review.sources.read import read_body, read_dataset
 from suites.session_review.sources.tarsy import RESUMED, read_detail, read_final_analysis
 from tests.suites.session_review.support import START, called, detail, listed, said, stage
 
@@ -144,40 +142,11 @@ def test_a_listing_that_failed_is_an_event() -> None:
     assert "server is down" in only.text
 
 
-@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "timed_out", "TIMED-OUT", "canceled"])
-def test_sessions_that_are_over_are_read(status: str) -> None:
-    assert read_detail(detail(stage("a"), status=status)).status in ("completed", "failed", "cancelled", "timed_out")
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason", "by_design"),
-    [
-        ({"status": "in_progress"}, "session is not over", True),
-        ({"status": "paused"}, "session is not over", True),
-        ({"status": None}, "session without status", False),
-        ({"session_id": " "}, "session without session_id", False),
-        ({"stages": "none"}, "not a session", False),
-    ],
-)
-def test_what_is_no_session_that_is_over_is_refused(changes: dict[str, Any], reason: str, by_design: bool) -> None:
-    with pytest.raises(RefusedError, match=reason) as refused:
-        read_detail({**detail(stage("a")), **changes})
-    assert refused.value.by_design is by_design
-
-
 def test_the_runbook_is_what_stands_between_its_marks_in_the_first_question() -> None:
     told = "Look.\n<!-- RUNBOOK START -->\n# Disk\nfree it\n<!-- RUNBOOK END -->\nThanks."
     body = detail(stage("a", [said(1, ("user", told), ("assistant", "ok"))]), runbook_url="https://example.org/r")
     assert read_detail(body).runbook == "# Disk\nfree it"
     assert read_detail(detail(stage("a"), runbook_url="https://example.org/r")).runbook == "https://example.org/r"
-
-
-def test_text_that_no_table_can_hold_is_mended() -> None:
-    body = json.loads(r'{"a": "x\u0000y\ud800z"}')
-    session = read_detail(detail(stage("a", [called(1, "search", body, {"result": body["a"]})])))
-    (call,) = session.tool_calls
-    assert call.result == "x\ufffdy?z"
-    assert load(dump(session)) == session
 
 
 def test_a_final_analysis_body_gives_the_last_conversation_with_the_calls_told_in_it() -> None:
@@ -209,16 +178,7 @@ def test_a_final_analysis_body_gives_the_last_conversation_with_the_calls_told_i
     assert "chat" not in dump(session)
 
 
-def test_hostile_bodies_are_refused_or_read_but_never_break() -> None:
-    deep: Any = "x"
-    for _ in range(5000):
-        deep = [deep]
-    for body in (deep, {"stages": [deep]}, {"stages": deep}, {"messages": [{}], "alert": deep}, [], None, 7, {}):
-        with pytest.raises(RefusedError):
-            read_body(body)
-
-
-# Everything below counts in the exports themselves, without the code under test.
+# What follows counts in the exports themselves, without the code under test.
 
 
 def exported_calls(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -265,34 +225,3 @@ def test_every_real_session_detail_becomes_a_conversation_with_every_call_and_re
         for spoken in said_in_export(body):
             assert spoken in text
     assert total == 14
-
-
-@pytest.mark.real_data
-def test_the_real_traces_become_a_conversation_with_every_call_and_result(real_data: Path) -> None:
-    folder = real_data / "tarsy" / "go_golden" / "pipeline"
-    session = load(read_dataset(str(folder)).samples[0].input)
-    text = fit(session, NO_LIMIT).text
-    calls = [
-        json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(folder.glob("trace_interactions/*_mcp_*.json"))
-        if "ChatAgent" not in file.name and "tool_list" not in file.name
-    ]
-    assert len(calls) == 7
-    assert text.count(" TOOL CALL ") == text.count(" RESULT [") == len(calls)
-    for call in calls:
-        assert f"TOOL CALL {call['meta']['server_name']}.{call['meta']['tool_name']} [" in text
-        assert json.loads(call["sections"]["TOOL_RESULT"])["content"] in text
-        for value in json.loads(call["sections"].get("TOOL_ARGUMENTS", "{}")).values():
-            assert json.dumps(value) in text
-    assert "AT ITS LIMIT" in text
-    assert "ChatAgent" not in text
-    assert "kubernetes.io/docs" in text  # a web search that the model's provider made
-
-
-@pytest.mark.real_data
-def test_a_whole_folder_of_real_exports_is_read_with_each_session_once(real_data: Path) -> None:
-    dataset = read_dataset(str(real_data / "tarsy"))
-    assert len(dataset.samples) == len({sample.sample_id for sample in dataset.samples}) == 6
-    sessions = [load(sample.input) for sample in dataset.samples]
-    assert sum(len(list(session.tool_calls)) for session in sessions) == 14 + 7
-    assert not any("scor" in getattr(each, "purpose", "") for session in sessions for each in session.interactions)

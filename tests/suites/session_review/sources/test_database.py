@@ -1,7 +1,6 @@
 """TARSy databases are read like its API's bodies, and are left exactly as they were."""
 
 import hashlib
-import json
 import shutil
 import sqlite3
 import threading
@@ -13,61 +12,8 @@ import pytest
 from core.errors import SourceError
 from suites.session_review.session import AgentMessage, Event, Session, load
 from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
-from suites.session_review.sources.read import read_dataset, watermark
-
-SCHEMA = """
-CREATE TABLE alert_sessions (session_id VARCHAR PRIMARY KEY, alert_data JSON, agent_type VARCHAR, alert_type VARCHAR,
-  status VARCHAR, started_at_us BIGINT, completed_at_us BIGINT, error_message VARCHAR, final_analysis VARCHAR,
-  final_analysis_summary VARCHAR, runbook_url VARCHAR, chain_id VARCHAR);
-CREATE TABLE stage_executions (execution_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_index INTEGER,
-  stage_name VARCHAR, agent VARCHAR, status VARCHAR, started_at_us BIGINT, paused_at_us BIGINT, completed_at_us BIGINT,
-  error_message VARCHAR, chat_id VARCHAR, parent_stage_execution_id VARCHAR, parallel_index INTEGER,
-  parallel_type VARCHAR);
-CREATE TABLE llm_interactions (interaction_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_execution_id VARCHAR,
-  timestamp_us BIGINT, success BOOLEAN, error_message VARCHAR, interaction_type VARCHAR, conversation JSON,
-  thinking_content VARCHAR);
-CREATE TABLE mcp_communications (communication_id VARCHAR PRIMARY KEY, session_id VARCHAR, stage_execution_id VARCHAR,
-  timestamp_us BIGINT, success BOOLEAN, error_message VARCHAR, server_name VARCHAR, communication_type VARCHAR,
-  tool_name VARCHAR, tool_arguments JSON, tool_result JSON, available_tools JSON);
-"""
-
-
-def fill(connection: sqlite3.Connection) -> None:
-    """Two sessions: one that is over, with a parallel stage, a pause, a chat and a judge; one that is running."""
-    add = connection.execute
-    for name, status in (("over", "completed"), ("running", "in_progress")):
-        add(
-            "INSERT INTO alert_sessions VALUES (?, ?, 'chain:c', 'Disk', ?, 1, 9, NULL, 'the disk', NULL, NULL, 'c')",
-            (name, json.dumps({"title": "disk full"}), status),
-        )
-    stage = "INSERT INTO stage_executions VALUES (?, 'over', 0, ?, ?, 'completed', ?, ?, 8, NULL, ?, ?, ?, 'single')"
-    add(stage, ("parent", "both", "parallel", 2, None, None, None, 0))
-    add(stage, ("one", "both - a", "a", 2, None, None, "parent", 1))
-    add(stage, ("two", "both - b", "b", 2, 5, None, "parent", 2))
-    add(stage, ("chat", "Chat", "ChatAgent", 20, None, "chat-1", None, 0))
-    conversation = json.dumps(
-        {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "said"}]}
-    )
-    spoken = "INSERT INTO llm_interactions VALUES (?, 'over', ?, ?, 1, NULL, 'investigation', ?, 'thought')"
-    add(spoken, ("i1", "one", 3, conversation))
-    add(spoken, ("i2", "chat", 21, conversation))
-    add(spoken, ("judge", None, 30, conversation))
-    called = (
-        "INSERT INTO mcp_communications VALUES (?, 'over', ?, ?, ?, ?, 'logs', 'tool_call', 'search', ?, ?, 'null')"
-    )
-    add(called, ("m1", "two", 4, 1, None, '{"q": 1}', '{"result": "found"}'))
-    add(called, ("m2", "two", 6, 0, "denied", "{}", "null"))
-    add(called, ("m3", "chat", 22, 1, None, "{}", '{"result": "chatted"}'))
-
-
-def make_database(path: Path) -> Path:
-    """A SQLite file with the two sessions."""
-    connection = sqlite3.connect(path)
-    connection.executescript(SCHEMA)
-    fill(connection)
-    connection.commit()
-    connection.close()
-    return path
+from suites.session_review.sources.read import read_dataset
+from tests.suites.session_review.sources.tarsy_database import make_database
 
 
 @pytest.fixture
@@ -229,42 +175,6 @@ def test_a_database_url_that_cannot_be_reached_is_refused_without_its_password()
     assert "s3cret" not in str(refused.value)
     assert "reader" in str(refused.value)
     assert hide_password("postgresql://reader:s3cret@h/tarsy") == "postgresql://reader:***@h/tarsy"
-
-
-@pytest.mark.parametrize(
-    ("rest", "named"),
-    [
-        ("reader:s3cret@127.0.0.1:9/tarsy?sslmode=require", "takes no parameter 'sslmode'"),
-        ("reader@127.0.0.1:9/tarsy?options=-c+x%3Ds3cret", "takes no parameter 'options'"),
-        (
-            "reader:s3cret@127.0.0.1:9/tarsy?application_name=a&application_name=b",
-            "takes no parameter 'application_name'",
-        ),
-        ("127.0.0.1:9/tarsy", "names no user"),
-        (":s3cret@127.0.0.1:9/tarsy", "names no user"),
-        (f"reader:s3cret@{'a' * 70}.example/tarsy", "cannot be read as a TARSy database"),
-        ("reader:s3cret@127.0.0.1:99999999999/tarsy", "cannot be read as a TARSy database"),
-    ],
-)
-def test_a_database_url_that_no_driver_takes_is_refused_in_one_line_without_its_password(rest: str, named: str) -> None:
-    for read in (read_dataset, watermark):
-        with pytest.raises(SourceError, match=named) as refused:
-            read(f"postgresql://{rest}")
-        assert "s3cret" not in str(refused.value)
-        assert "\n" not in str(refused.value)
-
-
-def test_a_source_that_is_no_database_of_postgres_is_not_connected_to(tmp_path: Path) -> None:
-    for source in (f"sqlite:///{tmp_path}/new.db", "mysql://reader@127.0.0.1:9/tarsy"):
-        with pytest.raises(SourceError, match="is no postgresql:// URL"):
-            watermark(source)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("source", ["mysql://h/tarsy", "sqlite:////tmp/x.db", "://", "postgresql://h:port/x"])
-def test_other_urls_are_no_source(source: str) -> None:
-    with pytest.raises(SourceError):
-        read_dataset(source)
 
 
 def test_reading_twice_at_once_gives_the_same(database: Path) -> None:

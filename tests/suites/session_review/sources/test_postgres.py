@@ -11,7 +11,7 @@ from suites.base import Dataset
 from suites.session_review.sources.database import open_url
 from suites.session_review.sources.read import read_dataset
 from tests.servers.postgresql import PASSWORD, copy_sqlite, with_password
-from tests.suites.session_review.test_database import make_database
+from tests.suites.session_review.sources.tarsy_database import make_database
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,8 @@ import pytest
 
 from core.errors import SourceError
 from suites.session_review.session import load
-from suites.session_review.sources.read import read_dataset
+from suites.session_review.sources.material import RefusedError
+from suites.session_review.sources.read import read_body, read_dataset, watermark
 from tests.suites.session_review.support import called, detail, said, stage
 
 
@@ -107,46 +108,55 @@ def test_a_folder_that_leads_back_to_itself_is_read_once(tmp_path: Path) -> None
     assert len(read_dataset(str(tmp_path)).samples) == 1
 
 
-TRACE_LIST = {"stages": [{"stage_name": "s", "executions": [{"agent_name": "a", "llm_interactions": [{"id": "1"}]}]}]}
-TRACED = {"id": "traced", "status": "completed", "alert_data": "disk full", "stages": [{"stage_name": "s"}]}
-TRACED_CALL = {"meta": {"id": "1"}, "messages": [{"role": "assistant", "content": "the disk is full"}]}
+def test_hostile_bodies_are_refused_or_read_but_never_break() -> None:
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    for body in (deep, {"stages": [deep]}, {"stages": deep}, {"messages": [{}], "alert": deep}, [], None, 7, {}):
+        with pytest.raises(RefusedError):
+            read_body(body)
 
 
-def write_trace(folder: Path, **files: Any) -> None:
-    """A folder of trace files; `files` replace some of them, as text or bytes."""
-    whole = {"trace_list": TRACE_LIST, "session": TRACED, "trace_interactions/01_llm": TRACED_CALL} | files
-    for name, content in whole.items():
-        path = folder / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+@pytest.mark.real_data
+def test_a_whole_folder_of_real_exports_is_read_with_each_session_once(real_data: Path) -> None:
+    dataset = read_dataset(str(real_data / "tarsy"))
+    assert len(dataset.samples) == len({sample.sample_id for sample in dataset.samples}) == 6
+    sessions = [load(sample.input) for sample in dataset.samples]
+    assert sum(len(list(session.tool_calls)) for session in sessions) == 14 + 7
+    assert not any("scor" in getattr(each, "purpose", "") for session in sessions for each in session.interactions)
 
 
 @pytest.mark.parametrize(
-    ("files", "reason"),
+    ("rest", "named"),
     [
-        ({"session": b"{"}, "not a JSON object"),
-        ({"session": b'{"id": "\xff"}'}, "not a JSON object"),
-        ({"trace_list": b"[" * 5000}, "not a JSON object"),
-        ({"trace_list": TRACE_LIST | {"more": json.loads("[" * 900 + "]" * 900)}}, "nested too deeply"),
-        ({"session": TRACED | {"id": None}}, "session without session_id"),
+        ("reader:s3cret@127.0.0.1:9/tarsy?sslmode=require", "takes no parameter 'sslmode'"),
+        ("reader@127.0.0.1:9/tarsy?options=-c+x%3Ds3cret", "takes no parameter 'options'"),
+        (
+            "reader:s3cret@127.0.0.1:9/tarsy?application_name=a&application_name=b",
+            "takes no parameter 'application_name'",
+        ),
+        ("127.0.0.1:9/tarsy", "names no user"),
+        (":s3cret@127.0.0.1:9/tarsy", "names no user"),
+        (f"reader:s3cret@{'a' * 70}.example/tarsy", "cannot be read as a TARSy database"),
+        ("reader:s3cret@127.0.0.1:99999999999/tarsy", "cannot be read as a TARSy database"),
     ],
 )
-def test_a_broken_trace_is_left_out_and_the_others_are_read(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
-    write_trace(tmp_path / "a-good")
-    write_trace(tmp_path / "broken", **files)
-    dataset = read_dataset(str(tmp_path))
-    assert [sample.sample_id for sample in dataset.samples] == ["traced"]
-    assert [(left.where, left.reason) for left in dataset.skipped] == [("broken", reason)]
+def test_a_database_url_that_no_driver_takes_is_refused_in_one_line_without_its_password(rest: str, named: str) -> None:
+    for read in (read_dataset, watermark):
+        with pytest.raises(SourceError, match=named) as refused:
+            read(f"postgresql://{rest}")
+        assert "s3cret" not in str(refused.value)
+        assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", [[1], {"a": 1}, 7, None])
-def test_ids_and_names_of_a_trace_may_be_any_json(tmp_path: Path, name: Any) -> None:
-    execution = {"agent_name": name, "llm_interactions": [{"id": name}]}
-    write_trace(
-        tmp_path,
-        trace_list={"stages": [{"stage_name": name, "executions": [execution]}]},
-        session=TRACED | {"stages": [{"stage_name": name, "executions": [{"agent_name": name, "status": "failed"}]}]},
-        **{"trace_interactions/01_llm": TRACED_CALL | {"meta": {"id": name}}},
-    )
-    (sample,) = read_dataset(str(tmp_path)).samples
-    assert "the disk is full" in sample.input
+def test_a_source_that_is_no_database_of_postgres_is_not_connected_to(tmp_path: Path) -> None:
+    for source in (f"sqlite:///{tmp_path}/new.db", "mysql://reader@127.0.0.1:9/tarsy"):
+        with pytest.raises(SourceError, match="is no postgresql:// URL"):
+            watermark(source)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("source", ["mysql://h/tarsy", "sqlite:////tmp/x.db", "://", "postgresql://h:port/x"])
+def test_other_urls_are_no_source(source: str) -> None:
+    with pytest.raises(SourceError):
+        read_dataset(source)
