@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from suites.session_review.session import load
+from core.files import Files
+from suites.session_review.session import AgentMessage, ToolCall, load
 from suites.session_review.session_text import fit
+from suites.session_review.sources.material import RefusedError
 from suites.session_review.sources.read import read_dataset
+from suites.session_review.sources.tarsy_trace import is_trace, read_trace
 
 TRACE_LIST = {"stages": [{"stage_name": "s", "executions": [{"agent_name": "a", "llm_interactions": [{"id": "1"}]}]}]}
 
@@ -80,3 +83,46 @@ def test_the_real_traces_become_a_conversation_with_every_call_and_result(real_d
     assert "AT ITS LIMIT" in text
     assert "ChatAgent" not in text
     assert "kubernetes.io/docs" in text  # a web search that the model's provider made
+
+
+def test_a_trace_is_put_together_by_stage_agent_and_file(tmp_path: Path) -> None:
+    """Two agents side by side; each has the calls that the list gives it, in the order of the files."""
+    executions = [
+        {"agent_name": "a", "llm_interactions": [{"id": "2"}], "mcp_interactions": [{"id": "1"}]},
+        {"agent_name": "b", "llm_interactions": [{"id": "3"}]},
+    ]
+    tool = {
+        "meta": {"id": "1", "interaction_type": "tool_call", "server_name": "node", "tool_name": "df"},
+        "sections": {"TOOL_ARGUMENTS": '{"path": "/"}', "TOOL_RESULT": '{"content": "99 %", "is_error": false}'},
+    }
+    searched = {"groundings": [{"queries": ["disk"], "sources": [{"uri": "https://example.org"}]}]}
+    spoken = {
+        "meta": {"id": "2", "thinking_content": "hm", "response_metadata": searched},
+        "messages": [{"role": "assistant", "content": "the disk"}],
+    }
+    write_trace(
+        tmp_path,
+        trace_list={"stages": [{"stage_name": "s", "executions": executions}]},
+        session=TRACED | {"executive_summary": "in short"},
+        **{"trace_interactions/01_mcp": tool, "trace_interactions/02_llm": spoken},
+        **{"trace_interactions/03_llm": TRACED_CALL | {"meta": {"id": "3"}}},
+    )
+    assert is_trace(tmp_path)
+    session = read_trace(tmp_path, Files(tmp_path, 2**20))
+    (stage,) = session.stages
+    assert (session.session_id, session.summary) == ("traced", "in short")
+    assert [child.agent for child in stage.children] == ["a", "b"]
+    called, said, other = session.interactions
+    assert called == ToolCall("df", server="node", arguments='{"path": "/"}', result="99 %")
+    assert isinstance(said, AgentMessage)
+    assert (said.text, said.thinking) == ("the disk", 'hm\n(web search for ["disk"], which gave https://example.org)')
+    assert isinstance(other, AgentMessage)
+    assert other.text == "the disk is full"
+
+
+def test_a_folder_without_a_session_is_none(tmp_path: Path) -> None:
+    assert not is_trace(tmp_path)
+    write_trace(tmp_path)
+    (tmp_path / "session.json").unlink()
+    with pytest.raises(RefusedError, match="not a session"):
+        read_trace(tmp_path, Files(tmp_path, 2**20))

@@ -1,13 +1,17 @@
 """The embedded judge answers in the form demanded, ranks good above hopeless, and refuses what holds no session."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.baselines import BaselineRefusedError
 from suites.session_review.baselines.rubric_judge import judge
+from suites.session_review.replies.missing_tools import read_missing_tools
 from suites.session_review.replies.scores import read_total
-from suites.session_review.session import ToolCall
+from suites.session_review.session import Tool, ToolCall
 from suites.session_review.sources.read import read_dataset
 from tests.suites.session_review.baselines.rubric_judge.judged import Messages, a_session, opening, review, total
 
@@ -63,3 +67,26 @@ def test_any_session_gets_a_total(result: str, analysis: str) -> None:
     found = read_total(judge(opening(a_session(ToolCall("search_logs", result=result), analysis=analysis))))
     assert found is not None
     assert 0 <= found <= 84
+
+
+def second_turn(alert: str, *tools: str, calls: Sequence[str] = ()) -> str:
+    """What the judge answers when it is asked which tools were missing."""
+    whole = replace(a_session(*(ToolCall(name, result="x") for name in calls)), alert=alert)
+    stage = replace(whole.stages[0], tools=tuple(Tool(name, description="x") for name in tools))
+    asked = [*opening(replace(whole, stages=(stage,))), {"role": "assistant", "content": "50"}]
+    return judge([*asked, {"role": "user", "content": "MISSING TOOLS"}])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        (second_turn("disk full", "search_logs", calls=["search_logs"]), {}),
+        (second_turn("disk full", "search_logs"), {"search-logs": "unused"}),
+        (second_turn("memory is short", "search_logs", calls=["search_logs"]), {"memory-usage-history": "absent"}),
+        (second_turn("memory is short", "get_metrics", calls=["get_metrics"]), {}),
+    ],
+    ids=["none", "unused", "absent", "there"],
+)
+def test_the_second_turn_names_what_was_unused_and_what_is_wished_for(answer: str, kinds: dict[str, str]) -> None:
+    assert {tool.name: tool.kind for tool in read_missing_tools(answer) or ()} == kinds
+    assert read_missing_tools(answer) is not None
