@@ -1,6 +1,7 @@
 """Judged audits as people are asked about them, the sheets that they fill in, and the labels that these become."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,12 +9,13 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
+from core.hashing import content_hash
 from suites.base import Labels, sheet_lines, sheets
 from suites.base.sheet_answers import read_labels
 from suites.base.sheet_lines import NEEDED, columns, lines_to_fill_in
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.people.questions import LABELLING
-from suites.solidity_audit.truth import as_sample
+from suites.solidity_audit.truth import SUITE, as_sample
 from tests.suites.solidity_audit.support import (
     CONTRACT,
     SAFE,
@@ -86,3 +88,17 @@ def people_say(frame: pl.DataFrame, answers: dict[str, bool], chance: float | No
             told = identity | {"target_found": answers[row["sample_id"]], "inclusion_probability": chance}
             rows.append(json.dumps(told))
     return conform(read_sheet("\n".join(rows), "jsonl", "ann", WHEN).rows, HUMAN_LABELS)
+
+
+def word(row: Mapping[str, Any], question: str, said: str | float, who: str = "ann", **more: Any) -> dict[str, Any]:
+    """A person's answer about the audit of a result row; with `judge` and `finding_id`, about one of its findings."""
+    about = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_type", "replicate")}
+    answer = {"score": said} if isinstance(said, float) else {"answer": said}
+    label_id = content_hash([*about.values(), question, who, more.get("judge"), more.get("finding_id")])
+    given = {"label_id": label_id, "suite": SUITE, "question": question, "annotator": who, "labelled_at": WHEN}
+    return {**dict.fromkeys(HUMAN_LABELS.column), **about, **given, **answer, **more}
+
+
+def on_finding(row: Mapping[str, Any], number: int, classification: str, who: str = "ann") -> dict[str, Any]:
+    """A person's class for a finding of a result row, as its judge numbered it."""
+    return word(row, "classification", classification, who, judge=row["judge"], finding_id=number)

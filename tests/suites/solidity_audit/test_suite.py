@@ -1,0 +1,66 @@
+"""The suite as one object: by its own baselines starter data becomes rows that keep their contracts."""
+
+import json
+
+import pytest
+
+from contracts.audit import audit
+from contracts.compile.arrow import conform
+from suites.base import Sample
+from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.suite import SUITE
+from suites.solidity_audit.truth import truth_of
+from tests.suites.declared import converse_with_baselines
+
+
+@pytest.fixture(scope="module")
+def twins() -> dict[str | None, Sample]:
+    """The first pair of the starter data, by label."""
+    return {sample.label: sample for sample in SUITE.read_dataset(*SUITE.starter).samples[:2]}
+
+
+@pytest.mark.parametrize("label", ["vulnerable", "safe"])
+@pytest.mark.parametrize("model", SUITE.baseline_models)
+@pytest.mark.parametrize("judge", ["baseline/overlap-judge", "baseline/wording-judge"])
+def test_starter_contracts_come_to_rows_that_keep_their_contracts(
+    twins: dict[str | None, Sample], label: str, model: str, judge: str
+) -> None:
+    sample = twins[label]
+    item, answered = converse_with_baselines(SUITE, sample, model, judge)
+    assert len(answered) == 2, "baselines answer in the form, and repair nothing"
+    rows = SUITE.score(item, answered, SUITE.options)
+    for contract in SUITE.contracts:
+        landed = conform([{**row, "run_id": "r", "origin": "call"} for row in rows[contract.table]], contract)
+        assert audit(landed, contract).bad.is_empty()
+    (row,) = rows[RESULTS.table]
+    assert (row["judge_error"], row["subject_error"], row["repaired"]) == (None, None, False)
+    assert row["is_vulnerable"] is truth_of(sample).is_vulnerable is (label == "vulnerable")
+    assert row["total_findings"] == len(rows[FINDINGS.table])
+
+
+def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sample]) -> None:
+    right = {}
+    for model in ("baseline/always-vulnerable", "baseline/always-safe"):
+        for label, sample in twins.items():
+            item, answered = converse_with_baselines(SUITE, sample, model, *SUITE.baseline_judges)
+            right[model, label] = SUITE.score(item, answered, SUITE.options)[RESULTS.table][0]["detection_correct"]
+    assert [key for key, correct in right.items() if correct] == [
+        ("baseline/always-vulnerable", "vulnerable"),
+        ("baseline/always-safe", "safe"),
+    ]
+
+
+def test_a_run_without_models_or_judges_asks_baselines_that_there_are() -> None:
+    named = {name.removeprefix("baseline/") for name in (*SUITE.baseline_models, *SUITE.baseline_judges)}
+    assert named <= SUITE.baselines.keys()
+
+
+def test_judges_are_asked_alike_each_time() -> None:
+    assert SUITE.judge_parameters == {"temperature": 0, "seed": 20_260}
+    json.dumps(SUITE.options)
+
+
+def test_trivial_models_fill_in_columns_of_the_results() -> None:
+    assert SUITE.trivial.keys() == {"always vulnerable", "always safe"}
+    for columns in SUITE.trivial.values():
+        assert columns.keys() <= set(RESULTS.column)

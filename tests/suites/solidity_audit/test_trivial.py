@@ -1,0 +1,51 @@
+"""What a trivial auditor gets follows from the truth alone, whoever was asked."""
+
+import polars as pl
+import pytest
+
+from suites.solidity_audit.baselines import BASELINES
+from suites.solidity_audit.contract import RESULTS
+from suites.solidity_audit.score import score
+from suites.solidity_audit.trivial import always
+from tests.suites.solidity_audit.support import (
+    SAFE,
+    TRUTH,
+    conversation,
+    found,
+    frame_of,
+    judgement,
+    landed,
+    line,
+    sample,
+    target,
+    values_of,
+)
+
+
+def trivial(vulnerable: bool, safe_contracts: int = 1) -> pl.DataFrame:
+    """The rows of one vulnerable contract and some safe ones, as an auditor that always says the same has them."""
+    lines = [line(0, TRUTH, found()), *(line(1 + n, SAFE, judgement(said=True)) for n in range(safe_contracts))]
+    return frame_of(lines).with_columns(**always(vulnerable=vulnerable))
+
+
+def test_who_calls_everything_vulnerable_misses_nothing_and_clears_nobody() -> None:
+    values = {name: row["value"] for name, row in values_of(trivial(vulnerable=True, safe_contracts=3)).items()}
+    assert (values["recall"], values["accuracy"]) == (1.0, 0.25)
+    assert (values["target_detection_rate"], values["finding_precision"]) == (0.0, None)
+
+
+def test_who_calls_everything_safe_finds_nothing() -> None:
+    values = {name: row["value"] for name, row in values_of(trivial(vulnerable=False)).items()}
+    assert (values["recall"], values["accuracy"], values["target_detection_rate"]) == (0.0, 0.5, 0.0)
+
+
+@pytest.mark.parametrize("vulnerable", [True, False])
+@pytest.mark.parametrize("truth", [TRUTH, SAFE])
+def test_the_columns_are_those_of_the_baseline_that_says_so(vulnerable: bool, truth: object) -> None:
+    audit = BASELINES["always-vulnerable" if vulnerable else "always-safe"]([])
+    assessed = target(found=False) if truth is TRUTH else None
+    judged = {"findings": [], **({"target_assessment": assessed} if assessed else {})}
+    item, answered = conversation([judged], audit, prompt_type="direct", sample=sample(truth))  # type: ignore[arg-type]
+    row = landed(score(item, answered, {})[RESULTS.table])
+    columns = always(vulnerable=vulnerable)
+    assert row.with_columns(**columns).select(columns.keys()).equals(row.select(columns.keys()))
