@@ -8,15 +8,7 @@ import pytest
 from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
 from tests.suites.solidity_audit.panels.material import said, with_panel
-from tests.suites.solidity_audit.support import (
-    finding,
-    found,
-    frame_of,
-    judgement,
-    line,
-    missed,
-    target,
-)
+from tests.suites.solidity_audit.support import finding, found, frame_of, judgement, line, missed, target
 
 
 def test_judges_agree_on_the_classes_of_the_findings_that_both_saw() -> None:

@@ -7,6 +7,7 @@ from suites.solidity_audit.baselines import BASELINES
 from suites.solidity_audit.contract import RESULTS
 from suites.solidity_audit.score import score
 from suites.solidity_audit.trivial import always
+from suites.solidity_audit.truth import GroundTruth
 from tests.suites.solidity_audit.support import (
     SAFE,
     TRUTH,
@@ -41,11 +42,10 @@ def test_who_calls_everything_safe_finds_nothing() -> None:
 
 @pytest.mark.parametrize("vulnerable", [True, False])
 @pytest.mark.parametrize("truth", [TRUTH, SAFE])
-def test_the_columns_are_those_of_the_baseline_that_says_so(vulnerable: bool, truth: object) -> None:
+def test_the_columns_are_those_of_the_baseline_that_says_so(vulnerable: bool, truth: GroundTruth) -> None:
     audit = BASELINES["always-vulnerable" if vulnerable else "always-safe"]([])
-    assessed = target(found=False) if truth is TRUTH else None
-    judged = {"findings": [], **({"target_assessment": assessed} if assessed else {})}
-    item, answered = conversation([judged], audit, prompt_type="direct", sample=sample(truth))  # type: ignore[arg-type]
+    judged = {"findings": []} | ({"target_assessment": target(found=False)} if truth.is_vulnerable else {})
+    item, answered = conversation([judged], audit, prompt_type="direct", sample=sample(truth))
     row = landed(score(item, answered, {})[RESULTS.table])
     columns = always(vulnerable=vulnerable)
     assert row.with_columns(**columns).select(columns.keys()).equals(row.select(columns.keys()))

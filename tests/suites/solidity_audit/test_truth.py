@@ -7,12 +7,7 @@ from pydantic import ValidationError
 
 from suites.solidity_audit.recorded import read_recorded
 from suites.solidity_audit.truth import GroundTruth, as_sample, truth_of
-from tests.suites.solidity_audit.support import (
-    TRUTH,
-    line,
-    missed,
-    sample,
-)
+from tests.suites.solidity_audit.support import TRUTH, line, missed, sample
 
 
 def test_types_and_severities_are_spelled_one_way() -> None:

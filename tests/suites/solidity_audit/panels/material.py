@@ -7,15 +7,7 @@ import polars as pl
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panels.rows import derive
-from tests.suites.solidity_audit.support import (
-    finding,
-    frame_of,
-    judgement,
-    landed,
-    line,
-    rows_of,
-    target,
-)
+from tests.suites.solidity_audit.support import finding, frame_of, judgement, landed, line, rows_of, target
 
 JUDGES = ("a", "b", "c")
 

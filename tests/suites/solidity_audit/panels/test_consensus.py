@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from suites.solidity_audit.contract import RESULTS
 from suites.solidity_audit.panels.consensus import majority
 from tests.suites.solidity_audit.panels.material import JUDGES, by_dawid_skene, derived_of, panel, poor_and_good, said
-from tests.suites.solidity_audit.support import (
-    SAFE,
-    judgement,
-)
+from tests.suites.solidity_audit.support import SAFE, judgement
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,7 @@ from contracts.audit import audit
 from contracts.compile.arrow import conform
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from tests.suites.solidity_audit.panels.material import JUDGES, classed, derived_of, panel, said
-from tests.suites.solidity_audit.support import (
-    finding,
-    judgement,
-    line,
-    target,
-)
+from tests.suites.solidity_audit.support import finding, judgement, line, target
 
 
 def test_findings_are_one_by_the_number_that_the_audit_gives_them_and_their_class_is_the_majority() -> None:

@@ -19,14 +19,7 @@ from tests.suites.solidity_audit.panels.material import (
     said,
     with_panel,
 )
-from tests.suites.solidity_audit.support import (
-    found,
-    landed,
-    line,
-    missed,
-    rows_of,
-    values_of,
-)
+from tests.suites.solidity_audit.support import found, landed, line, missed, rows_of, values_of
 
 
 def test_scores_are_medians() -> None:

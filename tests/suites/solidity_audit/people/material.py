@@ -16,15 +16,7 @@ from suites.base.sheet_lines import NEEDED, columns, lines_to_fill_in
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from suites.solidity_audit.people.questions import LABELLING
 from suites.solidity_audit.truth import SUITE, as_sample
-from tests.suites.solidity_audit.support import (
-    CONTRACT,
-    SAFE,
-    TRUTH,
-    finding,
-    judgement,
-    line,
-    target,
-)
+from tests.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, finding, judgement, line, target
 
 WHEN = datetime(2025, 5, 1, tzinfo=UTC)
 

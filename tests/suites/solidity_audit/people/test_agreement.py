@@ -8,13 +8,7 @@ from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.people.agreement import finding_precision
 from tests.suites.solidity_audit.people.material import FOUND, people_say
-from tests.suites.solidity_audit.support import (
-    SAFE,
-    frame_of,
-    judgement,
-    line,
-    rows_of,
-)
+from tests.suites.solidity_audit.support import SAFE, frame_of, judgement, line, rows_of
 
 
 def test_judges_are_held_against_people_and_corrected_by_them() -> None:

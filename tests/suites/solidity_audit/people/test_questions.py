@@ -19,13 +19,7 @@ from tests.suites.solidity_audit.people.material import (
     sheet_of,
     write_sheet,
 )
-from tests.suites.solidity_audit.support import (
-    CONTRACT,
-    SAFE,
-    TRUTH,
-    line,
-    rows_of,
-)
+from tests.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, line, rows_of
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

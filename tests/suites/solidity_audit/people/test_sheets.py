@@ -12,13 +12,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import HUMAN_LABELS
 from core.errors import SourceError
 from tests.suites.solidity_audit.people.material import WHEN, lines_of_run, read_sheet, sheet_of, write_sheet
-from tests.suites.solidity_audit.support import (
-    finding,
-    judgement,
-    line,
-    rows_of,
-    target,
-)
+from tests.suites.solidity_audit.support import finding, judgement, line, rows_of, target
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -20,15 +20,7 @@ from suites.solidity_audit.rounds.labels import NO_CLASS, NO_FINDING, NO_JUDGEME
 from suites.solidity_audit.rounds.round import NOT_JSON
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
-from tests.suites.solidity_audit.rounds.material import (
-    CLAIMS,
-    ROUND,
-    imported,
-    judgement,
-    read,
-    review,
-    write,
-)
+from tests.suites.solidity_audit.rounds.material import CLAIMS, ROUND, imported, judgement, read, review, write
 
 
 def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:

@@ -8,14 +8,7 @@ import pytest
 
 from contracts.tables import CALLS
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from tests.suites.solidity_audit.rounds.material import (
-    ROUND,
-    TRUTH,
-    imported,
-    judgement,
-    read,
-    reasons,
-)
+from tests.suites.solidity_audit.rounds.material import ROUND, TRUTH, imported, judgement, read, reasons
 
 
 def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:

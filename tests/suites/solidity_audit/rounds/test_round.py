@@ -9,14 +9,7 @@ from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.rounds.judged import NO_TRUTH
 from suites.solidity_audit.rounds.labels import NOTHING_SAID
 from suites.solidity_audit.rounds.round import NO_JSON_FILE, NOT_JSON
-from tests.suites.solidity_audit.rounds.material import (
-    ROUND,
-    judgement,
-    read,
-    reasons,
-    review,
-    write,
-)
+from tests.suites.solidity_audit.rounds.material import ROUND, judgement, read, reasons, review, write
 
 
 def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
