@@ -136,9 +136,9 @@ def frame_of(lines: Sequence[dict[str, Any]], labels: pl.DataFrame | None = None
     return join_inputs(results.lazy(), inputs).collect()
 
 
-def values_of(frame: pl.DataFrame, options: Any = DEFAULTS, draws: int = 50) -> dict[str, dict[str, Any]]:
-    """The metrics of a frame of one model and judge, by name, over all rows."""
-    declared = [replace(metric, slices=("all",)) for metric in metrics(options)]
+def values_of(frame: pl.DataFrame, *names: str, options: Any = DEFAULTS) -> dict[str, dict[str, Any]]:
+    """The metrics of a frame of one model and judge, by name, over all rows; without names all of them."""
+    declared = [replace(metric, slices=("all",)) for metric in metrics(options) if metric.name in names or not names]
     measured = measure(frame, declared, cluster="cluster")
     return {row["metric"]: row for row in measured.iter_rows(named=True)}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from suites.solidity_audit.index import INDEX
+from suites.solidity_audit.index import INDEX, REASONING
 from suites.solidity_audit.options import COMPONENTS, DEFAULTS
 from tests.suites.solidity_audit.support import SAFE, finding, found, frame_of, judgement, line, missed, values_of
 
@@ -10,7 +10,8 @@ from tests.suites.solidity_audit.support import SAFE, finding, found, frame_of, 
 def test_the_parts_by_their_weights_are_sui() -> None:
     wrong = missed(finding(1, "HALLUCINATED"), confidence=0.6)
     lines = [line(0, judged=found(0.5)), line(1, judged=wrong), line(2, SAFE, judgement(said=False))]
-    values = {name: row["value"] for name, row in values_of(frame_of(lines)).items()}
+    names = ("sui", "f2", "target_detection_rate", "finding_precision", "ece", *REASONING)
+    values = {name: row["value"] for name, row in values_of(frame_of(lines), *names).items()}
     parts, weights = INDEX.components(values), INDEX.weights(DEFAULTS)
     assert parts.keys() == weights.keys() == set(COMPONENTS)
     whole = sum(weights[name] * (parts[name] or 0) for name in COMPONENTS)

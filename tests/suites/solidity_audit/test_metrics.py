@@ -29,9 +29,11 @@ from tests.suites.solidity_audit.support import (
     values_of,
 )
 
+LOCATION = ("location_function_rate", "location_line_hit_rate", "location_line_iou")
+
 
 def value(frame: pl.DataFrame, name: str, **options: Any) -> Any:
-    return values_of(frame, **options)[name]["value"]
+    return values_of(frame, name, **options)[name]["value"]
 
 
 def test_every_metric_has_every_slice_and_a_definition() -> None:
@@ -66,7 +68,8 @@ def test_a_partial_match_earns_half() -> None:
 def test_a_critical_target_weighs_more_than_a_low_one() -> None:
     critical, low, odd = (TRUTH.model_copy(update={"severity": s}) for s in ("critical", "low", "catastrophic"))
     frame = frame_of([line(0, critical, found()), line(1, low, missed()), line(2, odd, missed())])
-    row = values_of(frame)["target_detection_rate_severity_weighted"]
+    name = "target_detection_rate_severity_weighted"
+    row = values_of(frame, name)[name]
     assert row["value"] == pytest.approx(3 / 3.5)
     assert row["n"] == 2, "an unknown severity leaves the metric"
 
@@ -99,7 +102,7 @@ def test_a_confidence_of_zero_is_in_the_first_bin() -> None:
 )
 def test_locations_are_compared_by_function_and_line(location: Any, function: bool, hit: bool, iou: float) -> None:
     judged = judgement([finding(location_claimed=location)], target())
-    values = values_of(frame_of([line(0, judged=judged)]))
+    values = values_of(frame_of([line(0, judged=judged)]), *LOCATION)
     assert values["location_function_rate"]["value"] == float(function)
     assert values["location_line_hit_rate"]["value"] == float(hit)
     assert values["location_line_iou"]["value"] == pytest.approx(iou)
@@ -114,8 +117,8 @@ def test_a_location_five_lines_off_is_no_hit_and_one_three_lines_off_is() -> Non
 
 def test_without_known_lines_or_functions_location_is_undefined() -> None:
     bare = TRUTH.model_copy(update={"vulnerable_lines": [], "vulnerable_functions": []})
-    values = values_of(frame_of([line(0, bare, found())]))
-    for name in ("location_function_rate", "location_line_hit_rate", "location_line_iou"):
+    values = values_of(frame_of([line(0, bare, found())]), *LOCATION)
+    for name in LOCATION:
         assert (values[name]["value"], values[name]["n"]) == (None, 0)
 
 
@@ -210,7 +213,7 @@ def test_reasoning_counts_zero_where_no_target_was_found_and_is_undefined_withou
 def test_scores_count_only_where_the_target_was_found() -> None:
     given = {"score": 0.8}
     judged = judgement([], target(found=False, root_cause_identification=given))
-    row = values_of(frame_of([line(0, judged=judged), line(1, judged=found(0.5))]))["mean_rcir"]
+    row = values_of(frame_of([line(0, judged=judged), line(1, judged=found(0.5))]), "mean_rcir")["mean_rcir"]
     assert (row["value"], row["n"]) == (0.5, 1)
 
 
