@@ -24,3 +24,13 @@ def test_names_of_neighbours_go_apart() -> None:
 def test_names_that_are_too_long_or_too_many_are_crowded() -> None:
     assert place_labels([(0.5, 0.5)], [60])[1]
     assert place_labels([(0.5, 0.5)] * 12, [10] * 12)[1]
+
+
+def test_labels_keep_inside_the_plot_and_off_each_other() -> None:
+    assert "left" in place_labels([(0.99, 0.5)], [20])[0][0]
+    assert "right" in place_labels([(0.01, 0.5)], [20])[0][0]
+    assert "bottom" in place_labels([(0.01, 0.99)], [20])[0][0]
+    places, crowded = place_labels([(0.5, 0.5)] * 4, [10] * 4)
+    assert len(set(places)) == 4
+    assert not crowded
+    assert place_labels([(0.5, 0.5)] * 4, [40] * 4)[1], "labels as long as that reach over the edge of a telephone"
