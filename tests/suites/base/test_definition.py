@@ -1,0 +1,44 @@
+"""A suite as one object: what it must have, and what follows from what it has."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from contracts.tables import SAMPLES
+from core.errors import ContractError, SourceError
+from metrics.definition import Metric
+from metrics.estimators import Total
+from suites.registry import suite, suite_names
+
+
+def test_a_suite_whose_rows_could_not_be_found_again_is_none() -> None:
+    found = suite("command_guard")
+    with pytest.raises(ContractError, match=r"command_guard have no model, origin, .*run_id"):
+        replace(found, results=SAMPLES)
+
+
+def test_metrics_of_usage_come_by_themselves_but_for_those_that_a_suite_declares() -> None:
+    found = suite("command_guard")
+    mine = Metric("output_tokens", Total(pl.col("output_tokens") * 2))
+    declared = replace(found, own_metrics=lambda options: (mine,))
+    metrics = {metric.name: metric for metric in declared.metrics({})}
+    assert {*metrics} == {"output_tokens", "input_tokens", "cost_usd_total"}
+    assert metrics["output_tokens"] is mine
+
+
+def test_a_judged_suite_is_known_by_its_rows() -> None:
+    assert [suite(name).is_judged for name in ("command_guard", "solidity_audit", "session_review")] == [
+        False, True, True
+    ]  # fmt: skip
+    for name in suite_names():
+        found = suite(name)
+        assert found.contracts == (found.results, *found.extra_tables)
+
+
+def test_recorded_lines_are_read_as_the_suite_says_or_in_the_form_of_all_suites() -> None:
+    line = {"dataset": "d", "sample_id": "s", "input": "ls", "model": "a/m", "replies": [{"text": "hello"}]}
+    found = replace(suite("command_guard"), read_recorded=None)
+    assert found.recorded(line).item.sample.input == "ls"
+    with pytest.raises(SourceError, match="command"):
+        suite("command_guard").recorded(line)
