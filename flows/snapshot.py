@@ -15,7 +15,7 @@ from core.default_lake import lake_uri
 from core.errors import EvalakeError
 from flows.evaluate import measure_task
 from flows.form import ConfigurationFile, Day, LakeUri
-from storage.lake import Lake
+from storage.lake import Lake, first_words
 from suites.registry import suite_names
 from tasks.runtime.artifacts import headline
 from tasks.runtime.context import RunContext
@@ -52,6 +52,8 @@ def snapshot(
             done[run["suite"]] = _measure(where, run, configuration)
         except EvalakeError as error:
             failures.append(f"{run['suite']}: {error}")
+        except (pl.exceptions.PolarsError, OSError) as error:  # a file of a table is gone, or cannot be read
+            failures.append(f"{run['suite']}: {first_words(error)}")
     if failures:
         raise SnapshotError(f"{len(failures)} suites could not be measured: {'; '.join(failures)}")
     return done

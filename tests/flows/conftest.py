@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.processes import PrefectStack
+from tests.flows.imported import Imported
 from tests.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
 
@@ -26,6 +27,18 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         # While there is a server to take them: at its end this process would wait for each of them in vain.
         for worker in (EventsWorker, APILogWorker):
             worker.drain_all(timeout=60)
+
+
+@pytest.fixture(scope="package")
+def imported_once(tmp_path_factory: pytest.TempPathFactory) -> Imported:
+    """Recorded results of two suites: nothing may be written to their lake."""
+    return Imported.into(tmp_path_factory.mktemp("imported"))
+
+
+@pytest.fixture
+def imported(imported_once: Imported, tmp_path: Path) -> Imported:
+    """The same in a lake that a test may change."""
+    return imported_once.copied(tmp_path)
 
 
 @pytest.fixture

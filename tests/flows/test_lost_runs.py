@@ -2,34 +2,16 @@
 
 import json
 import threading
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 
 from contracts.tables import CALLS, RUNS
-from flows.maintain import maintain
-from storage.landing import land
 from tasks.runtime import runs
-from tasks.runtime.runs import Run, Tally
+from tasks.runtime.runs import Tally
 from tests.cli.command import evalake_here
+from tests.flows.lost import LONG_AGO, begin, states
 from tests.flows.workplace import Workplace
-
-LONG_AGO = datetime.now(UTC) - timedelta(hours=2)
-
-
-def begin(work: Workplace, run_id: str, silent_since: datetime | None = None) -> Run:
-    """A run that has begun and not ended, with its last sign of life now or at the moment given."""
-    run = Run(run_id, "command_guard", "run", {}, {}, ["a/model"], [], 1, 1, LONG_AGO)
-    runs.save(work.lake, run)
-    if silent_since is not None:
-        rows = work.rows(RUNS).filter(pl.col("run_id") == run_id)
-        land(work.lake, RUNS, rows.with_columns(alive_at=pl.lit(silent_since)))
-    return run
-
-
-def states(work: Workplace) -> dict[str, str]:
-    return dict(work.rows(RUNS).select("run_id", "state").iter_rows())
 
 
 def test_the_next_run_marks_what_is_lost_and_nothing_else(work: Workplace) -> None:
@@ -63,14 +45,6 @@ def test_what_a_lost_run_has_paid_is_unknown_where_the_ledger_is_gone(work: Work
     runs.mark_lost(work.lake)
     (row,) = work.rows(RUNS).iter_rows(named=True)
     assert (row["state"], row["cost_usd"], row["input_tokens"]) == ("failed", None, None)
-
-
-def test_maintenance_marks_them_too_unless_it_only_says_what_it_would_do(work: Workplace) -> None:
-    begin(work, "lost", silent_since=LONG_AGO)
-    maintain(work.lake.uri, dry_run=True)
-    assert states(work) == {"lost": "running"}
-    maintain(work.lake.uri)
-    assert states(work) == {"lost": "failed"}
 
 
 def test_they_are_listed_as_lost_before_anybody_marks_them(work: Workplace, tmp_path: Path) -> None:
