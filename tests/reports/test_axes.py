@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reports.axes import (
@@ -81,6 +81,7 @@ def test_who_is_left_out_is_named_up_to_five() -> None:
     assert left_out("cost", subjects, subjects) == "cost is unknown for every model."
 
 
+@settings(deadline=None)
 @given(st.floats(1e-4, 1e6), st.floats(LONG_SCALE, 1e6))
 def test_marks_of_an_axis_of_money_have_room_for_their_labels(low: float, times: float) -> None:
     reach = (math.log10(low), math.log10(low * times))

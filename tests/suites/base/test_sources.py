@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import SourceError
@@ -141,6 +141,7 @@ def test_a_cell_is_text_as_json_writes_it(value: object, text: str | None) -> No
     assert as_text(value) == text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20))
 def test_text_that_can_be_stored_is_unicode_without_nul(text: str) -> None:
     assert is_storable(storable(text.replace("\x00", "")))
