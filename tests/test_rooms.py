@@ -37,7 +37,19 @@ def test_no_room_names_a_suite(room: str) -> None:
     assert naming == []
 
 
-MIRRORED = ("cli", "contracts", "core", "evalake", "flows", "metrics", "reports", "service", "storage", "suites", "tasks")
+MIRRORED = (
+    "cli",
+    "contracts",
+    "core",
+    "evalake",
+    "flows",
+    "metrics",
+    "reports",
+    "service",
+    "storage",
+    "suites",
+    "tasks",
+)
 
 
 @pytest.mark.parametrize("room", MIRRORED)
