@@ -79,7 +79,8 @@ def fill(lake: Lake, rows: int) -> None:
         hashes = [hashlib.sha256(text.encode()).hexdigest() for text in asked]
         others = one.drop("request", "prompt_hash").with_columns(ledger_version=pl.lit(table.version() + 1, pl.Int64))
         frame = pl.DataFrame({"request": asked, "prompt_hash": hashes}).join(others, how="cross")
-        write_deltalake(table, conform(frame, CALLS).to_arrow(), mode="append")
+        replies = conform(frame, CALLS).to_arrow()
+        write_deltalake(table, replies, mode="append", writer_properties=ledger.COMPACTED)
 
 
 def remember(lake: Lake, asked: Iterable[Request]) -> None:

@@ -2,12 +2,14 @@
 
 from uuid import uuid4
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, WriterProperties
 
 _LATEST = "evalake.compaction"
 
 
-def compact(table: DeltaTable, target_size: int | None = None) -> None:
+def compact(
+    table: DeltaTable, target_size: int | None = None, writer_properties: WriterProperties | None = None
+) -> None:
     """Join the small files of a table that was just opened. Raises CommitFailedError where another one was quicker.
 
     The engine looks whether a compaction meets any other change, but not whether it meets another compaction: two that
@@ -16,4 +18,4 @@ def compact(table: DeltaTable, target_size: int | None = None) -> None:
     """
     if len(table.file_uris()) > 1:
         table.alter.set_table_properties({_LATEST: uuid4().hex}, raise_if_not_exists=False)
-        table.optimize.compact(target_size=target_size)
+        table.optimize.compact(target_size=target_size, writer_properties=writer_properties)

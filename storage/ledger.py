@@ -6,14 +6,14 @@ the next version, and stamps them again where another took that version first.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.compile.arrow import conform
@@ -22,18 +22,20 @@ from contracts.tables import CALLS
 from core.errors import EvalakeError
 from storage import compaction
 from storage.commit import commit
+from storage.key_index.keys import Keys, Part, keys_of
+from storage.key_index.segment import MARK, marks_of
 from storage.lake import FILE, Lake, first_words
 
 COMPACT_EVERY = 64  # commits between two compactions by a writer
 # Bytes; files larger than this are left alone, which bounds what a compaction rewrites. It holds all of that unpacked,
 # and requests that share a prompt of pages pack a hundredfold.
 COMPACT_TARGET = 2**20
+# Few rows to a row group, so that fetching a reply reads no more than these of its file.
+COMPACTED = WriterProperties(compression="SNAPPY", max_row_group_size=4096)
 KEY = ["prompt_hash", "replicate"]
-LARGEST_REPLICATE = 2**31 - 1  # that an index holds
+LARGEST_REPLICATE = 2**31 - 1  # that the ledger counts to
 
 logger = logging.getLogger("evalake.ledger")
-
-_HASH = pl.col("prompt_hash").hash().alias("hash")
 
 Key = tuple[str, int]  # prompt hash, replicate
 
@@ -74,7 +76,7 @@ def priced(lake: Lake, run_id: str) -> dict[str, Any]:
 def compact(lake: Lake) -> None:
     """Join the small files of the ledger. Never fails a run: a lost race is as good, and what hinders it is logged."""
     try:
-        compaction.compact(lake.open(CALLS), COMPACT_TARGET)
+        compaction.compact(lake.open(CALLS), COMPACT_TARGET, COMPACTED)
     except CommitFailedError:
         return
     except (EvalakeError, DeltaError, OSError) as error:
@@ -106,31 +108,25 @@ def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
 
 @dataclass(frozen=True)
 class LedgerIndex:
-    """Which keys the ledger held at one version, and in which of its files: twelve bytes a row in memory.
+    """Which keys some files of the ledger hold, and where (`storage/key_index`).
 
-    `marks` (uint64, sorted) hold the number of a row in their low bits, as many as `row_bits` has, and in the others
-    those of a hash of its prompt hash, the same within one process. Two prompt hashes that share them may be taken for
-    each other here, never in `fetch`, which compares them whole. `replicates` are by row number, `ends` by file.
+    Two keys may be taken for each other here, never in `fetch`, which compares them whole.
     """
 
     lake: Lake
     files: tuple[str, ...]
-    ends: np.ndarray[Any, np.dtype[np.int64]]  # the number of the first row after each file
-    replicates: np.ndarray[Any, np.dtype[np.int32]]
-    marks: np.ndarray[Any, np.dtype[np.uint64]]
-    row_bits: np.uint64
+    keys: Keys
 
     @classmethod
     def read(cls, lake: Lake, known: Collection[str] = ()) -> "LedgerIndex":
-        """One scan of the key columns of the newest version, but for the files that are `known` to the caller."""
-        files = sorted(set(lake.ensure(CALLS).file_uris()) - set(known))
-        columns = _HASH, pl.col("replicate").cast(pl.Int32), pl.col(FILE)
-        keys = lake.frame_of_files(CALLS, files).select(columns).collect()
-        runs = keys[FILE].rle().struct  # the rows come file by file
-        row_bits = np.uint64((1 << keys.height.bit_length()) - 1)
-        marks = np.sort((keys["hash"].to_numpy() & ~row_bits) | np.arange(keys.height, dtype=np.uint64))
-        ends = np.cumsum(runs.field("len").to_numpy(), dtype=np.int64)
-        return cls(lake, tuple(runs.field("value")), ends, keys["replicate"].to_numpy(), marks, row_bits)
+        """Index the newest version, but for the files that are `known` to the caller."""
+        return cls.of(lake, lake.ensure(CALLS), known)
+
+    @classmethod
+    def of(cls, lake: Lake, table: DeltaTable, known: Collection[str] = ()) -> "LedgerIndex":
+        """Index the ledger as it was just opened, likewise."""
+        files = sorted(set(table.file_uris()) - set(known))
+        return cls(lake, tuple(files), keys_of(lake, table, files, keep=not known))
 
     def fetch(self, keys: Sequence[Key], run_id: str | None = None) -> dict[Key, Row]:
         """Fetch the replies to `keys` as rows of CALLS without their requests; keys without a reply are left out.
@@ -139,12 +135,11 @@ class LedgerIndex:
             keys: What was asked.
             run_id: The run whose own reply is taken where it bought one; otherwise it is the earliest committed.
         """
-        places = self._places(keys)
-        if not places.size:
+        places = self.keys.places(_marks(keys))
+        if not places:
             return {}
-        files = [self.files[number] for number in np.unique(np.searchsorted(self.ends, places, "right"))]
         hashes = pl.Series([prompt_hash for prompt_hash, _ in keys]).unique().implode()
-        asked = self.lake.frame_of_files(CALLS, files).filter(pl.col("prompt_hash").is_in(hashes)).drop("request", FILE)
+        asked = rows_at(self.lake, places).filter(pl.col("prompt_hash").is_in(hashes)).drop("request")
         wanted = set(keys)
         return {
             key: row
@@ -154,18 +149,33 @@ class LedgerIndex:
 
     def known(self, keys: Sequence[Key]) -> bool:
         """Whether any of the keys may be in the ledger."""
-        return bool(self._places(keys).size)
+        return self.keys.has_any(_marks(keys))
 
-    def _places(self, keys: Sequence[Key]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The numbers of the rows that may have the keys."""
-        wanted = pl.DataFrame(keys, schema={"prompt_hash": pl.String, "replicate": pl.Int32}, orient="row")
-        hashes = wanted.select(_HASH).to_series().to_numpy()
-        low = np.searchsorted(self.marks, hashes & ~self.row_bits, "left")
-        counts = np.searchsorted(self.marks, hashes | self.row_bits, "right") - low
-        starts = np.repeat(low - np.cumsum(counts) + counts, counts)
-        places = (self.marks[starts + np.arange(counts.sum())] & self.row_bits).astype(np.int64)
-        kept = self.replicates[places] == np.repeat(wanted["replicate"].to_numpy(), counts)
-        return np.asarray(places[kept], dtype=np.int64)
+    def superseded(self) -> list[tuple[str, int, int]] | None:
+        """Tell which rows are not the reply of their key (key and version); None where those may be very many."""
+        if self.keys.repeated is None:
+            return None
+        if not (places := self.keys.places(self.keys.repeated)):
+            return []
+        version = pl.col("ledger_version")
+        rows = rows_at(self.lake, places).select(*KEY, version).collect()
+        return rows.filter(version > version.min().over(KEY)).rows()
+
+
+def rows_at(lake: Lake, places: Mapping[str, Part]) -> pl.LazyFrame:
+    """The rows of the ledger at some places, and more of the same files: of these as little as can be."""
+    whole = [file for file, part in places.items() if not part.is_small]
+    parts = [
+        lake.frame_of_files(CALLS, [file]).slice(part.first, part.end - part.first)
+        for file, part in places.items()
+        if part.is_small
+    ]
+    return pl.concat([lake.frame_of_files(CALLS, whole), *parts]).drop(FILE)
+
+
+def _marks(keys: Sequence[Key]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    wanted = pl.DataFrame(keys, schema={"prompt_hash": pl.String, "replicate": pl.Int64}, orient="row")
+    return marks_of(wanted.select(MARK, "replicate"))
 
 
 @lru_cache(maxsize=4)

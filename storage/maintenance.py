@@ -13,6 +13,7 @@ from core.errors import EvalakeError, LakeError
 from storage import ledger
 from storage.commit import commit
 from storage.compaction import compact
+from storage.key_index.cache import MOST_REPEATED, discard
 from storage.lake import Lake
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
@@ -70,9 +71,12 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         nonlocal superseded
         table = lake.open(contract) if dry_run else lake.ensure(contract)
         if contract is CALLS:
-            superseded = max(superseded, _drop_superseded(table, dry_run))
+            superseded = max(superseded, _drop_superseded(lake, table, dry_run))
         if not dry_run:
-            compact(table, ledger.COMPACT_TARGET if contract is CALLS else None)
+            if contract is CALLS:
+                compact(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
+            else:
+                compact(table)
             table.create_checkpoint()
         removed = _vacuum(table, keep, retention_hours, dry_run)
         return Maintained(contract.table, before, None if dry_run else len(table.file_uris()), superseded, len(removed))
@@ -84,11 +88,13 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
     )
 
 
-def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
+def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
     """Delete, in one commit, the rows of the ledger that are not the reply of their key."""
     keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version").collect()
     losers = keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY))
     if losers.height and not dry_run:
+        if losers.height > MOST_REPEATED:
+            discard(lake.uri)  # it does not know them one by one, and would not see that they are gone
         merger = table.merge(
             losers.to_arrow(),
             predicate=" AND ".join(f"old.{name} = new.{name}" for name in losers.columns),

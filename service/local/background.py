@@ -9,12 +9,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.default_lake import whole_address
 from core.errors import EvalakeError
+from core.private_folders import is_ours, make_private
 
 STATE = "XDG_STATE_HOME"
 WARM = "warm"  # the socket of the process that carries out commands, beside the file
@@ -57,18 +58,6 @@ def folder_of(lake: str) -> Path:
     return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
 
 
-def is_ours(place: Path) -> bool:
-    """Whether a file or folder of evalake's, and the folder that it is in, are this user's, as far as they are there.
-
-    What others have put where this user's should be is not believed, nor written into.
-    """
-    with suppress(FileNotFoundError):  # neither is what is in a folder that is not there
-        for each in (place.parent, place):
-            if {each.lstat().st_uid, each.stat().st_uid} != {os.geteuid()}:
-                return False
-    return True
-
-
 def make_folder_of(lake: str) -> Path:
     """Make where the state of a lake's servers is kept. Raises EvalakeError where somebody else has made it."""
     folder = folder_of(lake)
@@ -76,16 +65,6 @@ def make_folder_of(lake: str) -> Path:
         raise EvalakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
     make_private(folder)
     return folder
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for the user alone, whatever the umask lets others do.
-
-    Who may write above it could put a folder of his own in its place.
-    """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def find(lake: str) -> Background | None:

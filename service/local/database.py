@@ -14,17 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from service.local.background import is_ours, make_private
+from core.private_folders import cache_folder, is_ours, make_private
 from tasks.runtime.prefect_internals import create_database
 
-CACHE = "XDG_CACHE_HOME"
 PRIVATE = 0o600
 
 
 def template() -> Path:
     """Return where the template of the installed version of Prefect is kept."""
-    folder = Path(os.environ.get(CACHE) or Path.home() / ".cache")
-    return folder / "evalake" / f"prefect-{version('prefect')}.db"
+    return cache_folder() / f"prefect-{version('prefect')}.db"
 
 
 def is_migrated(database: Path) -> bool:

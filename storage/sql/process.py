@@ -17,8 +17,9 @@ import polars as pl
 import pyarrow as pa
 
 from contracts.contract import Contract
+from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError, QueryError
-from storage.lake import Lake, Opened
+from storage.lake import Opened
 from storage.sql.query import REFUSED, Request
 from storage.sql.start import MEGABYTE, Limits
 from storage.sql.tables import files_of, lay_out
@@ -90,7 +91,7 @@ def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, 
     unreadable: dict[str, EvalakeError] = {}
     for contract in request.contracts:
         try:
-            opened[contract.table] = _open(request.lake, contract, request.versions)
+            opened[contract.table] = _open(request, contract)
         except EvalakeError as error:
             if any(name in request.versions for name in (contract.table, *contract.former_tables)):
                 raise  # somebody asked for this version
@@ -109,7 +110,10 @@ def _views(
             yield view
 
 
-def _open(lake: Lake, contract: Contract, versions: Mapping[str, int]) -> Opened | None:
+def _open(request: Request, contract: Contract) -> Opened | None:
+    lake, versions = request.lake, request.versions
+    if contract.table == CALLS.table and request.ledger_version is not None:
+        return lake.pinned_table(contract, {contract.table: request.ledger_version})
     for name in (contract.table, *contract.former_tables):
         table = lake.find(name) if name in versions else None
         if table is not None and not 0 <= versions[name] <= table.version():

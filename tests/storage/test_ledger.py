@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,10 +82,3 @@ def test_the_index_finds_exactly_what_a_dictionary_would(tmp_path_factory, keys,
     wanted = [key_of(call(n, r)) for n in range(32) for r in range(3)]
     found = LedgerIndex.read(lake).fetch(wanted)
     assert {key: row["response"] for key, row in found.items()} == expected
-
-
-def test_the_index_takes_twelve_bytes_a_row(lake: Lake) -> None:
-    ledger.append(lake, [call(n) for n in range(1000)])
-    index = LedgerIndex.read(lake)
-    assert sum(array.nbytes for array in (index.marks, index.replicates)) == 12 * 1000
-    assert pl.Series(index.marks).is_sorted()

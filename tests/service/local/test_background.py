@@ -12,7 +12,6 @@ from service.local.background import (
     find,
     folder_of,
     held,
-    is_ours,
     is_running,
     make_folder_of,
     tell,
@@ -78,16 +77,6 @@ def test_what_another_user_has_put_there_is_neither_believed_nor_written_into(
         for use in (make_folder_of, lambda lake: held(lake).__enter__()):
             with pytest.raises(EvalakeError, match=f"another user's: name another place by {STATE}"):
                 use("lake")
-
-
-def test_a_link_that_another_user_has_put_there_leads_nowhere(tmp_path: Path) -> None:
-    (mine := tmp_path / "mine").mkdir()
-    (tmp_path / "evalake").mkdir()
-    folder_of("lake").symlink_to(mine)
-    assert is_ours(folder_of("lake"))  # one's own may lead elsewhere
-    if os.geteuid() == 0:
-        os.lchown(folder_of("lake"), 12345, 12345)
-        assert not is_ours(folder_of("lake"))
 
 
 def _of_another_user(status: os.stat_result) -> os.stat_result:

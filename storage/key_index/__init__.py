@@ -1,0 +1,1 @@
+"""The key index: where in the ledger's files each key is, kept on this machine so that no run reads all keys."""

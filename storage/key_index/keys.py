@@ -1,0 +1,221 @@
+"""The keys of some files of the ledger: from the segments that are kept, and from a scan of the files beyond them."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from contracts.tables import CALLS
+from storage.key_index.cache import MOST_REPEATED, Cache, Kept, Listed, as_marks
+from storage.key_index.segment import MARK, MOST_ROWS, Array, Segment, marks_of, repeated
+from storage.lake import FILE, Lake
+
+KEEP_FROM = 100_000  # rows that no segment has; fewer are scanned each time
+PORTION = 1_000_000  # rows that are scanned at a time
+GROWTH = 2  # how many times as many rows a segment has, at least, as all later ones together
+
+logger = logging.getLogger("evalake.key_index")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of a file from one number to before another, of so many."""
+
+    first: int
+    end: int
+    of: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth reading it alone."""
+        return 2 * (self.end - self.first) <= self.of
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys are in some files, and where."""
+
+    uris: Mapping[str, str]  # by the file's own name
+    segments: tuple[Segment, ...]
+    repeated: Array | None  # marks that two rows have; None where those are too many
+
+    def places(self, marks: Array) -> Mapping[str, Part]:
+        """The part of each file that has all its rows whose keys may have one of these marks."""
+        found: dict[str, Part] = {}
+        for segment in self.segments:
+            _, files, rows = segment.find(marks)
+            for number in np.unique(files):
+                name = segment.files[number]
+                assert name is not None  # of interest
+                here = rows[files == number]
+                found[self.uris[name]] = Part(int(here.min()), int(here.max()) + 1, segment.lengths[number])
+        return found
+
+    def has_any(self, marks: Array) -> bool:
+        """Whether any row may have a key with one of these marks."""
+        return any(segment.find(marks)[0].size for segment in self.segments)
+
+
+def keys_of(lake: Lake, table: DeltaTable, uris: Sequence[str], *, keep: bool) -> Keys:
+    """The keys of some files of the ledger.
+
+    Args:
+        lake: The lake.
+        table: Its ledger.
+        uris: The files, as the table names them.
+        keep: Whether these are all files of the newest version, so that what is scanned of them may be kept.
+    """
+    named = {_name(uri): uri for uri in uris}
+    cache = Cache.of(lake.uri, str(table.metadata().id))
+    if cache is None:
+        return _combined(named, (), (), _scans(lake, table, list(named.values())))
+    listed, segments = _loaded(cache, named)
+    beyond = _beyond(named, listed.segments)
+    if keep and _rows(table, beyond) >= KEEP_FROM:
+        try:
+            _keep(cache, lake, table, named)
+        except (OSError, ValueError) as error:
+            logger.debug("the key index of the ledger of the lake %s was not kept: %s", lake.uri, error)
+        listed, segments = _loaded(cache, named)
+        beyond = _beyond(named, listed.segments)
+    return _combined(named, segments, listed.repeated, _scans(lake, table, [named[name] for name in beyond]))
+
+
+def _loaded(cache: Cache, named: Mapping[str, str]) -> tuple[Listed, tuple[Segment, ...]]:
+    """What is kept of these files; nothing where a segment is not whole."""
+    for _ in range(2):  # another process may have replaced the list, and its files, since it was read
+        listed = cache.listed()
+        used = [kept for kept in listed.segments if not named.keys().isdisjoint(kept.files)]
+        with suppress(OSError, ValueError):
+            return replace(listed, segments=tuple(used)), tuple(cache.load(kept).only(named.keys()) for kept in used)
+    return Listed(), ()
+
+
+def _combined(
+    named: Mapping[str, str], kept: Sequence[Segment], repeated: Sequence[int] | None, scanned: Iterable[Segment]
+) -> Keys:
+    segments = list(kept)
+    marks = None if repeated is None else as_marks(repeated)
+    for segment in scanned:
+        marks = None if marks is None else _with_repeated(marks, segment, segments)
+        segments.append(segment)
+    return Keys(named, tuple(segments), marks)
+
+
+def _with_repeated(marks: Array, new: Segment, others: Sequence[Segment]) -> Array | None:
+    """Marks that two rows have, with those that rows of a new segment have among them or share with others."""
+    more = [marks, repeated(new.marks)]
+    for first in range(0, new.entries.size, PORTION):
+        part = new.marks[first : first + PORTION]
+        more += [part[np.unique(other.find(part)[0])] for other in others]
+    together = np.unique(np.concatenate(more))
+    return together if together.size <= MOST_REPEATED else None
+
+
+def _keep(cache: Cache, lake: Lake, table: DeltaTable, named: Mapping[str, str]) -> None:
+    """Make segments of the files that none has, and merge small ones. Raises OSError where nothing can be kept.
+
+    A segment is merged with later ones until it is much larger than they are together: so there are few, and a row is
+    written anew no more often than the ledger doubles.
+    """
+    with cache.held() as is_held:
+        if not is_held:
+            return  # another process is about it
+        listed, old = _live(cache, named)
+        if not (beyond := _beyond(named, listed.segments)):
+            return  # another process was about it
+        scans = _scans(lake, table, [named[name] for name in beyond])
+        fresh, within = zip(*(cache.write([scan]) for scan in scans), strict=True)
+        left = _left_alone(old, sum(sum(each.lengths) for each in fresh))
+        merged = [*listed.segments[left:], *fresh]
+        kept, doubled = fresh[0], within[0]
+        if len(merged) > 1:
+            kept, doubled = cache.write([cache.load(each, in_order=True) for each in merged])
+        before = listed.repeated if left else ()  # all of the ledger is in the segment that was just written
+        twice = None if before is None else np.append(as_marks(before), doubled)
+        for each in fresh:
+            twice = None if twice is None else _with_repeated(twice, cache.load(each), old[:left])
+        if twice is not None:
+            twice = _still_repeated(twice, [*old[:left], cache.load(kept)])
+        cache.save([*listed.segments[:left], kept], twice)
+
+
+def _live(cache: Cache, named: Mapping[str, str]) -> tuple[Listed, list[Segment]]:
+    """What is kept, without files that are gone for ever: one that came back would be scanned again."""
+    listed, segments = _loaded(cache, named)
+    live = tuple(replace(kept, files=segment.files) for kept, segment in zip(listed.segments, segments, strict=True))
+    return replace(listed, segments=live), list(segments)
+
+
+def _left_alone(old: Sequence[Segment], fresh: int) -> int:
+    """How many of the old segments are not merged with the later ones and that many fresh rows."""
+    rows = fresh
+    for left in range(len(old), 0, -1):
+        last = old[left - 1]
+        is_large = GROWTH * rows <= last.rows and last.entries.size <= 2 * last.rows
+        if is_large or rows + last.rows >= MOST_ROWS:
+            return left
+        rows += last.rows
+    return 0
+
+
+def _still_repeated(marks: Array, segments: Sequence[Segment]) -> Array:
+    """Of marks that two rows had, those that two rows have."""
+    rows = np.zeros(marks.size, np.int64)
+    for segment in segments:
+        rows += np.bincount(segment.find(marks)[0], minlength=marks.size)
+    return marks[rows > 1]
+
+
+def _scans(lake: Lake, table: DeltaTable, uris: Sequence[str]) -> Iterator[Segment]:
+    """Scan the keys of files, a portion of the rows at a time."""
+    rows = _rows_by_name(table) if uris else {}
+    portion: list[str] = []
+    size = 0
+    for uri in sorted(uris):
+        size += rows.get(_name(uri)) or 0
+        if portion and size > PORTION:
+            yield _scan(lake, portion)
+            portion, size = [], rows.get(_name(uri)) or 0
+        portion.append(uri)
+    if portion:
+        yield _scan(lake, portion)
+
+
+def _scan(lake: Lake, uris: Sequence[str]) -> Segment:
+    columns = MARK, pl.col("replicate"), pl.col(FILE)
+    keys = lake.frame_of_files(CALLS, uris).select(columns).collect()
+    runs = keys[FILE].rle().struct  # the rows come file by file
+    lengths = dict(zip(runs.field("value"), runs.field("len"), strict=True))
+    lengths.update({uri: 0 for uri in uris if uri not in lengths})
+    return Segment.of([_name(uri) for uri in lengths], list(lengths.values()), marks_of(keys))
+
+
+def _beyond(named: Mapping[str, str], segments: Sequence[Kept]) -> list[str]:
+    covered = {name for kept in segments for name in kept.files}
+    return [name for name in named if name not in covered]
+
+
+def is_worth_keeping(table: DeltaTable) -> bool:
+    """Whether a ledger is so large that its keys are kept."""
+    return sum(rows or 0 for rows in _rows_by_name(table).values()) >= KEEP_FROM
+
+
+def _rows(table: DeltaTable, names: Sequence[str]) -> int:
+    rows = _rows_by_name(table) if names else {}
+    return sum(rows.get(name) or 0 for name in names)
+
+
+def _rows_by_name(table: DeltaTable) -> Mapping[str, int | None]:
+    """The rows of each file as the log tells them."""
+    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "num_records"])
+    return {_name(path): rows for path, rows in zip(*actions.to_pydict().values(), strict=True)}
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("/")[2]
