@@ -49,6 +49,7 @@ class Cache:
     """What is kept of one lake's ledger, told apart by the lake's whole address and the ledger's id."""
 
     folder: Path
+    lake: str
     ledger_id: str
 
     @classmethod
@@ -57,7 +58,7 @@ class Cache:
         with suppress(OSError, RuntimeError):
             folder = folder_of(lake_uri)
             if is_ours(folder):
-                return cls(folder, ledger_id)
+                return cls(folder, whole_address(lake_uri), ledger_id)
         return None
 
     def listed(self) -> Listed:
@@ -106,6 +107,7 @@ class Cache:
         marks = None if repeated is None or repeated.size > MOST_REPEATED else repeated.tolist()
         content = {
             "format": FORMAT,
+            "lake": self.lake,
             "ledger": self.ledger_id,
             "repeated": marks,
             "segments": [
@@ -119,6 +121,14 @@ class Cache:
             os.fsync(file.fileno())
         draft.replace(self.folder / LIST)
         self.sweep({each.name for each in segments})
+        self._remove_those_of_lost_lakes()
+
+    def _remove_those_of_lost_lakes(self) -> None:
+        for other in self.folder.parent.glob(f"ledger-*/{LIST}"):
+            with suppress(OSError, ValueError, KeyError):
+                lake = json.loads(other.read_text(encoding="utf-8"))["lake"]
+                if "://" not in lake and not Path(lake).exists():
+                    discard(lake)
 
     def sweep(self, names: set[str]) -> None:
         """Remove files of segments but those of these names, and what a process that died left of a list."""
@@ -138,7 +148,7 @@ def discard(lake_uri: str) -> None:
         folder = folder_of(lake_uri)
         if is_ours(folder) and folder.is_dir():
             (folder / LIST).unlink(missing_ok=True)
-            Cache(folder, "").sweep(set())
+            Cache(folder, whole_address(lake_uri), "").sweep(set())
 
 
 def as_marks(repeated: Sequence[int]) -> Array:

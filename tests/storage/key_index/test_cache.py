@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,18 @@ def test_another_lake_at_the_same_place_is_another(lake: Lake) -> None:
 def test_a_lake_is_found_again_by_its_whole_address(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(lake.uri).parent)
     assert folder_of("lake") == folder_of(lake.uri) != folder_of("s3://bucket/lake")
+
+
+def test_what_is_kept_of_a_lake_that_was_deleted_goes(lake: Lake, tmp_path: Path) -> None:
+    fill(lake, 20)
+    assert_finds(lake, 20)
+    assert kept(lake)
+    shutil.rmtree(lake.uri)
+    other = Lake(str(tmp_path / "other"))
+    fill(other, 20)
+    assert_finds(other, 20)
+    assert kept(other)
+    assert not kept(lake)
 
 
 def test_nothing_is_kept_while_another_process_is_about_it(lake: Lake) -> None:
