@@ -26,6 +26,11 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 REPLIES = 1_000
 COMMITS = (100, 1_000, 10_000, 100_000)
 
+_FILE = {
+    **{"partitionValues": {}, "size": 2**20, "modificationTime": 1_700_000_000_000, "dataChange": True},
+    "stats": json.dumps({"numRecords": 10_000, "minValues": {"replicate": 0}, "maxValues": {"replicate": 0}}),
+}
+
 
 def main() -> None:
     """Fill a ledger of each size, do everything once in it, and print a table; then open logs of many entries."""
@@ -45,16 +50,17 @@ def main() -> None:
         for commits in COMMITS:
             lake = Lake(str(place / f"log{commits}"))
             _lengthen(lake, commits)
-            say(f"opening a log of {commits:,} entries: {child('scale', [lake.uri, 'open'])['cpu']:.3f}")
+            told = {name: child("scale", [lake.uri, name])["cpu"] for name in ("open", "list files", "checkpoint")}
+            say(f"a log of {commits:,} entries, each with a file: {told}")
     report([])
 
 
 def _lengthen(lake: Lake, commits: int) -> None:
-    """Add entries to the ledger's log that change nothing, and a checkpoint after them."""
+    """Add entries to the ledger's log, each with a file that is not there, and a checkpoint after them."""
     log = Path(lake.location(CALLS)) / "_delta_log"
     first = lake.ensure(CALLS).version() + 1
     for version in range(first, first + commits):
-        (log / f"{version:020}.json").write_text('{"commitInfo":{"operation":"WRITE"}}\n')
+        (log / f"{version:020}.json").write_text(json.dumps({"add": _FILE | {"path": f"part-{version}.parquet"}}))
     lake.open(CALLS).create_checkpoint()
 
 
@@ -65,6 +71,7 @@ def _land(lake: Lake) -> None:
 STEPS: dict[str, Callable[[Lake], object]] = {
     "index": LedgerIndex.read,
     "open": lambda lake: lake.open(CALLS),
+    "list files": lambda lake: LedgerIndex.read(lake, known=lake.open(CALLS).file_uris()),
     "checkpoint": lambda lake: lake.open(CALLS).create_checkpoint(),
     "look for damage": lambda lake: find_damage(lake, CALLS),
     "land": _land,

@@ -13,7 +13,7 @@ from core.errors import EvalakeError, LakeError
 from storage import ledger
 from storage.commit import commit
 from storage.compaction import compact
-from storage.key_index.cache import MOST_REPEATED, discard
+from storage.key_index.cache import discard
 from storage.lake import Lake
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
@@ -90,11 +90,8 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
 
 def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
     """Delete, in one commit, the rows of the ledger that are not the reply of their key."""
-    keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version").collect()
-    losers = keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY))
+    losers = _superseded(lake, table)
     if losers.height and not dry_run:
-        if losers.height > MOST_REPEATED:
-            discard(lake.uri)  # it does not know them one by one, and would not see that they are gone
         merger = table.merge(
             losers.to_arrow(),
             predicate=" AND ".join(f"old.{name} = new.{name}" for name in losers.columns),
@@ -104,6 +101,16 @@ def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
         )
         merger.when_matched_delete().execute()
     return losers.height
+
+
+def _superseded(lake: Lake, table: DeltaTable) -> pl.DataFrame:
+    """The keys and versions of these rows: from the index, or where it does not tell, by a scan of all keys."""
+    keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version")
+    told = ledger.LedgerIndex.of(lake, table).superseded()
+    if told is not None:
+        return pl.DataFrame(told, schema=keys.collect_schema(), orient="row")
+    discard(lake.uri)  # it does not see that they are gone, for it does not know them one by one
+    return keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY)).collect()
 
 
 def _vacuum(table: DeltaTable, keep: list[int], retention_hours: int, dry_run: bool) -> list[str]:

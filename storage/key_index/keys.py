@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from contracts.tables import CALLS
-from storage.key_index.cache import MOST_REPEATED, Cache, Kept, Listed, as_marks
+from storage.key_index.cache import MOST_REPEATED, Cache, Listed, as_marks
 from storage.key_index.segment import MARK, MOST_ROWS, Array, Segment, marks_of, repeated
 from storage.lake import FILE, Lake
 
@@ -72,22 +71,23 @@ def keys_of(lake: Lake, table: DeltaTable, uris: Sequence[str], *, keep: bool) -
     """
     named = {_name(uri): uri for uri in uris}
     cache = Cache.of(lake.uri, str(table.metadata().id))
-    if cache is None:
-        return _combined(named, (), (), _scans(lake, table, list(named.values())))
     listed, segments = _loaded(cache, named)
-    beyond = _beyond(named, listed.segments)
-    if keep and _rows(table, beyond) >= KEEP_FROM:
+    beyond = _beyond(named, listed)
+    rows = _rows(table) if beyond else {}
+    if keep and cache is not None and sum(rows.get(name, 0) for name in beyond) >= KEEP_FROM:
         try:
-            _keep(cache, lake, table, named)
+            _keep(cache, lake, named, rows)
         except (OSError, ValueError) as error:
             logger.debug("the key index of the ledger of the lake %s was not kept: %s", lake.uri, error)
         listed, segments = _loaded(cache, named)
-        beyond = _beyond(named, listed.segments)
-    return _combined(named, segments, listed.repeated, _scans(lake, table, [named[name] for name in beyond]))
+        beyond = _beyond(named, listed)
+    return _combined(named, segments, listed.repeated, _scans(lake, [named[name] for name in beyond], rows))
 
 
-def _loaded(cache: Cache, named: Mapping[str, str]) -> tuple[Listed, tuple[Segment, ...]]:
+def _loaded(cache: Cache | None, named: Mapping[str, str]) -> tuple[Listed, tuple[Segment, ...]]:
     """What is kept of these files; nothing where a segment is not whole."""
+    if cache is None:
+        return Listed(), ()
     for _ in range(2):  # another process may have replaced the list, and its files, since it was read
         listed = cache.listed()
         used = [kept for kept in listed.segments if not named.keys().isdisjoint(kept.files)]
@@ -117,7 +117,7 @@ def _with_repeated(marks: Array, new: Segment, others: Sequence[Segment]) -> Arr
     return together if together.size <= MOST_REPEATED else None
 
 
-def _keep(cache: Cache, lake: Lake, table: DeltaTable, named: Mapping[str, str]) -> None:
+def _keep(cache: Cache, lake: Lake, named: Mapping[str, str], rows: Mapping[str, int]) -> None:
     """Make segments of the files that none has, and merge small ones. Raises OSError where nothing can be kept.
 
     A segment is merged with later ones until it is much larger than they are together: so there are few, and a row is
@@ -127,9 +127,9 @@ def _keep(cache: Cache, lake: Lake, table: DeltaTable, named: Mapping[str, str])
         if not is_held:
             return  # another process is about it
         listed, old = _live(cache, named)
-        if not (beyond := _beyond(named, listed.segments)):
+        if not (beyond := _beyond(named, listed)):
             return  # another process was about it
-        scans = _scans(lake, table, [named[name] for name in beyond])
+        scans = _scans(lake, [named[name] for name in beyond], rows)
         fresh, within = zip(*(cache.write([scan]) for scan in scans), strict=True)
         left = _left_alone(old, sum(sum(each.lengths) for each in fresh))
         merged = [*listed.segments[left:], *fresh]
@@ -172,17 +172,16 @@ def _still_repeated(marks: Array, segments: Sequence[Segment]) -> Array:
     return marks[rows > 1]
 
 
-def _scans(lake: Lake, table: DeltaTable, uris: Sequence[str]) -> Iterator[Segment]:
+def _scans(lake: Lake, uris: Sequence[str], rows: Mapping[str, int]) -> Iterator[Segment]:
     """Scan the keys of files, a portion of the rows at a time."""
-    rows = _rows_by_name(table) if uris else {}
     portion: list[str] = []
     size = 0
     for uri in sorted(uris):
-        size += rows.get(_name(uri)) or 0
-        if portion and size > PORTION:
+        if portion and size + rows.get(_name(uri), 0) > PORTION:
             yield _scan(lake, portion)
-            portion, size = [], rows.get(_name(uri)) or 0
+            portion, size = [], 0
         portion.append(uri)
+        size += rows.get(_name(uri), 0)
     if portion:
         yield _scan(lake, portion)
 
@@ -196,25 +195,23 @@ def _scan(lake: Lake, uris: Sequence[str]) -> Segment:
     return Segment.of([_name(uri) for uri in lengths], list(lengths.values()), marks_of(keys))
 
 
-def _beyond(named: Mapping[str, str], segments: Sequence[Kept]) -> list[str]:
-    covered = {name for kept in segments for name in kept.files}
+def _beyond(named: Mapping[str, str], listed: Listed) -> list[str]:
+    covered = {name for kept in listed.segments for name in kept.files}
     return [name for name in named if name not in covered]
 
 
 def is_worth_keeping(table: DeltaTable) -> bool:
     """Whether a ledger is so large that its keys are kept."""
-    return sum(rows or 0 for rows in _rows_by_name(table).values()) >= KEEP_FROM
+    return sum(_rows(table).values()) >= KEEP_FROM
 
 
-def _rows(table: DeltaTable, names: Sequence[str]) -> int:
-    rows = _rows_by_name(table) if names else {}
-    return sum(rows.get(name) or 0 for name in names)
-
-
-def _rows_by_name(table: DeltaTable) -> Mapping[str, int | None]:
-    """The rows of each file as the log tells them."""
-    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "num_records"])
-    return {_name(path): rows for path, rows in zip(*actions.to_pydict().values(), strict=True)}
+def _rows(table: DeltaTable) -> Mapping[str, int]:
+    """The rows of each file, by its name, as the log tells them; 0 where it does not."""
+    files = pl.DataFrame(table.get_add_actions(flatten=True))
+    if not files.height:
+        return {}
+    told = files.select("path", pl.col("num_records").fill_null(0))
+    return {_name(path): rows for path, rows in told.iter_rows()}
 
 
 def _name(uri: str) -> str:

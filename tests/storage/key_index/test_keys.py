@@ -118,7 +118,6 @@ def test_a_compacted_ledger_is_kept_without_its_old_files(lake: Lake) -> None:
 def test_very_many_keys_that_stand_twice_are_not_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.key_index.cache.MOST_REPEATED", 5)
     monkeypatch.setattr(keys_module, "MOST_REPEATED", 5)
-    monkeypatch.setattr("storage.maintenance.MOST_REPEATED", 5)
     for _ in range(2):
         ledger.append(lake, [call(number) for number in range(20)])
     assert LedgerIndex.read(lake).superseded() is None
