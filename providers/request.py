@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import field
+from functools import lru_cache
 from typing import Any, Literal
 
 from core.hashing import canonical_json
+from core.records import record
 
 FailureKind = Literal[
     "timeout",
@@ -31,8 +32,21 @@ def _message(*fields: tuple[str, str]) -> bytes:
     return canonical_json(dict(fields))
 
 
-@dataclass(frozen=True)
-class Request:
+@lru_cache(maxsize=32)
+def _begun(before: bytes, *fields: tuple[str, str]) -> "hashlib._Hash":
+    """SHA-256 of what stands before the messages and of the first one: a copy of it goes on with the others."""
+    return hashlib.sha256(before + _message(*fields))
+
+
+class _Hashed:
+    """Where a request keeps its hash."""
+
+    __slots__ = ("_prompt_hash",)
+    _prompt_hash: str
+
+
+@record
+class Request(_Hashed):
     """One whole request: the model, the messages, and every parameter that can change the reply.
 
     `messages` are {"role": …, "content": …} objects in order. Timeouts, retries, API base and keys are no part of it,
@@ -46,23 +60,59 @@ class Request:
     stream: bool = field(default=False, compare=False)  # the answer is asked for piece by piece
     cache_prompt: bool = field(default=False, compare=False)  # another turn is likely to begin with the same messages
 
-    @cached_property
+    @property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        parts = {name: canonical_json(value) for name, value in self.parameters.items()}
-        if self.revision is not None:
-            parts["revision"] = canonical_json(self.revision)
-        parts["model"] = canonical_json(self.model)
-        parts["messages"] = b"[" + b",".join(_message(*message.items()) for message in self.messages) + b"]"
-        return b"{" + b",".join(canonical_json(name) + b":" + parts[name] for name in sorted(parts)) + b"}"
+        before, after = _around(self)
+        return before + b",".join(_message(*message.items()) for message in self.messages) + after
 
-    @cached_property
+    @property
     def prompt_hash(self) -> str:
         """SHA-256 of the canonical JSON: the identity of the request."""
-        return hashlib.sha256(self.canonical).hexdigest()
+        try:
+            return self._prompt_hash
+        except AttributeError:
+            self._prompt_hash = self._hashed()
+        return self._prompt_hash
+
+    def _hashed(self) -> str:
+        if len(self.messages) < 2:  # it shares nothing with others but what is short
+            return hashlib.sha256(self.canonical).hexdigest()
+        first, *others = self.messages
+        before, after = _around(self)
+        digest = _begun(before, *first.items()).copy()
+        for message in others:
+            digest.update(b"," + canonical_json(message))
+        digest.update(after)
+        return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+def _around(request: Request) -> tuple[bytes, bytes]:
+    """The canonical JSON of a request before its first message, and after its last."""
+    if not request.parameters:
+        return _plain(request.model, request.revision)
+    return _written(request.model, request.revision, request.parameters)
+
+
+@lru_cache(maxsize=32)
+def _plain(model: str, revision: str | None) -> tuple[bytes, bytes]:
+    return _written(model, revision, {})
+
+
+def _written(model: str, revision: str | None, parameters: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    others: dict[str, Any] = {**parameters, "model": model}
+    if revision is not None:
+        others["revision"] = revision
+    before = [_field(name, others[name]) + b"," for name in sorted(others) if name < "messages"]
+    after = [b"," + _field(name, others[name]) for name in sorted(others) if name > "messages"]
+    return b"{" + b"".join(before) + b'"messages":[', b"]" + b"".join(after) + b"}"
+
+
+def _field(name: str, value: Any) -> bytes:
+    return canonical_json(name) + b":" + canonical_json(value)
+
+
+@record
 class Reply:
     """What a model answered. Unknown token counts and costs are None."""
 
@@ -85,7 +135,7 @@ class Reply:
     failed_cost_usd: float | None = None  # of attempts before it that failed and stated their usage; None: none did
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A call that was given up on: what went wrong, after how many attempts, in the provider's words without keys."""
 

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.records import record
 from providers.request import Failure, Reply, Request
 from suites.base.sample import Sample, Skipped
 
 Options = Mapping[str, Any]  # the suite's section of the configuration, over its defaults
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item:
     """One thing to be measured: a sample, answered by a model, judged by a judge or by rules."""
 
@@ -21,7 +22,7 @@ class Item:
     replicate: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exchange:
     """A request with what came back for it."""
 
