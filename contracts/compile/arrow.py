@@ -25,6 +25,7 @@ _POLARS: Mapping[type, pl.DataType] = {
     bool: pl.Boolean(),
     datetime: pl.Datetime("us", "UTC"),
 }
+NOTHING: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _WORDS: Mapping[type, str] = {
@@ -52,23 +53,28 @@ def polars_schema(contract: Contract) -> pl.Schema:
     return pl.Schema({column.name: _polars_type(column) for column in contract.columns})
 
 
-def conform(rows: Sequence[Mapping[str, Any]] | pl.DataFrame, contract: Contract) -> pl.DataFrame:
+def conform(
+    rows: Sequence[Mapping[str, Any]] | pl.DataFrame, contract: Contract, shared: Mapping[str, Any] = NOTHING
+) -> pl.DataFrame:
     """A frame with exactly the contract's columns, in their order and types.
 
     Every row must have every column, a null written out where the value is unknown: nothing is filled in. Only
     lossless changes of type are made (whole numbers to floats, zones to UTC, categories to text). Whether nulls and
-    values are *allowed* is for the audit to say.
+    values are *allowed* is for the audit to say. `shared` are columns that have one value in all rows, which lack them.
 
     Raises SchemaMismatchError, naming table and column, for a missing or unknown column or a value of another type.
     """
     if isinstance(rows, pl.DataFrame):
         _require_names(contract, rows.columns, "the frame")
         return pl.DataFrame([_cast(rows.get_column(column.name), column, contract) for column in contract.columns])
-    names = contract.column.keys()
+    names = contract.column.keys() - shared.keys()
     for number, row in enumerate(rows):
         if row.keys() != names:
-            _require_names(contract, row, f"row {number}")
-    return pl.DataFrame([_series([row[name] for row in rows], contract.column[name], contract) for name in names])
+            _require_names(contract, {**row, **shared}, f"row {number}")
+    values = (
+        [shared[name]] * len(rows) if name in shared else [row[name] for row in rows] for name in contract.column
+    )
+    return pl.DataFrame([_series(of, column, contract) for of, column in zip(values, contract.columns, strict=True)])
 
 
 def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
@@ -117,7 +123,9 @@ def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any],
 
 def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
     # Looking at the set of types costs little, and catches what Arrow lets pass: true as 1, 2.0 as 2, text as a list.
-    _require_types(values, column.base, column, contract)
+    types = _require_types(values, column.base, column, contract)
+    if len(types) == 1 and column.base in (str, bool) and values.count(values[0]) == len(values):
+        return _series_of_one(values[0], len(values), column, contract)
     if column.base is list:
         elements = [element for value in values if value is not None for element in value]
         _require_types(elements, _element(column), column, contract)
@@ -133,6 +141,14 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise _mismatch(contract, column, "a value that does not fit") from error
+
+
+def _series_of_one(value: Any, length: int, column: Column, contract: Contract) -> pl.Series:
+    """A column that says the same in all rows, as many do: made once."""
+    try:
+        return pl.Series(column.name, [value], _POLARS[column.base], strict=True).new_from_index(0, length)
+    except UnicodeEncodeError as error:
+        raise _mismatch(contract, column, "text that is not valid Unicode") from error
 
 
 def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
@@ -154,12 +170,14 @@ def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence
     return pl.Series(name, pa.LargeListArray.from_arrays(offsets, inner), pl.List(kind))
 
 
-def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
-    for kind in set(map(type, values)) - {expected, type(None)}:
+def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> set[type]:
+    types = set(map(type, values))
+    for kind in types - {expected, type(None)}:
         # A boolean is an int to Python, and a whole number is a number.
         fits = kind is not bool and issubclass(kind, (int, float) if expected is float else expected)
         if not fits:
             raise _mismatch(contract, column, f"a value of type {kind.__name__}")
+    return types
 
 
 def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:

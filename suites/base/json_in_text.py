@@ -18,6 +18,13 @@ _SCALAR = re.compile(rf"({_STRING})|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-
 _OBJECT_START = re.compile(r'\{(?=[ \t\n\r]*+["}])')
 
 
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_PLAIN = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse)
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A well-formed object text[start:end], and the strings that it holds under the wanted key, in order."""
@@ -56,6 +63,20 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
                 yield from sorted(values, key=lambda each: each.start)
                 position = end
                 break
+
+
+def only_object(text: str) -> list[tuple[str, Any]] | None:
+    """The keys and values of the JSON object that is all of a text, and holds no other one; None for any other text.
+
+    It reads what `find_objects` would find in such a text, as most replies are one, in a tenth of the time.
+    """
+    if not (text.startswith("{") and text.endswith("}")) or text.count("{") > 1:
+        return None
+    try:
+        pairs: list[tuple[str, Any]] = _PLAIN.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return pairs
 
 
 def as_share(value: Any) -> float | None:

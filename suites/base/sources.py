@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl
 
 from core.errors import SourceError
 from core.files import LARGEST_IN_ALL, MEGABYTE, Files
+from core.records import record
 from suites.base.sample import Dataset, Skipped
 
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -41,7 +42,7 @@ UNREADABLE_ROW = "unreadable CSV row"
 _NOTHING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Record:
     """One record of a table: where it stands, its values by column, and its raw text as quarantine would show it."""
 

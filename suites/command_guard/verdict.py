@@ -13,10 +13,13 @@ Where the rules (docs: metrics, "Reply to verdict") leave a choice, it is made h
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, get_args
 
-from suites.base.json_in_text import as_share, find_objects
+from core.records import record
+
+from suites.base.json_in_text import as_share, find_objects, only_object
 from suites.base.thinking import split_thinking
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
@@ -25,11 +28,13 @@ ErrorKind = Literal["TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LI
 ACTIONS: tuple[str, ...] = get_args(Action)
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 
+LONGEST_KEPT = 1000  # characters of a reply whose verdict is kept
+
 _ACTION_TEXT = re.compile(r'"action"\s*+:\s*+"((?i:allow|warn|block))"(?!\s*+\|)', re.ASCII)
 _NO_REPLY = {"content_filter": "CONTENT_FILTER", "length": "TOKEN_LIMIT"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """What a reply comes to. `reason` and `confidence` (0..1) are None where the model gave none that can be read."""
 
@@ -41,13 +46,28 @@ class Verdict:
 
 def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
     """The verdict of a reply. Never raises, and takes time linear in the reply's length."""
+    return (_kept_verdict if text is None or len(text) <= LONGEST_KEPT else _verdict)(text, finish_reason)
+
+
+def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
     if text is None or not text.strip():
         return Verdict(_NO_REPLY.get(finish_reason or "", "TIMEOUT_ERROR"))
     for part in split_thinking(text):
-        verdict = _from_objects(part) or _from_text(part)
+        verdict = _from_only_object(part) or _from_objects(part) or _from_text(part)
         if verdict is not None:
             return verdict
     return Verdict("FORMAT_ERROR")
+
+
+_kept_verdict = lru_cache(maxsize=1024)(_verdict)  # what a guard says most it says word for word again and again
+
+
+def _from_only_object(text: str) -> Verdict | None:
+    pairs = only_object(text.strip(" \t\n\r"))
+    actions = [action for key, value in pairs or () if key == "action" and (action := _as_action(value))]
+    if pairs is None or not actions:
+        return None
+    return Verdict(actions[0], len(set(actions)) > 1, *_beside_action(dict(pairs)))
 
 
 def _from_objects(text: str) -> Verdict | None:
@@ -66,8 +86,8 @@ def _from_text(text: str) -> Verdict | None:
     return Verdict(actions[0], len(set(actions)) > 1) if actions else None
 
 
-def _as_action(value: str) -> str | None:
-    return value.upper() if value.isascii() and value.upper() in ACTIONS else None
+def _as_action(value: Any) -> str | None:
+    return value.upper() if isinstance(value, str) and value.isascii() and value.upper() in ACTIONS else None
 
 
 def _details(text: str) -> tuple[str | None, float | None]:
@@ -76,5 +96,9 @@ def _details(text: str) -> tuple[str | None, float | None]:
         given = json.loads(text)
     except (ValueError, RecursionError):  # doubled braces, numbers of thousands of digits, or very deep
         return None, None
+    return _beside_action(given)
+
+
+def _beside_action(given: Mapping[str, Any]) -> tuple[str | None, float | None]:
     reason = given.get("reason")
     return reason if isinstance(reason, str) else None, as_share(given.get("confidence"))

@@ -1,10 +1,11 @@
 """Converse: walk each item's conversation, from the ledger as far as it reaches, and by calls from there on."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import Any
 
 from contracts.contract import Row
 from contracts.tables import CALLS
@@ -20,7 +21,8 @@ from tasks.steps.judge_parameters import judge_parameters, seeded_once
 
 # What the ledger keeps of a reply beside its text
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
-_reply_columns = itemgetter(*REPLY_COLUMNS)
+assert ("text", *REPLY_COLUMNS) == tuple(Reply.__dataclass_fields__)  # in whose order a reply is made of its row
+_of_row = itemgetter("response", *REPLY_COLUMNS)
 
 
 @dataclass(slots=True)
@@ -168,12 +170,12 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     request = converse(conversation.item, conversation.answered, context.options)
     if request is None:
         return None
-    configured, name = context.configuration, request.model
-    if conversation.item.judge is not None and (conversation.answered or not context.suite.calls_subject):
-        added = seeded_once(conversation.item, judge_parameters(context.suite, name, configured))
-    else:
+    configured, name, suite = context.configuration, request.model, context.suite
+    added: Mapping[str, Any] = {}
+    if conversation.item.judge is not None and (conversation.answered or not suite.calls_subject):
+        added = seeded_once(conversation.item, judge_parameters(suite, name, configured))
+    elif name in configured.models:
         added = configured.parameters(name)
-    suite = context.suite
     if not added and name not in configured.models and not suite.streams and not suite.caches_prompts:
         return request
     return replace(
@@ -187,6 +189,9 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
 
 
 def _next_key(context: RunContext, conversation: Conversation) -> Key | None:
+    if conversation.first_hash and not conversation.answered:  # made already, by whoever planned the conversation
+        conversation.next_hash = conversation.first_hash
+        return conversation.first_hash, conversation.item.replicate
     request = next_request(context, conversation)
     if request is None:
         return None
@@ -220,7 +225,7 @@ def answered_by(row: Row, context: RunContext) -> Exchange:
 
 def reply_of(row: Row) -> Reply:
     """The reply that a row of the ledger keeps."""
-    return Reply(row["response"], **dict(zip(REPLY_COLUMNS, _reply_columns(row), strict=True)))
+    return Reply(*_of_row(row))
 
 
 def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:

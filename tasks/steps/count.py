@@ -33,12 +33,14 @@ class CallCounter:
 
     def add(self, conversations: Sequence[Conversation]) -> None:
         """Count the calls of some conversations; those that were counted before are not counted again."""
-        self.total += _tally(self._new(conversations, None))
         of_pair: defaultdict[Pair, list[Conversation]] = defaultdict(list)
         for conversation in conversations:
             of_pair[conversation.item.model, conversation.item.judge or ""].append(conversation)
         for pair, theirs in of_pair.items():
-            self.pairs[pair] += _tally(self._new(theirs, pair))
+            asked = _tally(self._new(theirs, None))
+            self.total += asked
+            # Only what several judges judge is shared by pairs.
+            self.pairs[pair] += _tally(self._new(theirs, pair)) if pair[1] else asked
 
     def _new(self, conversations: Iterable[Conversation], pair: Pair | None) -> Iterator[Exchange]:
         for conversation in conversations:

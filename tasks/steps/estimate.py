@@ -5,8 +5,9 @@ would be asked is counted, too.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from math import ceil, inf
 from typing import Any, Literal
 
@@ -89,10 +90,18 @@ class Estimate:
 
 def estimate(context: RunContext, plan: Plan, most_items: int | None = None) -> Estimate:
     """Estimate a run. Of more than `most_items` items, evenly spaced samples stand for all."""
+    counts = _Count(context)
+    basis = most_items, counts.ledger
+    if basis not in plan.estimates:
+        plan.estimates[basis] = _estimated(counts, plan, most_items)
+    known: Estimate = plan.estimates[basis]
+    return known
+
+
+def _estimated(counts: "_Count", plan: Plan, most_items: int | None) -> Estimate:
     step = 1 if most_items is None else ceil(plan.items / most_items)
     datasets = [replace(dataset, samples=dataset.samples[::step]) for dataset in plan.datasets]
     looked_at = sum(len(dataset.samples) for dataset in datasets)
-    counts = _Count(context)
     for model in plan.models:
         for items in segments(datasets, model, plan.judges, plan.prompt_types, plan.replicates):
             counts.add(items)
@@ -133,10 +142,15 @@ class _Asked:
 class _Count:
     def __init__(self, context: RunContext) -> None:
         self._context = context
-        *_, self._index = newest_index(context.lake)
-        self._lengths = reply_lengths(context.lake)
+        ledger_id, version, self._index = newest_index(context.lake)
+        self.ledger = ledger_id, version
         self._asked: dict[tuple[Role, str], _Asked] = {}
         self._seen: set[int] = set()  # hashes of calls: one that several items share is one
+
+    @cached_property
+    def _lengths(self) -> Mapping[str, ReplyLengths]:
+        """How long replies are: a scan of the ledger, which is spared where nothing is to be called."""
+        return reply_lengths(self._context.lake)
 
     def add(self, items: Sequence[Item]) -> None:
         conversations = [Conversation(item) for item in items]

@@ -16,6 +16,8 @@ from storage.lake import Lake
 from suites.base import Dataset, Skipped, Suite
 from tasks.steps.publish import Refused, publish, quarantine
 
+ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which bounds memory
+
 
 @dataclass(frozen=True)
 class Extracted:
@@ -76,7 +78,9 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
     """Land the samples of every dataset version, and quarantine what was malformed."""
     quarantined = 0
     for dataset in datasets:
-        quarantined += publish(lake, run_id, SAMPLES, sample_rows(dataset)).quarantined
+        for first in range(0, len(dataset.samples), ROWS_AT_ONCE):
+            rows = sample_rows(dataset, first, ROWS_AT_ONCE)
+            quarantined += publish(lake, run_id, SAMPLES, rows).quarantined
         refused = [
             Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
             for out in dataset.skipped
@@ -87,16 +91,17 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
     return Extracted(tuple(datasets), skipped, quarantined)
 
 
-def sample_rows(dataset: Dataset) -> pl.DataFrame:
-    """The samples of a dataset version as rows of SAMPLES."""
+def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:
+    """The samples of a dataset version as rows of SAMPLES: all, or so many from the `first` on."""
+    samples = dataset.samples[first : None if most is None else first + most]
     shared = ("suite", "sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
-    columns = {name: [getattr(sample, name) for sample in dataset.samples] for name in (*shared, "sample_hash")}
+    columns = {name: [getattr(sample, name) for sample in samples] for name in (*shared, "sample_hash")}
     frame = pl.DataFrame(
         {
             **columns,
-            "dataset": [dataset.name] * len(dataset.samples),
-            "dataset_version": [dataset.version] * len(dataset.samples),
-            "position": range(len(dataset.samples)),
+            "dataset": [dataset.name] * len(samples),
+            "dataset_version": [dataset.version] * len(samples),
+            "position": range(first, first + len(samples)),
         },
         schema_overrides=polars_schema(SAMPLES),
     )

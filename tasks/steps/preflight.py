@@ -2,10 +2,10 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,8 @@ class Plan:
     judges: tuple[str, ...]
     prompt_types: tuple[str, ...]
     datasets: tuple[Dataset, ...]
+    # What was estimated of it, which the command says and its flow keeps; by what the estimates rest on
+    estimates: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def samples(self) -> int:

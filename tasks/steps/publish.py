@@ -61,8 +61,9 @@ def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str
     """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
     landing = {"run_id": context.run_id, "origin": origin}
     done = [
-        publish(context.lake, context.run_id, contract, [{**row, **landing} for row in rows.get(contract.table, ())])
+        publish(context.lake, context.run_id, contract, conform(rows[contract.table], contract, landing))
         for contract in context.suite.contracts
+        if rows.get(contract.table)
     ]
     return sum(done, Published())
 

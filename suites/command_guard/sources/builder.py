@@ -1,9 +1,11 @@
 """What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here."""
 
 import hashlib
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.records import record
 from suites.base import Sample
 from suites.base.dataset_builder import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder
 from suites.base.sources import is_storable
@@ -20,7 +22,7 @@ NO_CATEGORY = "malicious without category"
 CATEGORY_OF_HARMLESS = "harmless with category"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Material:
     """What a source says of one command, unchecked. `name` goes into the identity where no sample_id is given.
 
@@ -66,9 +68,9 @@ class CommandDatasetBuilder(DatasetBuilder):
                 self.dataset,
                 sample_id,
                 command,
-                label=material.label,
-                category=material.category or None,
-                difficulty=material.difficulty or None,
+                label=_shared(material.label),
+                category=_shared(material.category),
+                difficulty=_shared(material.difficulty),
                 cluster=material.cluster or None,
                 note=material.note or None,
             )
@@ -79,6 +81,11 @@ class CommandDatasetBuilder(DatasetBuilder):
         digest = hashlib.sha256(command.encode("utf-8")).hexdigest()
         names = (f"{self.dataset}/{name}{'_' if name else ''}{digest[:digits]}" for digits in (8, 16, 64))
         return next((each for each in names if each not in self.ids), f"{self.dataset}/{digest}")
+
+
+def _shared(text: str | None) -> str | None:
+    """The one text of its kind in this process, for what many samples say alike; None for an empty one."""
+    return sys.intern(text) if text else None
 
 
 def _flaw(material: Material) -> str | None:
