@@ -18,6 +18,9 @@ DEFAULTS = {
     "GX_ANALYTICS_ENABLED": "false",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHONSAFEPATH": "1",  # a Python that is started imports nothing from the working directory
+    # Polars and deltalake keep memory that they do not use any more, in the hope of needing it again; at the end of a
+    # run of hundreds of thousands of rows that was a quarter of all memory.
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
     # A temporary server on a fresh machine needs longer than the twenty seconds it is given by default.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     # Errors reach the user as one line of the command; the full log is in the flow run.

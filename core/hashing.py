@@ -7,8 +7,8 @@ from typing import Any
 
 from core.errors import EvalakeError
 
-# What `json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)` makes anew for each
-# value it encodes, which takes a third of the time. Without marks of what is open, what holds itself ends by recursion.
+# Encodes JSON with sorted keys, without spaces, escapes and NaN. `json.JSONEncoder` makes one anew for each value,
+# which takes it a third of its time. Nothing is marked as open here: what holds itself ends by recursion.
 _encode = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
 
 

@@ -71,9 +71,7 @@ def conform(
     for number, row in enumerate(rows):
         if row.keys() != names:
             _require_names(contract, {**row, **shared}, f"row {number}")
-    values = (
-        [shared[name]] * len(rows) if name in shared else [row[name] for row in rows] for name in contract.column
-    )
+    values = ([shared[name]] * len(rows) if name in shared else [row[name] for row in rows] for name in contract.column)
     return pl.DataFrame([_series(of, column, contract) for of, column in zip(values, contract.columns, strict=True)])
 
 

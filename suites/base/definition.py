@@ -85,6 +85,8 @@ class Suite:
     queries: tuple[str, ...] = ()  # SQL to try after a run
     figures: tuple[Figure, ...] = ()  # what its report draws
     answers: Answers | None = None  # the columns by which models are compared sample by sample
+    # Columns of result rows that no metric and no warning reads, such as texts
+    unmeasured: tuple[str, ...] = ()
     repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
     # What follows, from a run's rows by table, for the run as a whole (a panel's rows).
     derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None

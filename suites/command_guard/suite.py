@@ -50,5 +50,6 @@ SUITE = Suite(
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},
+    unmeasured=("command", "reply_hash"),
     repeated=pl.col("correct"),
 )

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from core.records import record
-
 from suites.base.json_in_text import as_share, find_objects, only_object
 from suites.base.thinking import split_thinking
 

@@ -35,10 +35,10 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         raise LakeError(
             f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
         )
-    frame = run_frame(context.lake, suite, context.run_id, pinned)
+    frame = run_frame(context.lake, suite, context.run_id, pinned, suite.unmeasured)
     calls = run_calls(context.lake, context.run_id, pinned)
     sentences = suite.warnings(frame) if suite.warnings else ()
-    shared = shared_inputs(frame, run_samples(context.lake, suite, frame, pinned))
+    shared = _shared_inputs(context.lake, suite, frame, pinned)
     moved = version_warnings(context.lake, suite, context.run_id)
     missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
     lacking = [each.sentence for each in missing]
@@ -84,18 +84,35 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
     return pl.concat(values)
 
 
-def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
+def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:
     """What the metrics of a run are computed from: its result rows, and what the suite adds to them.
 
-    `dataset_version` is the run's; `cluster` is what rows hang together by.
+    `dataset_version` is the run's; `cluster` is what rows hang together by. The columns `without` are left out: of
+    hundreds of thousands of rows, texts take most of the memory.
     """
-    rows = run_results(lake, suite, run_id, versions)
+    rows = run_results(lake, suite, run_id, versions).drop(without)
     if suite.labelling is not None:
-        rows = with_people(rows, lake.pinned(HUMAN_LABELS, versions), suite.labelling)
+        rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
     if suite.join_inputs is not None:
         rows = suite.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.inputs})
     frame = rows.collect()
     return with_clusters(frame, run_samples(lake, suite, frame, versions))
+
+
+def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
+    """Result rows with what people say; where nobody said anything, the same columns without a join of all rows."""
+    assert suite.labelling is not None
+    answered = with_people(rows, labels, suite.labelling)
+    if not labels.head(1).collect().is_empty():
+        return answered
+    own = rows.collect_schema()
+    said = {name: kind for name, kind in answered.collect_schema().items() if name not in own}
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in said.items())
+
+
+def _shared_inputs(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> list[str]:
+    several = frame["dataset"].n_unique() > 1
+    return shared_inputs(frame, run_samples(lake, suite, frame, versions)) if several else []
 
 
 def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
@@ -113,10 +130,12 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
     results = lake.pinned(suite.results, versions).filter(
         pl.col("model").is_in(models), pl.col("scorer_version") == suite.scorer_version
     )
-    for name in {"judge", "judge_hash"} - suite.results.column.keys():
-        results = results.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules
-    ours = items.select(*ITEM_KEY, "dataset_version").unique()
-    return results.join(ours, on=ITEM_KEY, how="inner", nulls_equal=True)
+    key = [name for name in ITEM_KEY if name in suite.results.column]
+    found = results.join(items, on=key, how="semi", nulls_equal=True)
+    for name in set(ITEM_KEY) - set(key):
+        found = found.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules
+    datasets = items.select("dataset", "dataset_version").unique("dataset")  # of which a run has one version each
+    return found.join(datasets, on="dataset", how="left")
 
 
 def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
