@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -30,3 +31,13 @@ def canonical_json(value: Any) -> bytes:
 def content_hash(value: Any) -> str:
     """SHA-256 of the canonical JSON of `value`, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def list_hash(values: Iterable[Any]) -> str:
+    """What `content_hash` gives of a list of these values, which are not held in memory together."""
+    digest, before = hashlib.sha256(b"["), b""
+    for value in values:
+        digest.update(before + canonical_json(value))
+        before = b","
+    digest.update(b"]")
+    return digest.hexdigest()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from core.hashing import content_hash
+from core.hashing import content_hash, list_hash
 from core.records import record
 
 
@@ -66,4 +66,4 @@ class Dataset:
     @cached_property
     def version(self) -> str:
         """SHA-256 over the sample hashes in order."""
-        return content_hash([sample.sample_hash for sample in self.samples])
+        return list_hash(sample.sample_hash for sample in self.samples)

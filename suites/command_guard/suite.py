@@ -50,6 +50,6 @@ SUITE = Suite(
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},
-    unmeasured=("command", "reply_hash"),
+    unmeasured=("command", "reply_hash", "finish_reason", "run_id", "origin", "scorer_version"),
     repeated=pl.col("correct"),
 )

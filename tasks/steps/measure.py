@@ -120,7 +120,7 @@ def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Version
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
     ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
     samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
-    return samples.select(columns).unique("sample_hash").sort("sample_hash").collect()
+    return samples.select(columns).unique("sample_hash").collect()
 
 
 def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:

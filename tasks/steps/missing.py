@@ -34,10 +34,13 @@ def missing_items(
         frame: The run's rows, as the metrics are computed from them.
         options: The suite's options.
     """
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).collect()
-    lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
-    if lacking.is_empty():
+    planned_items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    judged = [name for name in KEY if name in suite.results.column]  # where rules judge, no item has a judge
+    there = frame.select(judged)
+    if planned_items.select(judged).collect().join(there, on=judged, how="anti", nulls_equal=True).is_empty():
         return []
+    items = planned_items.collect()
+    lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
     known = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).select("prompt_hash", "replicate", "kind")
     failures = known.unique(["prompt_hash", "replicate"]).collect()
     of_judge = failures.rename({"prompt_hash": "judge_hash", "kind": "of judge"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import EvalakeError
-from core.hashing import NotCanonicalError, canonical_json, content_hash
+from core.hashing import NotCanonicalError, canonical_json, content_hash, list_hash
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -103,3 +103,14 @@ def test_what_json_cannot_say_is_refused(value: Any) -> None:
         content_hash(value)
     assert isinstance(caught.value, EvalakeError)
     assert "\n" not in str(caught.value)
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_a_list_is_hashed_piece_by_piece_as_it_is_whole(values: list[Any]) -> None:
+    assert list_hash(iter(values)) == content_hash(values)
+
+
+@given(VALUES)
+def test_values_are_written_as_the_standard_library_writes_them(value: Any) -> None:
+    written = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    assert canonical_json(value) == written.encode("utf-8")

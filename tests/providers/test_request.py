@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hashing import NotCanonicalError
+from core.hashing import NotCanonicalError, canonical_json
 from providers.request import Request
 
 USER = ({"role": "user", "content": "ls -la"},)
@@ -96,3 +96,18 @@ def test_the_order_of_parameters_is_no_part_of_the_identity(parameters: dict[str
 def test_what_has_no_canonical_form_is_refused(value: object) -> None:
     with pytest.raises(NotCanonicalError):
         _ = Request("m", USER, {"x": value}).prompt_hash
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["role", "content"]), st.text(), min_size=1), max_size=4),
+    st.dictionaries(st.sampled_from(["frequency_penalty", "max_tokens", "n", "temperature"]), json_values),
+    st.sampled_from([None, "2026-01"]),
+)
+def test_the_hash_is_of_the_canonical_form_whatever_requests_share(
+    messages: list[dict[str, str]], parameters: dict[str, object], revision: str | None
+) -> None:
+    for model in ("a/b", "a/c"):
+        request = Request(model, tuple(messages), parameters, revision)
+        whole = {**parameters, "model": model, "messages": messages, **({"revision": revision} if revision else {})}
+        assert request.canonical == canonical_json(whole)
+        assert request.prompt_hash == hashlib.sha256(request.canonical).hexdigest()

@@ -252,6 +252,21 @@ def _actions_of_pairs(document: Any) -> list[str]:
     return own + [action for _, item in document["pairs"] for action in _actions_of_pairs(item)]
 
 
+keys = st.sampled_from(['"action"', '"act\\u0069on"', '"reason"', '"confidence"'])
+values = st.sampled_from(
+    ['"BLOCK"', '"allow"', '"WARN "', '["BLOCK"]', "0.5", "NaN", "01", "null", '"a}"', '"\\ud800"']
+)
+
+
+@given(
+    st.lists(st.tuples(keys, values).map(":".join), max_size=4).map(lambda fields: f"{{{','.join(fields)}}}"),
+    st.sampled_from(["", " ", "\n", "\x0b", "\u00a0", "{", "so: "]),
+)
+def test_a_reply_of_one_plain_object_is_read_as_any_other(reply: str, before: str) -> None:
+    # Behind prose that holds an object of its own, the same object is found by walking the text.
+    assert read_verdict(before + reply) == read_verdict(f'{before}{reply} {{"y": 1}}')
+
+
 @pytest.mark.real_data
 def test_all_recorded_verdicts_agree(real_data: Path) -> None:
     recorded = real_data.parent / "oracles" / "command_guard" / "results.jsonl"
