@@ -211,6 +211,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: in
         ask_in_shards(context, plan, shards)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
         walk(context, plan, collector)
+    plan.release_samples()
     collector.finish()
     collector.derive()
     usage.save(plan.lake, context.run_id, collector.calls.pairs)

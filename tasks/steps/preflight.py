@@ -110,6 +110,10 @@ class Plan:
         """How many samples the datasets hold."""
         return sum(len(dataset.samples) for dataset in self.datasets)
 
+    def release_samples(self) -> None:
+        """Let go of the samples once all items were walked: what follows reads the lake, and needs the memory."""
+        object.__setattr__(self, "datasets", ())
+
     @property
     def called(self) -> tuple[str, ...]:
         """The models that may be called: subjects where the suite calls them, and judges."""
@@ -199,7 +203,8 @@ def carried(order: Order, plan: Plan) -> Iterator[None]:
 def plan_of(order: Order) -> Plan:
     """The plan of an order: the one that is carried, or a new one. Raises as `check` does."""
     known = _CARRIED.get()
-    if known is not None and _in_json(known[0]) == _in_json(order):  # Prefect makes lists of tuples
+    # Prefect makes lists of tuples; a plan that was carried out has no samples any more.
+    if known is not None and known[1].datasets and _in_json(known[0]) == _in_json(order):
         return known[1]
     return check(order)
 

@@ -45,6 +45,14 @@ def test_what_the_ledger_answers_is_not_to_be_called(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.as_dict()))["calls"] == {"to_make": 25, "in_ledger": 15}
 
 
+def test_an_estimate_is_made_anew_only_where_the_ledger_has_moved(tmp_path: Path) -> None:
+    context, plan = planned(tmp_path, models=[MODEL], limit=40)
+    first = estimate(context, plan)
+    assert estimate(context, plan) is first
+    answer(context, plan, 15)
+    assert estimate(context, plan).in_ledger == 15
+
+
 def test_dollars_follow_how_long_the_replies_of_a_model_were(tmp_path: Path) -> None:
     context, plan = planned(tmp_path, models=[MODEL], limit=40)
     answer(context, plan, 20, output_tokens=80)

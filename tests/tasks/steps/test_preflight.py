@@ -107,3 +107,11 @@ def test_a_plan_that_was_checked_is_taken_over_by_the_same_order_only(tmp_path: 
         assert plan_of(Order(**{**order.parameters, "datasets": ["starter"]})) is plan  # as Prefect gives it back
         assert plan_of(Order(**{**order.parameters, "limit": 2})).samples == 2
     assert plan_of(order) is not plan
+
+
+def test_a_plan_that_was_carried_out_is_made_anew(tmp_path: Path) -> None:
+    order = Order("command_guard", str(tmp_path / "lake"), limit=3)
+    plan = check(order)
+    with carried(order, plan):
+        plan.release_samples()
+        assert plan_of(order).samples == 3
