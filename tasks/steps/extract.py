@@ -75,12 +75,10 @@ def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
 
 
 def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
-    """Land the samples of every dataset version, and quarantine what was malformed."""
+    """Land the samples of every dataset version, once, and quarantine what was malformed."""
     quarantined = 0
     for dataset in datasets:
-        for first in range(0, len(dataset.samples), ROWS_AT_ONCE):
-            rows = sample_rows(dataset, first, ROWS_AT_ONCE)
-            quarantined += publish(lake, run_id, SAMPLES, rows).quarantined
+        quarantined += _land_samples(lake, run_id, dataset)
         refused = [
             Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
             for out in dataset.skipped
@@ -89,6 +87,15 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
         quarantined += quarantine(lake, run_id, f"extract:{dataset.version}", refused)
     skipped = Counter(out.reason for dataset in datasets for out in dataset.skipped)
     return Extracted(tuple(datasets), skipped, quarantined)
+
+
+def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:
+    """Land the samples of a dataset, unless all of its version are there already; returns how many were refused."""
+    version = pl.col("dataset_version") == dataset.version
+    if lake.frame(SAMPLES).filter(version).select(pl.len()).collect().item() == len(dataset.samples):
+        return 0
+    parts = range(0, len(dataset.samples), ROWS_AT_ONCE)
+    return sum(publish(lake, run_id, SAMPLES, sample_rows(dataset, first, ROWS_AT_ONCE)).quarantined for first in parts)
 
 
 def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:

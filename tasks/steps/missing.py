@@ -34,12 +34,11 @@ def missing_items(
         frame: The run's rows, as the metrics are computed from them.
         options: The suite's options.
     """
-    planned_items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
-    judged = [name for name in KEY if name in suite.results.column]  # where rules judge, no item has a judge
-    there = frame.select(judged)
-    if planned_items.select(judged).collect().join(there, on=judged, how="anti", nulls_equal=True).is_empty():
+    listed = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    # Each row is of another item, unless the suite joined others to them.
+    if suite.join_inputs is None and listed.select(pl.len()).collect().item() == frame.height:
         return []
-    items = planned_items.collect()
+    items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
     known = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).select("prompt_hash", "replicate", "kind")
     failures = known.unique(["prompt_hash", "replicate"]).collect()

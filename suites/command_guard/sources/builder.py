@@ -103,7 +103,7 @@ def _flaw(material: Material) -> str | None:
         material.name,
     )
     try:
-        storable = is_storable("".join(text for text in texts if text is not None))
+        storable = is_storable("".join([text for text in texts if text is not None]))
     except TypeError:  # one of them is no text
         storable = False
     if not storable:

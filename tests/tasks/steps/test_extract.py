@@ -51,3 +51,15 @@ def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> N
         assert (extracted.quarantined, extracted.skipped) == (1, {"no label": 1, "empty": 1})
     assert lake.frame(SAMPLES).collect()["sample_id"].to_list() == [sample.sample_id for sample in dataset.samples]
     assert lake.frame(QUARANTINE).collect()["origin"].to_list() == ["line 3"]
+
+
+def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_samples_is(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    dataset = Dataset(STARTER.name, STARTER.samples[:5])
+    extract(lake, "first", [dataset])
+    before = lake.version(SAMPLES)
+    extract(lake, "second", [dataset])
+    assert lake.version(SAMPLES) == before
+    lake.open(SAMPLES).delete("position = 3")
+    extract(lake, "third", [dataset])
+    assert sorted(lake.frame(SAMPLES).collect()["position"]) == [0, 1, 2, 3, 4]
