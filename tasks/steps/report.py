@@ -82,7 +82,9 @@ def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, f
     metric = _ranking_metric(suite, options)
     if metric is None or frame.is_empty():
         return {}
-    samples = frame.sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
+    samples = (
+        frame.drop(suite.unmeasured).sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
+    )
     measured = {
         name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
         for name, columns in suite.trivial.items()
