@@ -42,6 +42,7 @@ _READ_AT_IMPORT = (
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
     "XDG_STATE_HOME",
+    "_RJEM_",
 )
 # Each command has its own, or they are those of the servers of `evalake up`, which both use.
 _OF_ONE_COMMAND = frozenset(
