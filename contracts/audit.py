@@ -48,7 +48,7 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
     Raises SchemaMismatchError where a column is missing or of another type.
     """
     require_schema(frame, contract)
-    kept = frame.select(keeps(rule, contract).alias(rule.id) for rule in contract.rules)
+    kept = kept_rules(frame, contract)
     refusing = [rule.id for rule in contract.rules if rule.severity is not Severity.WARNING]
     is_good = kept.select(pl.all_horizontal(refusing)).to_series()
     good, bad = frame.filter(is_good), frame.filter(~is_good)
@@ -57,6 +57,11 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
     failed = kept.select((~pl.all()).sum()).row(0, named=True)
     row_results = tuple(result_of(rule, frame.height, failed[rule.id]) for rule in contract.rules)
     return Audit(contract.table, good, bad.hstack(broken), (*row_results, *audit_table(good, contract)))
+
+
+def kept_rules(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """Say of every row which row rules it keeps: a column of booleans for each rule, under its id."""
+    return frame.select(keeps(rule, contract).alias(rule.id) for rule in contract.rules)
 
 
 def audit_table(frame: pl.DataFrame, contract: Contract) -> tuple[RuleResult, ...]:

@@ -220,5 +220,4 @@ def _columns_named_by(contract: Contract) -> Iterator[str]:
         if "other" in rule.parameters:
             yield rule.parameters["other"]
     for table_rule in contract.table_rules:
-        yield from table_rule.parameters.get("columns", ())
-        yield from (table_rule.parameters[name] for name in ("column", "group") if name in table_rule.parameters)
+        yield from table_rule.columns

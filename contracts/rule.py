@@ -85,6 +85,12 @@ class TableRule:
     def __post_init__(self) -> None:
         _require_parameters(self)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule looks at; none where it only counts rows."""
+        roles = (self.parameters[role] for role in ("column", "group") if role in self.parameters)
+        return (*self.parameters.get("columns", ()), *roles)
+
 
 _PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {
     Kind.PRESENT: frozenset(),
