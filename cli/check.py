@@ -22,9 +22,14 @@ def register(app: typer.Typer) -> None:
 def check(
     out: Annotated[Path, typer.Option(help="Where the data docs go.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Prove everything anew, also what an earlier check has proved.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Check every table against its contract, its log, its files and its keys, and compute every snapshot again.
+
+    What an earlier check of yours has proved is not proved again where its files are the same, byte for byte.
 
     What was found is also written as a page, the data docs of the lake's last check.
 
@@ -37,7 +42,8 @@ def check(
     from tasks.jobs.check import check_lake, exit_code
 
     checked = []
-    for table in check_lake(Lake(lake)):
+    tell = (lambda _: None) if json else typer.echo
+    for table in check_lake(Lake(lake), anew=everything, tell=tell):
         checked.append(table)
         if not json:
             _print_table(table)
@@ -49,6 +55,7 @@ def check(
         show.as_json(_as_object(lake, checked, proofs) | {"data_docs": docs})
     else:
         _print_snapshots(proofs)
+        _print_before(checked, proofs)
         if docs:
             typer.echo(f"data docs: {docs}")
     if code := exit_code(checked):
@@ -87,16 +94,34 @@ def _print_snapshots(proofs: Sequence["Proof"]) -> None:
         show.line(f"  not recomputed: {', '.join(names[:3])}{more}: {reason}")
 
 
+def _print_before(checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> None:
+    """Say what was not proved again."""
+    files, snapshots = sum(table.files_before for table in checked), sum(proof.before for proof in proofs)
+    if files or snapshots:
+        typer.echo(
+            f"of before: {files} of {sum(table.files for table in checked)} files, "
+            f"{snapshots} of {len(proofs)} snapshots (--all proves all anew)"
+        )
+
+
 def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> dict[str, Any]:
     tables = [
         {
             "table": table.contract.table,
             "findings": [{"problem": finding.problem, "mend": finding.mend} for finding in table.findings],
+            "files": table.files,
+            "files_proved_before": table.files_before,
         }
         for table in checked
     ]
     snapshots = [
-        {"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason} for proof in proofs
+        {
+            "snapshot_id": proof.snapshot_id,
+            "outcome": proof.outcome,
+            "reason": proof.reason,
+            "proved_before": proof.before,
+        }
+        for proof in proofs
     ]
     healthy = not any(table.findings for table in checked)
     return {"lake": lake, "healthy": healthy, "tables": tables, "snapshots": snapshots}

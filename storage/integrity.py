@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 import polars as pl
@@ -19,11 +19,12 @@ from core.errors import EvalakeError
 from storage import ledger
 from storage.lake import Lake, constraints
 from storage.maintenance import pinned_versions
-from storage.objects import objects_of, store_of
+from storage.objects import infos_of, objects_of, store_of
+from storage.proofs import Files, StoredFile
 
-CHUNK_ROWS = 100_000
 LOG = "_delta_log"
-READERS = 8  # log entries that are read at the same time: an object store takes its time for each
+BLOCK = 2**20
+READERS = 8  # files and log entries that are read at the same time: an object store takes its time for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +60,63 @@ def has_traces(lake: Lake, contract: Contract) -> bool:
     return bool(_objects(lake, contract))
 
 
-def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> list[Defect]:
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What is wrong with the log and the files of a table, and, where nothing is, the paths of its files by version.
+
+    The versions are the newest and those that snapshots pin.
+    """
+
+    damage: Sequence[Defect] = ()
+    newest: int = -1
+    files: Mapping[int, Collection[str]] = field(default_factory=dict)
+
+
+def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Sequence[Defect]:
     """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on."""
+    return inspect(lake, contract, seen).damage
+
+
+def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
+    """Look at the log and the data files of a table, of its newest version and of those that snapshots pin."""
     if damage := list(_find_in_log(lake, contract, seen)):
-        return damage
+        return Inspected(damage)
     try:
         pinned = [lake.find(contract.table, version) for version in sorted(seen.pinned)]
-        tables = [lake.open(contract), *(table for table in pinned if table is not None)]
+        newest = lake.open(contract)
     except EvalakeError as error:
-        return [Defect(contract.table, str(error), "restore the table's folder from a backup")]
-    return list(_find_in_files(lake, contract, tables))
+        return Inspected([Defect(contract.table, str(error), "restore the table's folder from a backup")])
+    files = {table.version(): dict(data_files(table)) for table in (*pinned, newest) if table is not None}
+    damage = list(_find_in_files(lake, contract, files.values()))
+    return Inspected(damage, newest.version(), files)
+
+
+def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before: Files) -> dict[str, StoredFile]:
+    """Read data files of a table through, of `before` those alone that may have changed meanwhile; proofs stay.
+
+    Files on this machine are always read, for a disk may lose a bit unnoticed; an object store looks after that itself.
+    """
+    infos, store = infos_of(lake, contract.table), _store(lake, contract)
+
+    def read(path: str) -> StoredFile:
+        info, known = infos[path], before.get(path)
+        if "://" in lake.uri and known and (known.size, known.modified_ns) == (info.size, info.mtime_ns):
+            return known
+        digest = _digest(store, path)
+        if known and known.digest == digest:
+            return replace(known, size=info.size, modified_ns=info.mtime_ns)
+        return StoredFile(info.size, info.mtime_ns, digest)
+
+    with ThreadPoolExecutor(READERS) as pool:
+        return dict(zip(paths, pool.map(read, paths), strict=True))
+
+
+def find_changed(contract: Contract, now: Files, before: Files) -> Iterator[Defect]:
+    """What has become of data files since they were first read: nobody may ever change one."""
+    changed = sorted(path for path, file in now.items() if path in before and before[path].digest != file.digest)
+    if changed:
+        problem = f"{len(changed)} data files are not what an earlier check has read: {_some(changed)}"
+        yield Defect(contract.table, problem, "restore the files from a backup")
 
 
 def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
@@ -82,9 +130,23 @@ def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
         yield from _find_in_ledger(table)
 
 
-def chunks(lake: Lake, contract: Contract) -> Iterator[pl.DataFrame]:
-    """The rows of a table in frames of bounded size."""
-    yield from lake.frame(contract).collect_batches(chunk_size=CHUNK_ROWS)
+def false_requests(calls: pl.DataFrame) -> pl.Series:
+    """Say of every row of the ledger whether it holds a call whose request does not hash to its prompt hash."""
+    rows = calls.select("origin", "request", "prompt_hash").iter_rows()
+    false = [origin == "call" and _sha256(request) != prompt_hash for origin, request, prompt_hash in rows]
+    return pl.Series(false, dtype=pl.Boolean)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(store: fs.FileSystem, path: str) -> str:
+    digest = hashlib.sha256()
+    with store.open_input_stream(path) as stream:
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]:
@@ -116,8 +178,8 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]
         yield Defect(contract.table, problem, mend)
 
 
-def _find_in_files(lake: Lake, contract: Contract, tables: Sequence[DeltaTable]) -> Iterator[Defect]:
-    needed = {path: size for table in tables for path, size in data_files(table)}
+def _find_in_files(lake: Lake, contract: Contract, versions: Iterable[Mapping[str, int]]) -> Iterator[Defect]:
+    needed = {path: size for files in versions for path, size in files.items()}
     objects = _objects(lake, contract)  # after the versions were opened: what they name was written before
     gone = sorted(path for path in needed if path not in objects)
     cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
@@ -138,17 +200,6 @@ def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
     ahead = calls.filter(pl.col("ledger_version") > table.version()).select(pl.len()).collect().item()
     if ahead:
         yield Defect(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
-    wrong = sum(
-        hashlib.sha256(request.encode()).hexdigest() != prompt_hash
-        for chunk in _asked(calls).collect_batches(chunk_size=CHUNK_ROWS)
-        for prompt_hash, request in chunk.iter_rows()
-    )
-    if wrong:
-        yield Defect(CALLS.table, f"{wrong} requests do not hash to their prompt hash", mend)
-
-
-def _asked(calls: pl.LazyFrame) -> pl.LazyFrame:
-    return calls.filter(pl.col("origin") == "call").select("prompt_hash", "request")
 
 
 def _objects(lake: Lake, contract: Contract) -> Mapping[str, int]:

@@ -18,6 +18,11 @@ def store_of(lake: Lake, folder: str = "") -> fs.PyFileSystem:
 
 def objects_of(lake: Lake, folder: str = "") -> Mapping[str, int]:
     """Everything stored there: path within it, and size in bytes; nothing where there is no such folder."""
+    return {path: info.size for path, info in infos_of(lake, folder).items()}
+
+
+def infos_of(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
+    """What the store says of everything stored there, by path within it; nothing where there is no such folder."""
     try:
         selector = fs.FileSelector("", recursive=True, allow_not_found=True)
         infos = store_of(lake, folder).get_file_info(selector)
@@ -25,7 +30,7 @@ def objects_of(lake: Lake, folder: str = "") -> Mapping[str, int]:
         return {}
     except (DeltaError, OSError) as error:
         raise LakeError(f"cannot list the lake {lake.uri}: {first_words(error)}") from error
-    return {info.path: info.size for info in infos if info.type == fs.FileType.File}
+    return {info.path: info for info in infos if info.type == fs.FileType.File}
 
 
 def write_object(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> int:

@@ -21,7 +21,7 @@ from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Suite
 from suites.registry import suite as find_suite
-from tasks.jobs.verify_snapshot import ANY_FAILURE
+from tasks.jobs.prove_rows import ANY_FAILURE
 from tasks.runtime.runs import with_lost
 from tasks.steps.measure import ITEM_KEY
 

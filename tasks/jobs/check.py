@@ -1,23 +1,40 @@
-"""Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation."""
+"""Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+What an earlier check has proved stays proved as long as what it was proved of is the same, byte for byte: rows file by
+file, since Delta never changes one, and snapshots. Rules over whole tables, such as unique keys, look at all keys anew.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import polars as pl
 
-from contracts.audit import RuleResult, audit, audit_table, result_of
-from contracts.compile.great_expectations import validate
+from contracts.audit import RuleResult, audit_table, result_of
 from contracts.contract import Contract
 from contracts.rule import Severity
-from contracts.tables import CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from core.errors import EvalakeError, LakeError, NewerLakeError
-from storage.integrity import Defect, Seen, chunks, find_damage, find_tampering, has_traces, seen_elsewhere
+from storage.integrity import (
+    Defect,
+    Inspected,
+    Seen,
+    find_changed,
+    find_tampering,
+    has_traces,
+    inspect,
+    seen_elsewhere,
+    stored_files,
+)
 from storage.lake import TO_MIGRATE, Lake, first_words
 from storage.migrations import pending
+from storage.proofs import Files, Proofs, keep_proofs, read_proofs, rules_and_engines
 from storage.reach import require_reachable
 from suites.registry import all_contracts
-from tasks.jobs.verify_snapshot import ANY_FAILURE, Outcome, Proof, has_true_id, verify_snapshots
+from tasks.jobs.prove_rows import ANY_FAILURE, CheckEndedError, Held, Holders
+from tasks.jobs.verify_snapshot import Outcome, Proof, has_true_id, verify_snapshots
 from tasks.steps.publish import record_checks
 
 Engines = Mapping[str, dict[str, RuleResult]]
@@ -28,20 +45,55 @@ class CheckedTable:
     """What the check of one table found.
 
     `proofs` has what came of each snapshot, for the table of their values; `results` what came of each rule, by engine,
-    where the table could be read.
+    where the table could be read. Of its `files`, with their rows, `files_before` were proved by an earlier check.
     """
 
     contract: Contract
     findings: Sequence[Defect]
     proofs: Sequence[Proof] = ()
     results: Engines = field(default_factory=dict)
+    files: int = 0
+    files_before: int = 0
 
 
-def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Iterator[CheckedTable]:
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A table whose log and files were looked at: what is wrong with them, or which files are to be proved."""
+
+    contract: Contract
+    findings: Sequence[Defect]
+    inspected: Inspected = field(default_factory=Inspected)
+    files: Files = field(default_factory=dict)  # of all versions that were looked at
+
+    @property
+    def newest(self) -> Files:
+        """The files of the newest version."""
+        return {path: self.files[path] for path in self.inspected.files.get(self.inspected.newest, ())}
+
+    @property
+    def to_prove(self) -> Mapping[str, int]:
+        """The files whose rows are not proved, with their sizes."""
+        proof = rules_and_engines(self.contract)
+        return {path: file.size for path, file in self.newest.items() if file.proved != proof}
+
+
+def check_lake(
+    lake: Lake,
+    contracts: Sequence[Contract] | None = None,
+    *,
+    anew: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[CheckedTable]:
     """Check table after table, all that there are or those of `contracts`; the rule results are kept as rows.
 
     Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
-    Raises LakeError where the lake itself cannot be reached.
+    Raises LakeError where the lake itself cannot be reached, and CheckEndedError where one of its processes was ended.
+
+    Args:
+        lake: The lake.
+        contracts: The tables; none means all.
+        anew: Whether everything is proved anew, whatever was proved before.
+        tell: Takes a line about what is to be done, before it is.
     """
     seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
     there = [
@@ -49,8 +101,24 @@ def check_lake(lake: Lake, contracts: Sequence[Contract] | None = None) -> Itera
         for contract in (all_contracts() if contracts is None else contracts)
         if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
     ]
-    for contract in there:
-        yield _contained(lake, contract, seen.get(contract.table, Seen()), keep=not unwritable)
+    proofs = read_proofs(lake)
+    if anew:
+        proofs = Proofs({table: _unproved(files) for table, files in proofs.files.items()})
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        looked = list(threads.map(lambda each: _look(lake, each, seen.get(each.table, Seen()), proofs), there))
+        files, to_prove = sum(len(each.newest) for each in looked), [each.to_prove for each in looked]
+        known = files - sum(map(len, to_prove))
+        tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
+        with Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
+            check = _Check(lake, holders, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
+            try:
+                yield from threads.map(
+                    check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS]
+                )
+                if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
+                    yield check.own_results(seen.get(CONTRACT_CHECKS.table, Seen()))
+            finally:
+                keep_proofs(lake, proofs)
     if there and unwritable:
         yield CheckedTable(CONTRACT_CHECKS, unwritable)
 
@@ -79,19 +147,117 @@ def _unwritable(lake: Lake) -> list[Defect]:
     return []
 
 
-def _check(lake: Lake, contract: Contract, seen: Seen, *, keep: bool) -> CheckedTable:
-    findings = _of_another_schema(lake, contract) or find_damage(lake, contract, seen)
-    if findings:
-        return CheckedTable(contract, findings)
-    version, results = lake.version(contract), _hold_to_rules(lake, contract)
-    findings = [*find_tampering(lake, contract), *_disagreeing_or_broken(contract, results)]
-    findings += _keep_results(lake, contract, results, version) if keep else []
-    if contract is RUNS:
-        findings += _lost_snapshots(lake)
-    if contract is SNAPSHOTS:
-        findings += _false_ids(lake)
-    proofs = list(verify_snapshots(lake)) if contract is METRIC_SNAPSHOTS else []
-    return CheckedTable(contract, [*findings, *_wrong_snapshots(proofs)], proofs, results)
+def _unproved(files: Files) -> Files:
+    """What is known of the bytes of files, without what was proved of their rows."""
+    return {path: replace(file, proved="", rows=0) for path, file in files.items()}
+
+
+def _look(lake: Lake, contract: Contract, seen: Seen, proofs: Proofs) -> _Looked:
+    """Look at the schema, the log and the files of a table."""
+    try:
+        if findings := _of_another_schema(lake, contract):
+            return _Looked(contract, findings)
+        inspected = inspect(lake, contract, seen)
+        if inspected.damage:
+            return _Looked(contract, inspected.damage)
+        before = proofs.files.get(contract.table, {})
+        files = stored_files(lake, contract, sorted({*chain(*inspected.files.values())}), before)
+        return _Looked(contract, list(find_changed(contract, files, before)), inspected, files)
+    except ANY_FAILURE as error:
+        return _Looked(contract, [_unreadable(contract, error)])
+
+
+def _unreadable(contract: Contract, error: BaseException) -> Defect:
+    said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {first_words(error)}"
+    return Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The check of tables that were looked at."""
+
+    lake: Lake
+    holders: Holders
+    proofs: Proofs
+    looked: Mapping[str, _Looked]
+    keep: bool
+
+    def contained(self, table: _Looked) -> CheckedTable:
+        """Check one table; what goes wrong is a finding, unless it says nothing of the lake."""
+        if table.findings:
+            return CheckedTable(table.contract, table.findings)
+        try:
+            return self._check(table)
+        except CheckEndedError:
+            raise
+        except ANY_FAILURE as error:
+            return CheckedTable(table.contract, [_unreadable(table.contract, error)])
+
+    def own_results(self, seen: Seen) -> CheckedTable:
+        """Check the table that results are kept in, and prove the rows that this check has added to it.
+
+        Where all its rows were proved before, nothing is added: what came of that would have to be proved next time.
+        """
+        checked = self.contained(_look(self.lake, CONTRACT_CHECKS, seen, self.proofs))
+        if not checked.findings and checked.files > checked.files_before:
+            now = _look(self.lake, CONTRACT_CHECKS, seen, self.proofs)
+            if not now.findings:
+                held = self.holders.hold(self.lake, CONTRACT_CHECKS, now.to_prove)
+                self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
+        return checked
+
+    def _check(self, table: _Looked) -> CheckedTable:
+        lake, contract, version = self.lake, table.contract, table.inspected.newest
+        to_prove = table.to_prove
+        held = self.holders.hold(lake, contract, to_prove)
+        results = _results(lake, contract, held, _rows_before(table, to_prove), version)
+        findings = [*find_tampering(lake, contract), *_false_requests(held)]
+        findings += _disagreeing_or_broken(contract, results)
+        if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
+            findings += _keep_results(lake, contract, results, version)
+        if contract is RUNS:
+            findings += _lost_snapshots(lake)
+        if contract is SNAPSHOTS:
+            findings += _false_ids(lake)
+        proofs = self._verify_snapshots() if contract is METRIC_SNAPSHOTS else []
+        self.proofs.files[contract.table] = _proved(table, held)
+        findings += _wrong_snapshots(proofs)
+        files = len(table.newest)
+        return CheckedTable(contract, findings, proofs, results, files, files - len(to_prove))
+
+    def _verify_snapshots(self) -> list[Proof]:
+        files = {
+            (name, version): {path: table.files[path].digest for path in paths}
+            for name, table in self.looked.items()
+            if not table.findings
+            for version, paths in table.inspected.files.items()
+        }
+        proofs = list(verify_snapshots(self.lake, files, self.proofs.snapshots))
+        self.proofs.snapshots = frozenset(
+            proof.basis for proof in proofs if proof.outcome is Outcome.PROVED and proof.basis
+        )
+        return proofs
+
+
+def _rows_before(table: _Looked, to_prove: Mapping[str, int]) -> int:
+    return sum(file.rows for path, file in table.newest.items() if path not in to_prove)
+
+
+def _proved(table: _Looked, held: Held) -> Files:
+    """What is known now of the files of a table: those of which every row kept its rules are proved."""
+    proof = rules_and_engines(table.contract)
+    proved = {
+        path: replace(table.files[path], proved=proof, rows=held.rows[path])
+        for path in table.to_prove
+        if path not in held.broken
+    }
+    return {**table.files, **proved}
+
+
+def _false_requests(held: Held) -> Iterator[Defect]:
+    if held.false_requests:
+        mend = "restore an earlier version of the table, or delete these rows and ask again"
+        yield Defect(CALLS.table, f"{held.false_requests} requests do not hash to their prompt hash", mend)
 
 
 def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
@@ -112,14 +278,6 @@ def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
     ]
 
 
-def _contained(lake: Lake, contract: Contract, seen: Seen, *, keep: bool) -> CheckedTable:
-    try:
-        return _check(lake, contract, seen, keep=keep)
-    except ANY_FAILURE as error:
-        problem = f"cannot be read: {type(error).__name__}: {first_words(error)}"
-        return CheckedTable(contract, [Defect(contract.table, problem, "restore the table's folder from a backup")])
-
-
 def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
     try:
         return seen_elsewhere(lake)
@@ -127,18 +285,15 @@ def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
         return {}  # a damaged table bears no witness; its own check says what is wrong with it
 
 
-def _hold_to_rules(lake: Lake, contract: Contract) -> Engines:
-    """Hold a table to its rules by both engines."""
-    checked, failed = 0, {"polars": Counter[str](), "great_expectations": Counter[str]()}
-    for chunk in chunks(lake, contract):
-        checked += chunk.height
-        failed["polars"].update(_failed(audit(chunk, contract).results))
-        failed["great_expectations"].update(_failed(validate(chunk, contract).results))
+def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, version: int) -> Engines:
+    """What came of every rule by each engine: of the row rules, and by Polars alone of those over the whole table."""
+    checked = rows_before + held.rows.total()
     by_engine = {
         engine: {rule.id: result_of(rule, checked, counts[rule.id]) for rule in contract.rules}
-        for engine, counts in failed.items()
+        for engine, counts in held.failed.items()
     }
-    whole = audit_table(_rule_columns(lake, contract), contract)
+    columns = sorted({name for rule in contract.table_rules for name in rule.columns}) or contract.key
+    whole = audit_table(lake.frame(contract, version).select(columns).collect(), contract)
     by_engine["polars"] |= {result.rule_id: result for result in whole}
     return by_engine
 
@@ -172,22 +327,6 @@ def _mend(contract: Contract, rule_id: str) -> str:
     if rule_id == "key_unique":
         return f"restore an earlier version of the table, or delete the later rows of each {', '.join(contract.key)}"
     return "restore an earlier version of the table, or delete these rows, and run or import again"
-
-
-def _rule_columns(lake: Lake, contract: Contract) -> pl.DataFrame:
-    """The whole table, of the columns that its table rules look at."""
-    named = {name for rule in contract.table_rules for name in rule.parameters.get("columns", ())}
-    named |= {
-        rule.parameters[role]
-        for rule in contract.table_rules
-        for role in ("column", "group")
-        if role in rule.parameters
-    }
-    return lake.frame(contract).select(sorted(named) or contract.key).collect()
-
-
-def _failed(results: Sequence[RuleResult]) -> dict[str, int]:
-    return {result.rule_id: result.rows_failed for result in results}
 
 
 def _lost_snapshots(lake: Lake) -> Iterator[Defect]:

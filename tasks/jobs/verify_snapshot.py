@@ -2,28 +2,31 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PanicException
 
-from contracts.tables import SNAPSHOTS
+from contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
 from core.errors import EvalakeError
+from core.hashing import content_hash
 from storage.lake import Lake, first_words
+from storage.proofs import engines
 from storage.snapshots import find_snapshot, metric_rows, read_metrics, snapshot_of
 from suites.registry import suite as find_suite
+from tasks.jobs.prove_rows import ANY_FAILURE
 from tasks.steps.measure import compute, definition_hash_of, run_calls, run_frame
 
 TOLERANCE = 1e-9
 """How far a kept number may be from the recomputed one, as a share of what is above 1: machines round differently."""
 
-# Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
-ANY_FAILURE = (Exception, PanicException)
-
 AGAIN = " again"
+
+FilesAt = Mapping[tuple[str, int], Mapping[str, str]]
+"""The SHA-256 of the data files of a table at a version, by their paths."""
 
 
 class Outcome(StrEnum):
@@ -36,12 +39,18 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of verifying one snapshot, and why, where it is not proved."""
+    """What came of verifying one snapshot, and why, where it is not proved.
+
+    `basis` is a hash of all that the outcome follows from, empty where that is not known; `before` says whether an
+    earlier check has proved it on the same basis.
+    """
 
     snapshot_id: str
     outcome: Outcome
     reason: str = ""
     false_id: bool = False
+    basis: str = ""
+    before: bool = False
 
     @property
     def name(self) -> str:
@@ -66,10 +75,45 @@ def verify_snapshot(lake: Lake, snapshot_id: str) -> Proof:
     return _verify(lake, find_snapshot(lake, snapshot_id=snapshot_id))
 
 
-def verify_snapshots(lake: Lake) -> Iterator[Proof]:
-    """Verify every snapshot of the lake, oldest first."""
-    for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
-        yield _verify(lake, row)
+def verify_snapshots(
+    lake: Lake, files: FilesAt = MappingProxyType({}), before: Collection[str] = ()
+) -> Iterator[Proof]:
+    """Verify every snapshot of the lake, oldest first, but those that were proved `before` on the same basis.
+
+    Args:
+        lake: The lake.
+        files: The digests of the data files of tables at versions that snapshots pin, as far as they are known.
+        before: The bases on which snapshots were proved.
+    """
+    rows = lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True)
+    kept = _kept_values(lake) if files else {}
+    for row in rows:
+        basis = _basis(row, kept.get(row["snapshot_id"], ""), files)
+        if basis and basis in before:
+            yield Proof(row["snapshot_id"], Outcome.PROVED, basis=basis, before=True)
+        else:
+            yield replace(_verify(lake, row), basis=basis)
+
+
+def _kept_values(lake: Lake) -> dict[str, str]:
+    """By snapshot, SHA-256 over the values that are kept of it."""
+    rows = lake.frame(METRIC_SNAPSHOTS).sort("row_key").collect()
+    return {
+        str(snapshot_id): content_hash(repr(values.rows()))
+        for (snapshot_id,), values in rows.partition_by("snapshot_id", as_dict=True).items()
+    }
+
+
+def _basis(row: Mapping[str, Any], values: str, files: FilesAt) -> str:
+    """SHA-256 over all that decides what comes of verifying a snapshot; empty where not all of it is known."""
+    try:
+        pinned, options = json.loads(row["pinned_versions"]), json.loads(row["options"])
+        suite = find_suite(row["suite"])
+        data = {table: version if version is None else files[table, version] for table, version in pinned.items()}
+        declared = [suite.scorer_version, definition_hash_of(suite, options)]
+        return content_hash([repr(sorted(row.items())), values, data, declared, engines()])
+    except ANY_FAILURE:
+        return ""
 
 
 def count_outcomes(proofs: Sequence[Proof]) -> str:

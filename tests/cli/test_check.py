@@ -44,6 +44,26 @@ def test_the_command_exits_with_one_and_says_what_to_mend(lake: Lake, tmp_path: 
     assert gone.name in damaged["findings"][0]["problem"]
 
 
+def test_what_was_proved_before_is_counted_and_all_is_proved_anew_where_that_is_asked_for(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = json.loads(evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path).stdout)
+    assert sum(table["files_proved_before"] for table in first["tables"]) == 0
+    again = evalake_here("check", "--lake", lake.uri, folder=tmp_path)
+    files = sum(table["files"] for table in first["tables"])
+    lines = again.stdout.splitlines()
+    assert lines[0].startswith("checking ")
+    assert lines[0].endswith(" of them proved before")
+    (of_before,) = [line for line in lines if line.startswith("of before: ")]
+    assert "1 of 1 snapshots (--all proves all anew)" in of_before
+    assert int(of_before.split()[2]) >= files
+    assert max(map(len, lines[:-1])) <= 80
+    anew = evalake_here("check", "--lake", lake.uri, "--all", "--json", folder=tmp_path)
+    assert anew.returncode == 0
+    assert [proof["proved_before"] for proof in json.loads(anew.stdout)["snapshots"]] == [False]
+
+
 def test_data_docs_that_cannot_be_written_say_nothing_of_the_lake(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = evalake_here("check", "--lake", lake.uri, "--out", "file", folder=tmp_path)

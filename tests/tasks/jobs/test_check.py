@@ -20,41 +20,18 @@ from storage.landing import land
 from storage.maintenance import maintain
 from storage.migrations import migrate, pending
 from suites.command_guard.contract import RESULTS
-from suites.registry import suite
 from tasks.jobs.check import check_lake, exit_code
-from tasks.jobs.import_results import import_recorded
 from tasks.jobs.verify_snapshot import count_outcomes, reasons
-from tests.cli.command import recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
 from tests.storage.rows import call
 from tests.storage.test_migrations import FIRST, LONG, killed
 from tests.storage.test_migrations import rows as rows_of
 
-COMMAND_GUARD = suite("command_guard")
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a run and its snapshot, looked after once."""
-    folder = tmp_path_factory.mktemp("healthy")
-    for name, samples in (("one", range(6)), ("two", range(6, 12))):
-        (folder / f"{name}.jsonl").write_text("\n".join(recorded(n) for n in samples))
-    lake = Lake(str(folder / "lake"))
-    import_recorded(lake, COMMAND_GUARD, [folder / "one.jsonl"])
-    maintain(lake, [SAMPLES, CALLS])
-    import_recorded(lake, COMMAND_GUARD, [folder / "two.jsonl"])
-    return folder / "lake"
-
-
-@pytest.fixture
-def lake(healthy: Path, tmp_path: Path) -> Lake:
-    """The healthy lake, to be damaged."""
-    return Lake(str(shutil.copytree(healthy, tmp_path / "lake")))
-
 
 def found(lake: Lake, *contracts: Contract) -> dict[str, list[Defect]]:
     """What the check finds in these tables, by table; tables that are well are left out."""
-    return {table.contract.table: list(table.findings) for table in check_lake(lake, contracts) if table.findings}
+    checked = check_lake(lake, contracts or None)
+    return {table.contract.table: list(table.findings) for table in checked if table.findings}
 
 
 def the_finding(lake: Lake, contract: Contract) -> Defect:
@@ -188,7 +165,7 @@ def test_bad_rows_are_counted_over_all_of_a_table(lake: Lake, monkeypatch: pytes
     for name in ("x", "y"):
         row = lake.frame(SAMPLES).head(1).collect()
         around(lake, SAMPLES, row.with_columns(sample_id=pl.lit(name), sample_hash=pl.lit("no hash")))
-    monkeypatch.setattr("storage.integrity.CHUNK_ROWS", 1)
+    monkeypatch.setattr("tasks.jobs.prove_rows.CHUNK_ROWS", 1)
     assert "2 of 14 rows" in the_finding(lake, SAMPLES).problem
 
 
