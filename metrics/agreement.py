@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 
 from metrics.composite import Composite, Parts
-from metrics.estimators import Estimator, Rate, Ratio, Total, WeightedRate
+from metrics.estimator import Estimator
+from metrics.estimators import Rate, Ratio, Total
 from metrics.intervals import Array
 from metrics.jackknife import Jackknife, Sums
+from metrics.weighted_rate import WeightedRate
 
 ROUNDING = 1e-12
 """Variation below this share of the mean square is rounding error of the sums, not variation."""

@@ -7,10 +7,13 @@ import numpy as np
 import polars as pl
 
 from metrics.columns import Columns
-from metrics.composite import Composite, MacroAverage
-from metrics.compute import Inputs, Slicing
+from metrics.composite import Composite
 from metrics.definition import Metric
-from metrics.estimators import Estimator, Mean, Rate
+from metrics.estimator import Estimator
+from metrics.estimators import Mean, Rate
+from metrics.inputs import Inputs
+from metrics.macro_average import MacroAverage
+from metrics.slices import Slicing
 from metrics.units import Units, View
 
 Bounds = tuple[float, float]
@@ -29,10 +32,9 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int) -> Bounds | None:
         parts would; the quantity's whole range where one row may weigh any amount; None where it has no range.
     """
     inputs = Inputs.read(frame.lazy(), [metric], (), None)
-    columns = Columns(inputs.frame)
-    own = np.arange(inputs.frame.height, dtype=np.int64)
-    slicing = Slicing.of(inputs.frame, columns, "all", ())
-    view = View(columns, Units.of(slicing.group, 1, own), inputs.columns[0])
+    columns = Columns(inputs.rows())
+    slicing = Slicing.of(columns, "all", ())
+    view = View(columns, Units.of(slicing.group, 1, inputs.cluster), inputs.columns[0])
     return _bounds(metric.estimator, view, missing)
 
 

@@ -1,6 +1,6 @@
 """Calibration of stated confidence: expected, maximum and adaptive error over bins; the parts of the Brier score."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,14 +9,17 @@ import polars as pl
 from typing_extensions import override
 
 from metrics.columns import added_up, numbered
-from metrics.estimators import Draw, Estimate, Estimator
+from metrics.estimator import Draw, Estimate, Estimator
 from metrics.intervals import CONFIDENCE, Array, Integers, Z, student, wilson
 from metrics.ratios import effective_size, quotient
-from metrics.units import Linearised, View, linearised
+from metrics.units import Linearised, View
 
 BINS = 10
 SPREAD_IN_BIN = 1 / BINS / 12**0.5
 """The standard deviation of confidences that are spread evenly over an equal bin."""
+
+TIE = 1e-12
+"""Gaps smaller than this are none, but for rounding."""
 
 Statistic = Literal["mean", "debiased", "maximum", "reliability", "resolution", "uncertainty"]
 
@@ -83,7 +86,7 @@ class CalibrationError(Estimator):
 
     @override
     def drawn(self, draw: Draw) -> Array:
-        label = self._label(draw.view)
+        label = self._label(draw.view)()
         n, correct, confidence = (draw.apart(role, label) for role in ("confident", "correct", "confidence"))
         weights = n / n.sum(axis=-1, keepdims=True)
         gaps = np.abs(quotient(correct - confidence, n))
@@ -105,42 +108,42 @@ class CalibrationError(Estimator):
     def estimate(self, view: View) -> Estimate:
         if self.statistic == "uncertainty":
             return _uncertainty(view)
-        bins = _Bins.of(view, self._label(view), self.statistic == "maximum")
-        n = view.totals("confident")
-        units = view.units.total((view.sums("confident") != 0).astype(np.float64))
+        bins = _Bins.of(view, self.equal_mass, self._label(view), self.statistic == "maximum")
+        n, units = view.totals("confident"), view.counting("confident")
+        n_eff = np.where(n > 0, n * quotient(units, n), np.nan)
         if self.statistic == "maximum":
             value, low, high = bins.largest()
-        else:
-            value, low, high = bins.weighted(self.statistic)
-        influence = (
-            bins.influence(self.statistic) if self.statistic != "maximum" else np.zeros(len(view.units.group_of))
-        )
-        se = np.sqrt(view.units.total(influence**2)) if self.statistic != "maximum" else (high - low) / (2 * Z)
-        n_eff = np.where(n > 0, n * quotient(units, view.units.total(view.sums("confident"))), np.nan)
-        return Estimate(
-            value, n, units, n_eff, np.where(units > 1, se, np.nan) + 0 * value, low, high, units, influence
-        )
+            se = np.where(units > 1, (high - low) / (2 * Z), np.nan) + 0 * value
+            return Estimate(value, n, units, n_eff, se, low, high, units, lambda: np.zeros(view.units.count))
+        value, low, high = bins.weighted(self.statistic)
+        se = np.where(units > 1, np.sqrt(bins.together(self.statistic)), np.nan) + 0 * value
+        return Estimate(value, n, units, n_eff, se, low, high, units, lambda: bins.influence(self.statistic))
 
-    def _label(self, view: View) -> Integers:
-        level = view.columns.ranks(view.named("by"))
-        return equal_mass_bins(level, view.units.group, view.units.groups) if self.equal_mass else level
+    def _label(self, view: View) -> Callable[[], Integers]:
+        """Make the label of each row of the view's units."""
+        if not self.equal_mass:
+            return lambda: view.ranks("by")
+        return lambda: equal_mass_bins(view.ranks("by"), view.units.row_group, view.units.groups)
 
 
 def _uncertainty(view: View) -> Estimate:
     """Estimate accuracy x (1 - accuracy), between its values at the limits of accuracy, and at a half where within."""
-    n = view.totals("confident")
-    accuracy = quotient(view.totals("correct"), n)
-    sums = view.sums("correct"), view.sums("confident"), view.rows("confident")
-    line = linearised(view, *sums, accuracy, n)
+    line = view.ratio("correct", "confident")
+    n, accuracy = line.below.total, line.value
     low, high = _accuracy_limits(line, None)
     at_low, at_high = low * (1 - low), high * (1 - high)
     most = np.where((low < 0.5) & (high > 0.5), 0.25, np.maximum(at_low, at_high))
-    influence = line.influence * (1 - 2 * np.nan_to_num(accuracy))[view.units.group_of]
-    se = np.sqrt(view.units.total(influence**2))
+    slope = 1 - 2 * np.nan_to_num(accuracy)
+    se = np.sqrt(np.nan_to_num(line.variance) * slope**2)
     value = accuracy * (1 - accuracy)
-    n_eff = np.where(n > 0, n * quotient(line.count, view.units.total(line.rows)), np.nan)
+    n_eff = np.where(n > 0, n * quotient(line.count, line.below.row_total), np.nan)
     ends = np.minimum(at_low, at_high), most
-    return Estimate(value, n, line.count, n_eff, np.where(line.count > 1, se, np.nan), *ends, line.count, influence)
+    se = np.where(line.count > 1, se, np.nan)
+
+    def influence() -> Array:
+        return np.asarray(line.influence * view.units.spread(slope))
+
+    return Estimate(value, n, line.count, n_eff, se, *ends, line.count, influence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,24 +151,24 @@ class _Bins:
     """The bins of all groups: [bins] the group, its share of the rows, the gap with limits, and what noise adds."""
 
     view: View
+    key: tuple[Hashable, ...]
     group: Integers
     unit: Integers
-    group_of: Integers
     share: Array
-    accuracy: Array
     gap: Array
     low: Array
     high: Array
     variance: Array
-    per_unit: Array
+    line: Linearised
 
     @classmethod
-    def of(cls, view: View, label: Integers, simultaneous: bool) -> "_Bins":
-        finer, group, unit = view.apart(label)
-        n = finer.totals("confident")
-        confidence, accuracy = (quotient(finer.totals(role), n) for role in ("confidence", "correct"))
-        sums = finer.sums("correct"), finer.sums("confident"), finer.rows("confident")
-        line = linearised(finer, *sums, accuracy, n)
+    def of(cls, view: View, equal_mass: bool, label: Callable[[], Integers], simultaneous: bool) -> "_Bins":
+        """Make the bins of the view's groups, once for all statistics."""
+        key = "bins", equal_mass, *(view.named(role) for role in ("by", "confident", "correct", "confidence"))
+        finer, group, unit = view.apart(key, label)
+        confidence = finer.ratio("confidence", "confident").value
+        line = finer.ratio("correct", "confident")
+        n, accuracy = line.below.total, line.value
         low, high = _accuracy_limits(line, group if simultaneous else None)
         low, high = low - confidence, high - confidence
         gap = accuracy - confidence
@@ -176,19 +179,12 @@ class _Bins:
         # One row shows nothing of its own noise: as much is taken as a calibrated one would have.
         guessed = confidence * (1 - confidence) / np.maximum(n, 1)
         variance = np.where(np.isnan(line.variance), guessed, line.variance)
-        return cls(
-            view,
-            group,
-            unit,
-            finer.units.group_of,
-            share,
-            accuracy,
-            gap,
-            low,
-            high,
-            variance,
-            line.influence,
-        )
+        return cls(view, key, group, unit, share, gap, low, high, variance, line)
+
+    @property
+    def accuracy(self) -> Array:
+        """The share that is right, [bins]."""
+        return self.line.value
 
     def total(self, values: Array) -> Array:
         """Add up by group."""
@@ -233,26 +229,36 @@ class _Bins:
 
     def _shared(self, statistic: Statistic) -> Array:
         """How much more the bins vary together than each for itself: units that have rows in several bins."""
-        own = self._of_bins(statistic)
-        apart = self.view.units.total(added_up(self.unit, own**2, len(self.view.units.group_of)))
-        together = self.view.units.total(self.influence(statistic) ** 2)
-        return np.where(apart > 0, np.maximum(1.0, quotient(together, apart)), 1.0)
+        bins = self.line.units
+        own = added_up(
+            self.group, self._slope(statistic) ** 2 * bins.total(self.line.influence**2), self.view.units.groups
+        )
+        return np.where(own > 0, np.maximum(1.0, quotient(self.together(statistic), own)), 1.0)
+
+    def together(self, statistic: Statistic) -> Array:
+        """The variance of a weighted mean, [groups]."""
+        return self.view.units.total(self.influence(statistic) ** 2)
 
     def _few_units(self) -> Array:
         """How much further than the normal Student's quantile reaches, for a variance between so many units."""
-        units = self.view.units.total((self.view.sums("confident") != 0).astype(np.float64))
-        return np.nan_to_num(student(units), nan=Z) / Z
+        return np.asarray(np.nan_to_num(student(self.view.counting("confident")), nan=Z) / Z)
 
     def influence(self, statistic: Statistic) -> Array:
         """What each unit of the whole adds to the error of a weighted mean."""
-        return added_up(self.unit, self._of_bins(statistic), len(self.view.units.group_of))
 
-    def _of_bins(self, statistic: Statistic) -> Array:
-        """What each unit of a bin adds to it."""
-        slope = 2 * self.gap if statistic == "reliability" else np.sign(self.gap)
+        def add_up() -> Array:
+            of_bins = self.line.units.spread(self._slope(statistic)) * self.line.influence
+            return added_up(self.unit, of_bins, self.view.units.count)
+
+        slope = statistic if statistic in ("reliability", "resolution") else "mean"
+        return self.view.once((*self.key, slope), add_up)
+
+    def _slope(self, statistic: Statistic) -> Array:
+        """How much the mean goes with each bin's accuracy, [bins]."""
+        slope = 2 * self.gap if statistic == "reliability" else np.sign(np.where(np.abs(self.gap) < TIE, 0.0, self.gap))
         if statistic == "resolution":
             slope = 2 * (self.accuracy - self.total(self.share * self.accuracy)[self.group])
-        return np.asarray((slope * self.share)[self.group_of] * self.per_unit)
+        return np.asarray(slope * self.share)
 
     def _distance(self, centre: Array | float) -> tuple[Array, Array]:
         """The least and the largest distance from `centre` within the limits of each gap."""
@@ -278,8 +284,8 @@ def _bonferroni(group: Integers) -> Array:
 
 def _size(line: Linearised) -> Array:
     """As many independent rows as would tell as much of each bin."""
-    n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(line.value)), line.denominators)
-    return np.where(line.single, line.denominators, n_eff)
+    most = line.below.total
+    return np.where(line.single, most, np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(most)), most))
 
 
 def _mean_of_noisy(gap: Array, variance: Array) -> Array:

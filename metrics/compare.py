@@ -14,11 +14,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from core.errors import MetricError
-from metrics.columns import Columns, added_up
-from metrics.compute import Inputs, Slicing
+from metrics.columns import Columns
 from metrics.definition import Metric
-from metrics.estimators import Estimate, Rate
+from metrics.estimator import Estimate
+from metrics.estimators import Rate
+from metrics.inputs import Inputs
 from metrics.intervals import Array, Integers, difference, student
+from metrics.slices import Slicing
 from metrics.units import Units, View
 
 DRAWS = 5_000
@@ -89,7 +91,7 @@ def compare(
     inputs = Inputs.read(pl.concat(sides, how="diagonal").lazy(), metrics, ("judge", "side"), cluster)
     if inputs.frame.is_empty():
         return pl.DataFrame(schema=COMPARED)
-    columns = Columns(inputs.frame)
+    columns = Columns(inputs.rows())
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slices = {name: Paired.of(inputs, columns, name) for name in names}
     rows = [
@@ -152,11 +154,10 @@ class Paired:
     @classmethod
     def of(cls, inputs: Inputs, columns: Columns, name: str) -> "Paired":
         """Find the units of a slice, and pair the groups of its two sides."""
-        slicing = Slicing.of(inputs.frame, columns, name, ("judge", "side"))
-        cluster = columns.ranks(inputs.cluster)
-        units = Units.of(slicing.group, slicing.keys.height, cluster)
-        of_unit = np.zeros(int(units.of_row.max(initial=-1)) + 1, dtype=np.int64)
-        of_unit[units.of_row] = cluster
+        slicing = Slicing.of(columns, name, ("judge", "side"))
+        units = Units.of(slicing.group, slicing.keys.height, inputs.cluster)
+        of_unit = np.zeros(units.count, dtype=np.int64)
+        of_unit[units.of_row] = inputs.cluster[units.rows]
         group_of: dict[tuple[str | None, str], dict[int, int]] = {}
         for number, (judge, side, value) in enumerate(slicing.keys.iter_rows()):
             group_of.setdefault((judge, value), {})[side] = number
@@ -188,12 +189,10 @@ class SwappedDraw:
         return self._drawn(self.view.sums(role))
 
     def apart(self, role: str, label: Integers) -> Array:
-        """Add up an input in each draw for every label of rows above 0, [draws, labels]."""
-        values, units = self.view.values(role), len(self.view.units.group_of)
-        size = int(self.view.units.of_row.max(initial=-1)) + 1
-        of_row = self.view.units.of_row
+        """Add up an input in each draw for every label above 0 of the view's rows, [draws, labels]."""
+        values, units = self.view.values(role), self.view.units
         labels = range(1, int(label.max(initial=0)) + 1)
-        by_label = (added_up(of_row, np.where(label == each, values, 0.0), size)[:units] for each in labels)
+        by_label = (units.by_unit(np.where(label == each, values, 0.0)) for each in labels)
         drawn = [self._drawn(by_unit) for by_unit in by_label]
         return np.stack(drawn, axis=-1) if drawn else np.zeros((len(self.exchanged), 0))
 
@@ -218,13 +217,13 @@ def _compared(
     for pair in paired.pairs:
         a, b = pair.groups
         value = estimate.value[a] - estimate.value[b]
-        low, high = _interval(estimate, pair) if len(estimate.influence) else (np.nan, np.nan)
+        low, high = _interval(estimate, pair) if estimate.make_influence else (np.nan, np.nan)
         binary = isinstance(metric.estimator, Rate) and all(
             columns.is_condition(view.named(role)) for role in ("successes", "of")
         )
         gains, losses, single = _flips(view, pair) if binary else (None, None, False)
         p = None
-        if len(estimate.influence) and not np.isnan(value):
+        if estimate.make_influence and not np.isnan(value):
             p = mcnemar(gains or 0, losses or 0) if single else _exchange_p(metric, view, pair, draws)
         if p is not None:
             low, high = _agreeing(value, (low, high), p)

@@ -5,28 +5,24 @@ parts hang together (MOVER, Zou and Donner 2008). So it keeps what the parts' in
 values near the ends of the range, clusters. A composite is as reliable as its least reliable part.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from core.errors import MetricError
-from metrics.columns import added_up
-from metrics.estimators import Draw, Estimate, Estimator, Rate, every_row
-from metrics.intervals import Array, Integers, Z, combined, modified_wilson, student
+from metrics.estimator import Draw, Estimate, Estimator, estimated, every_row, identity
+from metrics.estimators import Rate
+from metrics.intervals import Array, combined, modified_wilson, student
 from metrics.ratios import quotient
-from metrics.units import Units, View
+from metrics.units import View
 
 FEWEST_UNITS = 5
 """Below so many units, the other values of a part than those seen are as likely for a composite."""
-
-TIE = 1e-9
-"""Rates of clusters apart vary together as much as apart, but for rounding."""
 
 STEPS = 4
 """Of the search for how far parts take a composite together."""
@@ -77,43 +73,45 @@ class Composite(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        known = {name: _with_limits(part, part.estimate(view.part(name))) for name, part in self.parts.items()}
+        known = {name: _with_limits(part, view.part(name)) for name, part in self.parts.items()}
         values = {name: each.value for name, each in known.items()}
         value = self._evaluate(values)
         total = view.totals("n")
         value = np.where(total > 0, value, np.nan)
         n = total if self.explains_variation else np.where(np.isnan(value), 0.0, total)
-        units = view.units.total((view.sums("n") != 0).astype(np.float64)) * (n > 0)
+        units = view.counting("n") * (n > 0)
 
-        uncertain = {name: each for name, each in known.items() if len(each.influence)}
-        changes = [self._changes(values, value, name, each, view.units) for name, each in uncertain.items()]
-        influence = np.asarray(sum((each.influence for each in changes), np.zeros(len(view.units.group_of))))
+        uncertain = {name: each for name, each in known.items() if each.make_influence}
+        together = _Together(
+            view, [identity(self.parts[name], view.part(name)) for name in uncertain], [*uncertain.values()]
+        )
+        changes = self._changes(values, value, uncertain, np.sqrt(np.nan_to_num(together.variances)))
+        influence = together.influence(changes.slope)
         variance = view.units.total(influence**2)
-        supports = [_support(view.part(name)) for name in uncertain]
-        correlations = _correlations([each.influence for each in changes], supports, view.units)
-        down = combined(np.stack([each.down for each in changes]), correlations)
-        up = combined(np.stack([each.up for each in changes]), correlations)
+        correlations = together.correlations(changes.slope, [_support(view.part(name)) for name in uncertain])
+        down, up = combined(changes.down, correlations), combined(changes.up, correlations)
         fewest = np.fmin.reduce([np.where(np.isnan(each.value), np.nan, each.fewest) for each in uncertain.values()])
         if self.explains_variation:  # its parts all but cancel, which is seen only when they move together
-            together = np.nan_to_num(student(units) * np.sqrt(variance))
-            down, up = np.maximum(down, together), np.maximum(up, together)
+            at_once = np.nan_to_num(student(units) * np.sqrt(variance))
+            down, up = np.maximum(down, at_once), np.maximum(up, at_once)
         low, high = value - down, value + up
         if not self.explains_variation:
-            apart = [np.sqrt(sum(getattr(each, side) ** 2 for each in changes)) for side in ("down", "up")]
+            apart = [np.sqrt((each**2).sum(axis=0)) for each in (changes.down, changes.up)]
             lowest, highest = (self._farthest(values, value, uncertain, sign) for sign in (-1, 1))
             low = np.fmin(low, value - _kept(down, apart[0]) * (value - lowest))
             high = np.fmax(high, value + _kept(up, apart[1]) * (highest - value))
         unknown = np.isnan(value)
+        variances = changes.slope**2 * np.stack(together.variances)
         return Estimate(
             value,
             n,
             units,
-            np.where(unknown, np.nan, n / _design_effect(list(uncertain.values()), changes, view.units)),
+            np.where(unknown, np.nan, n / _design_effect(list(uncertain.values()), variances)),
             np.where(unknown | (fewest < 2), np.nan, np.sqrt(variance)),
             np.maximum(low, self.low),
             np.minimum(high, self.high),
             np.where(unknown, 0.0, np.nan_to_num(fewest)),
-            influence,
+            lambda: influence,
         )
 
     def _evaluate(self, values: Parts) -> Array:
@@ -134,51 +132,61 @@ class Composite(Estimator):
         limits = {name: (part.ci_low, part.ci_high) for name, part in uncertain.items()}
         middle = {name: (low + high) / 2 for name, (low, high) in limits.items()}
         start = dict(values) | {name: np.where(np.isnan(values[name]), middle[name], values[name]) for name in limits}
-        ends = {
-            name: np.where(self._rises(start, name, low, high) == (sign > 0), high, low)
-            for name, (low, high) in limits.items()
-        }
+        between = {each: np.clip(np.nan_to_num(at, nan=0.5), 1e-3, None) for each, at in start.items()}
+        at_low, at_high = self._moved(between, limits)
+        upwards = (at_high >= at_low) == (sign > 0)
+        ends = {name: np.where(up, high, low) for up, (name, (low, high)) in zip(upwards, limits.items(), strict=True)}
         ends = {name: np.where(np.isnan(end), start[name], end) for name, end in ends.items()}
         for name, part in uncertain.items():
             if not isinstance(self.parts[name], Rate):
                 start[name] = np.where(part.units < FEWEST_UNITS, ends[name], start[name])
 
-        def gain(at: Parts, name: str) -> Array:
-            moved = self._evaluate({**at, name: ends[name]}) - self._evaluate({**at, name: start[name]})
-            return np.abs(np.nan_to_num(moved))
-
+        either = {name: (start[name], ends[name]) for name in limits}
         shares = {name: np.full_like(value, len(limits) ** -0.5) for name in limits}
         farthest = value
         for _ in range(STEPS):
             at = start | {name: start[name] + shares[name] * (ends[name] - start[name]) for name in limits}
             farthest = (np.fmax if sign > 0 else np.fmin)(farthest, self._evaluate(at))
-            gains = {name: gain(at, name) for name in limits}
-            norm = np.sqrt(sum((each**2 for each in gains.values()), np.zeros_like(value)))
-            shares = {name: np.where(norm > 0, quotient(gains[name], norm), shares[name]) for name in limits}
+            at_start, at_end = self._moved(at, either)
+            gains = np.abs(np.nan_to_num(at_end - at_start))
+            norm = np.sqrt((gains**2).sum(axis=0))
+            shares = {
+                name: np.where(norm > 0, quotient(gain, norm), shares[name])
+                for name, gain in zip(limits, gains, strict=True)
+            }
         return farthest
 
-    def _rises(self, start: Parts, name: str, low: Array, high: Array) -> NDArray[np.bool_]:
-        """Whether the function rises with a part, the others being in the middle of their limits."""
-        between = {each: np.clip(np.nan_to_num(at, nan=0.5), 1e-3, None) for each, at in start.items()}
-        return np.asarray(self._evaluate({**between, name: high}) >= self._evaluate({**between, name: low}))
+    def _moved(self, at: Parts, places: Mapping[str, tuple[Array, ...]]) -> Array:
+        """The function where one part at a time goes to each of its places, [places, parts, groups]."""
+        shape = len(next(iter(places.values()))), len(places), *next(iter(at.values())).shape
+        moved = {name: np.broadcast_to(value, shape) for name, value in at.items()}
+        for number, (name, of_part) in enumerate(places.items()):
+            moved[name] = moved[name].copy()
+            moved[name][:, number] = of_part
+        return self._evaluate(moved)
 
-    def _changes(self, values: Parts, value: Array, name: str, part: Estimate, units: Units) -> "_Changes":
+    def _changes(self, values: Parts, value: Array, uncertain: Mapping[str, Estimate], steps: Array) -> "_Changes":
         """What follows for the composite when one part goes to its limits, or by its standard error."""
-
-        def moved(to: Array) -> Array:
-            return np.nan_to_num(self._evaluate({**values, name: np.where(np.isnan(to), part.value, to)}) - value)
-
-        at_low, at_high = moved(part.ci_low), moved(part.ci_high)
+        places = {
+            name: (part.ci_low, part.ci_high, *_around(part, step))
+            for (name, part), step in zip(uncertain.items(), steps, strict=True)
+        }
+        known = {
+            name: tuple(np.where(np.isnan(to), values[name], to) for to in of_part) for name, of_part in places.items()
+        }
+        at_low, at_high, below, above = np.nan_to_num(self._moved(values, known) - value)
         with np.errstate(all="ignore"):
-            step = np.nan_to_num(np.sqrt(units.total(part.influence**2)))
-            above = np.fmin(part.value + step, np.fmax(part.ci_high, part.value))
-            below = np.fmax(part.value - step, np.fmin(part.ci_low, part.value))
-            slope = np.nan_to_num((moved(above) - moved(below)) / (above - below), posinf=0.0, neginf=0.0)
-        return _Changes(
-            down=np.maximum(0.0, -np.minimum(at_low, at_high)),
-            up=np.maximum(0.0, np.maximum(at_low, at_high)),
-            influence=slope[units.group_of] * part.influence,
-        )
+            apart = np.stack([of_part[3] - of_part[2] for of_part in places.values()])
+            slope = np.nan_to_num((above - below) / apart, posinf=0.0, neginf=0.0)
+        down, up = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
+        return _Changes(np.maximum(0.0, -down), np.maximum(0.0, up), slope)
+
+
+def _around(part: Estimate, step: Array) -> tuple[Array, Array]:
+    """The values of a part a step below and above, as far as its limits go."""
+    with np.errstate(all="ignore"):
+        below = np.fmax(part.value - step, np.fmin(part.ci_low, part.value))
+        return below, np.fmin(part.value + step, np.fmax(part.ci_high, part.value))
 
 
 def _kept(together: Array, apart: Array) -> Array:
@@ -186,7 +194,12 @@ def _kept(together: Array, apart: Array) -> Array:
     return np.where(apart > 0, quotient(together, apart), 1.0)
 
 
-def _with_limits(part: Estimator, estimate: Estimate) -> Estimate:
+def _with_limits(part: Estimator, view: View) -> Estimate:
+    """Estimate a part, once for all composites."""
+    return view.once(("part", identity(part, view)), lambda: _limited(part, estimated(part, view)))
+
+
+def _limited(part: Estimator, estimate: Estimate) -> Estimate:
     """Give a part the limits that hold it near 0 and 1 too, and the whole range where too few units give it none."""
     if isinstance(part, Rate):
         n_eff = np.nan_to_num(estimate.n_eff)
@@ -197,7 +210,7 @@ def _with_limits(part: Estimator, estimate: Estimate) -> Estimate:
             ci_high=np.where(n_eff > 0, np.fmax(estimate.ci_high, high), 1.0),
         )
     least, most = getattr(part, "low", -np.inf), getattr(part, "high", np.inf)
-    if not np.isfinite(most - least) or not len(estimate.influence):
+    if not np.isfinite(most - least) or estimate.make_influence is None:
         return estimate
     bounds = (
         np.where(np.isnan(end), bound, end) for end, bound in ((estimate.ci_low, least), (estimate.ci_high, most))
@@ -208,138 +221,93 @@ def _with_limits(part: Estimator, estimate: Estimate) -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """How far a composite moves down and up with one part, [groups], and what units add to its error by it."""
+    """How far a composite moves down and up with each part, and how steeply, [parts, groups]."""
 
     down: Array
     up: Array
-    influence: Array
+    slope: Array
 
 
 _COUNTED = ("of", "denominator", "confident", "known", "n")
 """Inputs of parts that tell which rows count."""
 
 
-def _support(view: View) -> Array:
-    """Which units a part rests on, [units], as 0 or 1."""
-    role = next(each for each in _COUNTED if view.prefix + each in view.column_of)
-    return np.asarray((view.sums(role) != 0).astype(np.float64))
+def _support(view: View) -> tuple[View, str]:
+    """The input that tells which units a part rests on."""
+    return view, next(each for each in _COUNTED if view.prefix + each in view.column_of)
 
 
-def _correlations(influences: Sequence[Array], supports: Sequence[Array], units: Units) -> Array:
-    """[parts, parts, groups]: how the changes hang together.
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """How the errors of parts hang together: what each pair has in common is added up once for all composites."""
 
-    Where one does not vary between the units seen, nothing is known of that: parts of the same units may go together.
-    Changes that cancel in the units seen are taken to do so but for two unseen ones, in which they do not.
-    """
-    parts = len(influences)
-    correlations = np.empty((parts, parts, units.groups))
-    with np.errstate(all="ignore"):
-        deviation = [np.sqrt(units.total(each**2)) for each in influences]
-        most = [units.most(np.abs(each)) for each in influences]
-        wider = [np.sqrt(own**2 + 2 * unseen**2) for own, unseen in zip(deviation, most, strict=True)]
-        sizes = [np.sqrt(units.total(each)) for each in supports]
-        for i, j in combinations_with_replacement(range(parts), 2):
-            covariance = units.total(influences[i] * influences[j])
-            spread = np.where(covariance < 0, wider[i] * wider[j], deviation[i] * deviation[j])
-            seen = covariance / spread
-            possible = np.nan_to_num(units.total(supports[i] * supports[j]) / (sizes[i] * sizes[j]))
-            correlations[i, j] = correlations[j, i] = np.where(np.isfinite(seen), seen, possible)
-    correlations[np.arange(parts), np.arange(parts)] = 1.0
-    return np.asarray(np.clip(correlations, -1.0, 1.0))
+    view: View
+    names: Sequence[Hashable]
+    parts: Sequence[Estimate]
+
+    @property
+    def variances(self) -> list[Array]:
+        """The squared standard error of each part, [groups]."""
+        return [self._covariance(i, i) for i in range(len(self.parts))]
+
+    def influence(self, slopes: Array) -> Array:
+        """What each unit adds to the error of the whole, [units], by how steeply it goes with each part."""
+        units = self.view.units
+        whole = np.zeros(units.count)
+        for slope, part in zip(slopes, self.parts, strict=True):
+            whole += units.spread(slope) * part.influence
+        return whole
+
+    def correlations(self, slopes: Array, supports: Sequence[tuple[View, str]]) -> Array:
+        """[parts, parts, groups]: how the changes hang together.
+
+        Where one does not vary between the units seen, nothing is known of that: parts of the same units may go
+        together. Changes that cancel in the units seen are taken to do so but for two unseen ones, in which they do
+        not.
+        """
+        parts, groups = len(slopes), self.view.units.groups
+        correlations = np.empty((parts, parts, groups))
+        with np.errstate(all="ignore"):
+            deviations = [np.abs(s) * np.sqrt(own) for s, own in zip(slopes, self.variances, strict=True)]
+            unseen = [np.abs(slope) * self._most(i) for i, slope in enumerate(slopes)]
+            wider = [np.sqrt(own**2 + 2 * most**2) for own, most in zip(deviations, unseen, strict=True)]
+            for i, j in combinations_with_replacement(range(parts), 2):
+                covariance = slopes[i] * slopes[j] * self._covariance(i, j)
+                spread = np.where(covariance < 0, wider[i] * wider[j], deviations[i] * deviations[j])
+                seen = covariance / spread
+                if not np.isfinite(seen).all():
+                    seen = np.where(np.isfinite(seen), seen, self._possible(supports[i], supports[j]))
+                correlations[i, j] = correlations[j, i] = seen
+        correlations[np.arange(parts), np.arange(parts)] = 1.0
+        return np.asarray(np.clip(correlations, -1.0, 1.0))
+
+    def _covariance(self, i: int, j: int) -> Array:
+        key = "covariance", *((self.names[i], self.names[j]) if i <= j else (self.names[j], self.names[i]))
+        return self.view.once(key, lambda: self.view.units.total(self.parts[i].influence * self.parts[j].influence))
+
+    def _most(self, i: int) -> Array:
+        return self.view.once(("most", self.names[i]), lambda: self.view.units.most(np.abs(self.parts[i].influence)))
+
+    def _possible(self, first: tuple[View, str], second: tuple[View, str]) -> Array:
+        """How much of the units that they rest on two parts share."""
+
+        def count() -> Array:
+            rests_on = [view.sums(role) != 0 for view, role in (first, second)]
+            size = np.sqrt(first[0].counting(first[1])) * np.sqrt(second[0].counting(second[1]))
+            shared = self.view.units.total((rests_on[0] & rests_on[1]).astype(np.float64))
+            return np.asarray(np.nan_to_num(shared / size))
+
+        return self.view.once(("possible", *(view.named(role) for view, role in (first, second))), count)
 
 
-def _design_effect(parts: Sequence[Estimate], changes: Sequence[_Changes], units: Units) -> Array:
+def _design_effect(parts: Sequence[Estimate], variances: Array) -> Array:
     """Of the parts, in the mean that weighs them by what they add to the variance."""
     with np.errstate(all="ignore"):
         effects = np.stack([np.where(part.n > 0, part.n / part.n_eff, 1.0) for part in parts])
-    variances = np.stack([units.total(each.influence**2) for each in changes])
     some = variances.sum(axis=0) > 0
     weights = np.where(some, variances, 1.0)
     effects = np.where(np.isfinite(effects), effects, 1.0)
     return np.asarray((weights * effects).sum(axis=0) / (weights.sum(axis=0)))
-
-
-@dataclass(frozen=True, eq=False)
-class MacroAverage(Estimator):
-    """The unweighted mean of the rates of the labels `by`; rows without a label are left out. n is the rows `of`."""
-
-    counted: ClassVar[frozenset[str]] = frozenset({"successes", "of"})
-    labels: ClassVar[frozenset[str]] = frozenset({"by"})
-    successes: pl.Expr
-    of: pl.Expr
-    by: pl.Expr
-
-    @override
-    def inputs(self) -> Mapping[str, pl.Expr]:
-        of = self.of & self.by.is_not_null()
-        return {**Rate(self.successes, of).inputs(), "by": self.by}
-
-    @override
-    def drawn(self, draw: Draw) -> Array:
-        label = self._label(draw.view)
-        return mean_defined(quotient(draw.apart("successes", label), draw.apart("of", label)))
-
-    @override
-    def estimate(self, view: View) -> Estimate:
-        finer, group, unit = view.apart(self._label(view))
-        rate = Rate(self.successes, self.of).estimate(finer)
-        counted = (rate.n > 0).astype(np.float64)
-        groups = view.units.groups
-
-        def total(values: Array) -> Array:
-            return added_up(group, np.where(counted > 0, values, 0.0), groups)
-
-        labels = total(counted)
-        value = quotient(total(rate.value), labels)
-        share = quotient(np.ones(groups), labels)
-        influence = added_up(unit, rate.influence, len(view.units.group_of)) * share[view.units.group_of]
-        own = finer.units.total(rate.influence**2)
-        seen = np.where(own > 0, own, 0.0)
-        guessed = np.where(np.isnan(rate.se), ((rate.ci_high - rate.ci_low) / (2 * Z)) ** 2, 0.0)
-        together, apart = view.units.total(influence**2), total(seen) * share**2
-        clusters = view.units.total((view.sums("of") != 0).astype(np.float64))
-        # Of clusters that have rows under several labels: where these cancel, one unseen whose rows do not is left.
-        shared = np.where(
-            apart > 0, np.maximum(quotient(together, apart), quotient(np.ones(groups), clusters + 1)), 1.0
-        )
-        noise = self._noise(rate, value[group])
-        reach = self._reach(clusters, shared) * share
-        down = np.sqrt(total(np.maximum(rate.value - rate.ci_low, noise) ** 2)) * reach
-        up = np.sqrt(total(np.maximum(rate.ci_high - rate.value, noise) ** 2)) * reach
-        fewest = np.full(groups, np.inf)
-        np.minimum.at(fewest, group, np.where(counted > 0, rate.units, np.inf))
-        n = view.totals("of")
-        return Estimate(
-            value,
-            n,
-            clusters,
-            np.where(n > 0, total(rate.n_eff), np.nan),
-            np.sqrt(together + total(guessed) * share**2) + 0 * value,
-            np.maximum(value - down, 0.0),
-            np.minimum(value + up, 1.0),
-            np.where(n > 0, np.nan_to_num(fewest, posinf=0.0), 0.0),
-            influence,
-        )
-
-    @staticmethod
-    def _reach(units: Array, shared: Array) -> Array:
-        """The factor for rates that vary together, by Student's quantile, for that much is known of few clusters."""
-        together = np.abs(shared - 1) > TIE
-        return np.sqrt(shared) * np.where(together, np.fmax(1.0, np.nan_to_num(student(units), nan=1.0) / Z), 1.0)
-
-    @staticmethod
-    def _noise(rate: Estimate, whole: Array) -> Array:
-        """How far each label's rate reaches either way if it is near the mean of all.
-
-        Wilson's interval of a rate of 0 or 1 reaches one way only, which many small labels together do not deserve.
-        """
-        with np.errstate(all="ignore"):
-            likely = (rate.value * rate.n_eff + 2 * whole) / (rate.n_eff + 2)
-            return np.asarray(Z * np.sqrt(likely * (1 - likely) / rate.n_eff))
-
-    @staticmethod
-    def _label(view: View) -> Integers:
-        return view.columns.ranks(view.named("by"))
 
 
 def mean_defined(values: Array) -> Array:

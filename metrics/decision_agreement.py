@@ -8,7 +8,7 @@ import polars as pl
 from metrics.agreement import cohen_kappa, gwet_ac1, mean_absolute_difference, quadratic_kappa
 from metrics.compute import measure
 from metrics.definition import Metric
-from metrics.estimators import WeightedRate
+from metrics.weighted_rate import WeightedRate
 
 PAIRS = pl.Schema(
     {

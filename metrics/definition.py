@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metrics.estimators import Estimator
+from metrics.estimator import Estimator
 
-ENGINE_VERSION = 5
+ENGINE_VERSION = 6
 """Changes whenever the engine can give another value, error, interval or count for the same rows and declarations."""
 
 

@@ -5,92 +5,19 @@ group of a slice (`estimate`). What is missing leaves the denominator: it is nev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from typing_extensions import override
 
 from core.errors import MetricError
+from metrics.columns import ordered
+from metrics.estimator import Draw, Estimate, Estimator, every_row
 from metrics.intervals import Array, Integers, Z, above_zero, student, student_t, wilson
 from metrics.ratios import LEAST_WEIGHT, bounded, effective_rows, effective_size, mean_of_counts, quotient
-from metrics.units import Linearised, View, linearised
-
-ALIKE = 1e-9
-"""Weights that differ by less, as a share of them, are the same."""
-
-
-class Draw(Protocol):
-    """Sums of inputs in each of many draws of units, such as exchanges of two models' answers."""
-
-    @property
-    def view(self) -> View:
-        """The rows that are drawn from."""
-
-    def sums(self, role: str) -> Array:
-        """Add up an input in each draw, [draws]."""
-
-    def apart(self, role: str, label: Integers) -> Array:
-        """Add up an input in each draw for every label of rows above 0, [draws, labels]."""
-
-    def part(self, name: str) -> "Draw":
-        """Narrow the draw to the inputs of one part of a composite."""
-
-
-def every_row() -> pl.Expr:
-    """Return the condition that every row meets."""
-    return pl.lit(True)
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """One metric in many groups; arrays of shape [groups], NaN where there is no such number.
-
-    Attributes:
-        units: Distinct units behind `n`.
-        n_eff: As many independent rows would tell as much.
-        fewest: The units of the part that has fewest, which decides whether the whole is reliable.
-        influence: [units] what each unit adds to the error, whose squares sum up to its variance; empty without one.
-    """
-
-    value: Array
-    n: Array
-    units: Array
-    n_eff: Array
-    se: Array
-    ci_low: Array
-    ci_high: Array
-    fewest: Array
-    influence: Array
-
-    @classmethod
-    def bare(cls, value: Array, n: Array, units: Array) -> "Estimate":
-        """Make a value without uncertainty, as of a count, which estimates nothing beyond itself."""
-        unknown = np.full(len(n), np.nan)
-        kept = np.where(n > 0, value, np.nan)
-        return cls(kept, n, units, unknown, unknown, unknown, unknown, units, np.empty(0))
-
-
-class Estimator(Protocol):
-    """What every estimator provides."""
-
-    counted: ClassVar[frozenset[str]] = frozenset()
-    """Inputs that must be Boolean or whole numbers."""
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """Inputs that tell rows apart, and are not added up."""
-        return frozenset()
-
-    def inputs(self) -> Mapping[str, pl.Expr]:
-        """List what it reads of each row, by name."""
-
-    def drawn(self, draw: Draw) -> Array:
-        """Compute the quantity in each draw, [draws]; NaN where it is undefined, or no function of sums."""
-
-    def estimate(self, view: View) -> Estimate:
-        """Estimate the quantity in each group. Raises MetricError where the inputs cannot be what it is of."""
+from metrics.units import Linearised, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,72 +47,18 @@ class Rate(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        k, n = view.totals("successes"), view.totals("of")
+        line = view.ratio("successes", "of")
+        k, n, p = line.total, line.below.total, line.value
         if np.any((k < 0) | (k > n)):
             raise MetricError("it counts more successes than units, or fewer than none")
-        p = quotient(k, n)
-        line = linearised(view, view.sums("successes"), view.sums("of"), view.rows("of"), p, n)
         n_eff = effective_size(line, 0.0, 1.0, np.ones_like(p))
-        one_each = view.units.total((line.denominator > 1).astype(np.float64)) == 0
-        n_eff = np.where(one_each, n, np.minimum(n_eff, n))
+        n_eff = np.where(line.below.one_each, n, np.minimum(n_eff, n))
         with np.errstate(all="ignore"):
             recorded = np.where(n >= 2, np.sqrt(p * (1 - p) / (n - 1)), np.nan)
             se = np.where(line.single, recorded, np.sqrt(line.variance))
         low, high = wilson(np.where(p >= 1, n_eff, p * n_eff), n_eff)
-        return Estimate(p, n, line.count, np.where(n > 0, n_eff, np.nan), se, low, high, line.count, line.influence)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedRate(Rate):
-    """A proportion of rows that stand for unequal numbers of others, such as those drawn with unequal chances.
-
-    The sum of the successes' weights over the sum of weights (Hájek 1971), among the rows that `Rate` counts. Where all
-    rows of a group weigh the same, it is `Rate`. n is the rows; `n_eff` shrinks with the spread of the weights.
-    """
-
-    weight: pl.Expr = field(default_factory=lambda: pl.lit(1.0))
-
-    @override
-    def inputs(self) -> Mapping[str, pl.Expr]:
-        inputs = super().inputs()
-        counted = inputs["successes"].is_not_null() & inputs["of"].cast(pl.Boolean)
-        weight = pl.when(counted).then(self.weight.cast(pl.Float64))
-        return {**inputs, "weighted": weight * self.successes.cast(pl.Float64), "weight": weight}
-
-    @override
-    def drawn(self, draw: Draw) -> Array:
-        return quotient(draw.sums("weighted"), draw.sums("weight"))
-
-    @override
-    def estimate(self, view: View) -> Estimate:
-        alike = super().estimate(view)
-        whole = view.totals("weight")
-        p = quotient(view.totals("weighted"), whole)
-        line = linearised(view, view.sums("weighted"), view.sums("weight"), view.rows("weight"), p, whole)
-        low, high = bounded(line, 0.0, 1.0, LEAST_WEIGHT)
-        n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(p)), alike.n)
-        unequal = self._unequal(view, whole, alike.n)
-
-        def either(weighted: Array, same: Array) -> Array:
-            return np.where(unequal, weighted, same)
-
-        return replace(
-            alike,
-            value=either(p, alike.value),
-            n_eff=either(n_eff, alike.n_eff),
-            se=either(np.sqrt(line.variance), alike.se),
-            ci_low=either(low, alike.ci_low),
-            ci_high=either(high, alike.ci_high),
-            influence=np.where(unequal[view.units.group_of], line.influence, alike.influence),
-        )
-
-    @staticmethod
-    def _unequal(view: View, whole: Array, n: Array) -> Array:
-        """Whether a group's rows weigh differently."""
-        weight = view.values("weight")
-        mean = view.of_rows(quotient(whole, n))
-        apart = np.where(weight != 0, np.abs(weight - mean), 0.0)
-        return np.asarray(view.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole)
+        n_eff = np.where(n > 0, n_eff, np.nan)
+        return Estimate(p, n, line.count, n_eff, se, low, high, line.count, lambda: line.influence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +90,7 @@ class Ratio(Estimator):
     def estimate(self, view: View) -> Estimate:
         n = view.totals("denominator" if self.rows is None else "rows")
         counting = "denominator" if self.rows is None else "rows"
-        units = view.units.total((view.sums(counting) != 0).astype(np.float64))
-        return ratio_estimate(view, self.low, self.high, n, units, self.heaviest)
+        return ratio_estimate(view, self.low, self.high, n, view.counting(counting), self.heaviest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,14 +122,14 @@ class Mean(Estimator):
     @override
     def estimate(self, view: View) -> Estimate:
         n = view.totals("denominator")
-        units = view.units.total((view.sums("denominator") != 0).astype(np.float64))
+        units = view.counting("denominator")
         known = ratio_estimate(view, self.low, self.high, n, units)
         if not self.complete:
             return known
         rows = view.totals("where")
         kept = [np.where(n == rows, a, np.nan) for a in (known.value, known.se, known.ci_low, known.ci_high)]
         value, se, low, high = kept
-        return Estimate(value, rows, units, known.n_eff, se, low, high, units, known.influence)
+        return Estimate(value, rows, units, known.n_eff, se, low, high, units, lambda: known.influence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +150,7 @@ class Count(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.units.total((view.sums("among") != 0).astype(np.float64))
+        units = view.counting("among")
         return Estimate.bare(view.totals("of"), view.totals("among"), units)
 
 
@@ -301,7 +173,7 @@ class Total(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.units.total((view.sums("where") != 0).astype(np.float64))
+        units = view.counting("where")
         rows = view.totals("where")
         return Estimate.bare(np.where(view.totals("known") == rows, view.totals("value"), np.nan), rows, units)
 
@@ -331,7 +203,7 @@ class Maximum(_OfOrder):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.units.total((view.sums("known") != 0).astype(np.float64))
+        units = view.counting("known")
         return Estimate.bare(view.largest("value"), view.totals("known"), units)
 
 
@@ -356,20 +228,17 @@ class Quantile(_OfOrder):
     @override
     def estimate(self, view: View) -> Estimate:
         n = view.totals("known")
-        rows = view.columns.known(view.named("value"))
-        group, values = view.units.group[rows], view.values("value")[rows]
-        ordered = values[np.lexsort((values, group))]
-        starts = np.searchsorted(np.sort(group), np.arange(view.units.groups))
+        ascending, starts = _in_order(view)
 
         def order_statistic(rank: Array) -> Array:
             inside = (rank >= 1) & (rank <= n)
             at = np.where(inside, starts + rank - 1, 0).astype(np.int64)
-            return np.where(inside, ordered[at], np.nan) if len(ordered) else np.full(len(n), np.nan)
+            return np.where(inside, ascending[at], np.nan) if len(ascending) else np.full(len(n), np.nan)
 
         position = 1 + (n - 1) * self.q
         below, above = order_statistic(np.floor(position)), order_statistic(np.ceil(position))
         value = below + (position - np.floor(position)) * (above - below)
-        line = self._below(view, value, rows, n)
+        line = self._not_above(view, value)
         n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n)
         n_eff = np.where(line.single, n, n_eff)
         with np.errstate(all="ignore"):
@@ -380,26 +249,39 @@ class Quantile(_OfOrder):
             low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)
             se = (high - low) / (2 * Z)
             density = se / np.sqrt(line.variance)
-        influence = -line.influence * np.where(np.isfinite(density), density, 0.0)[view.units.group_of]
+
+        def influence() -> Array:
+            return np.asarray(-line.influence * view.units.spread(np.where(np.isfinite(density), density, 0.0)))
+
         n_eff = np.where(n > 0, n_eff, np.nan)
         return Estimate(value, n, line.count, n_eff, se, low, high, line.count, influence)
 
-    def _below(self, view: View, value: Array, rows: Integers, n: Array) -> Linearised:
+    def _not_above(self, view: View, value: Array) -> Linearised:
         """The share of values that are not above the quantile."""
-        below = np.zeros(view.columns.rows)
-        below[rows] = view.values("value")[rows] <= view.of_rows(value)[rows]
-        share = quotient(view.total_of_rows(below), n)
-        return linearised(view, view.units_of_rows(below), view.sums("known"), view.rows("known"), share, n)
+        not_above = view.values("value") <= value[view.units.row_group]
+        counted = not_above & (view.values("known") != 0)
+        return Linearised(view.units.by_unit(counted.astype(np.float64)), view.over("known"))
+
+
+def _in_order(view: View) -> tuple[Array, Integers]:
+    """The known values of all groups, ascending in each, and where each group's begin."""
+
+    def sort() -> tuple[Array, Integers]:
+        known = view.values("known") != 0
+        group, values = view.units.row_group[known], view.values("value")[known]
+        starts = np.searchsorted(group, np.arange(view.units.groups))
+        ascending = np.argsort(values)
+        return values[ascending[ordered(group[ascending])]], starts
+
+    return view.once(("in order", view.named("value"), view.named("known")), sort)
 
 
 def ratio_estimate(
     view: View, low: float, high: float, n: Array, units: Array, heaviest: float | None = None
 ) -> Estimate:
     """Estimate the ratio of the inputs `numerator` and `denominator`, in its range."""
-    whole = view.totals("denominator")
-    value = quotient(view.totals("numerator"), whole)
-    rows = view.rows("denominator")
-    line = linearised(view, view.sums("numerator"), view.sums("denominator"), rows, value, whole)
+    line = view.ratio("numerator", "denominator")
+    value = line.value
     se = np.sqrt(line.variance)
     if np.isfinite(high - low):
         ends = bounded(line, low, high, LEAST_WEIGHT, heaviest)
@@ -411,4 +293,4 @@ def ratio_estimate(
         ends = student_t(value, se, line.count)
     defined = ~np.isnan(value)
     n, units = np.where(defined, n, 0.0), np.where(defined, units, 0.0)
-    return Estimate(value, n, units, effective_rows(view, line, n), se, *ends, line.count, line.influence)
+    return Estimate(value, n, units, effective_rows(view, line, n), se, *ends, line.count, lambda: line.influence)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from typing_extensions import override
 
-from metrics.estimators import Draw, Estimate, Estimator
+from metrics.estimator import Draw, Estimate, Estimator
 from metrics.intervals import Array, correlation
 from metrics.units import View
 
@@ -44,20 +44,19 @@ class Jackknife(Estimator):
     def estimate(self, view: View) -> Estimate:
         totals = {name: view.totals(f"sum {name}") for name in self.sums}
         value = self._evaluate(totals)
-        group_of = view.units.group_of
-        counts = view.sums("n") != 0
-        units = view.units.total(counts.astype(np.float64))
-        without = self._evaluate({name: total[group_of] - view.sums(f"sum {name}") for name, total in totals.items()})
-        apart = np.where(counts & ~np.isnan(without), without - value[group_of], 0.0)
+        of_group = view.units.spread
+        counts, units = view.sums("n") != 0, view.counting("n")
+        without = self._evaluate({name: of_group(total) - view.sums(f"sum {name}") for name, total in totals.items()})
+        apart = np.where(counts & ~np.isnan(without), without - of_group(value), 0.0)
         with np.errstate(all="ignore"):
             mean = view.units.total(apart) / units
-            influence = np.where(counts, mean[group_of] - apart, 0.0) * np.sqrt((units - 1) / units)[group_of]
+            influence = np.where(counts, of_group(mean) - apart, 0.0) * of_group(np.sqrt((units - 1) / units))
         influence = np.where(np.isfinite(influence), influence, 0.0)
         se = np.where(np.isnan(value) | (units < 3), np.nan, np.sqrt(view.units.total(influence**2)))
         low, high = correlation(value, se, units)
         n = view.totals("n")
         n_eff = np.where(n > 0, units, np.nan)
-        return Estimate(value, n, units, n_eff, se, low, high, units, influence)
+        return Estimate(value, n, units, n_eff, se, low, high, units, lambda: influence)
 
     def _evaluate(self, sums: Sums) -> Array:
         with np.errstate(all="ignore"):

@@ -15,8 +15,8 @@ import polars as pl
 
 from metrics.columns import Columns
 from metrics.compare import Paired
-from metrics.compute import Inputs
 from metrics.definition import Metric
+from metrics.inputs import Inputs
 from metrics.intervals import Array, Integers
 from metrics.units import View
 
@@ -76,7 +76,7 @@ def _of_pair(frame: pl.DataFrame, metric: Metric, first: str, second: str) -> It
         for side, model in enumerate((first, second))
     ]
     inputs = Inputs.read(pl.concat(sides).lazy(), [metric], ("judge", "side"), "cluster")
-    columns = Columns(inputs.frame)
+    columns = Columns(inputs.rows())
     paired = Paired.of(inputs, columns, "replicate")
     estimate = metric.estimator.estimate(View(columns, paired.units, inputs.columns[0]))
     if not len(estimate.influence):

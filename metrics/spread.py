@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from typing_extensions import override
 
-from metrics.estimators import Draw, Estimate, Estimator
+from metrics.estimator import Draw, Estimate, Estimator
 from metrics.intervals import Array, student
 from metrics.ratios import LEAST_WEIGHT, bounded, quotient
-from metrics.units import Linearised, View, linearised
+from metrics.units import Linearised, View
 
 ROUNDING = 1e-14
 """Variation below this share of the mean square is rounding error of the sums, not variation."""
@@ -43,12 +43,11 @@ class Deviation(Estimator):
     @override
     def estimate(self, view: View) -> Estimate:
         n = view.totals("known")
-        mean = quotient(view.totals("value"), n)
-        known = view.values("known") != 0
-        deviations = np.where(known, view.values("value") - view.of_rows(np.nan_to_num(mean)), 0.0) ** 2
-        variance = quotient(view.total_of_rows(deviations), n)
-        variance = np.where(variance > ROUNDING * mean**2, variance, 0.0 * variance)
-        line = linearised(view, view.units_of_rows(deviations), view.sums("known"), view.rows("known"), variance, n)
+        mean = view.ratio("value", "known").value
+        known, of_row = view.values("known") != 0, np.nan_to_num(mean)[view.units.row_group]
+        deviations = view.units.by_unit(np.where(known, view.values("value") - of_row, 0.0) ** 2)
+        varied = quotient(view.units.total(deviations), n) > ROUNDING * mean**2
+        line = Linearised(deviations * view.units.spread(varied.astype(np.float64)), view.over("known"))
         with np.errstate(all="ignore"):
             farthest = np.maximum(mean - self.low, self.high - mean)
         return _root(line, n, farthest, (self.high - self.low) / 2)
@@ -79,10 +78,9 @@ class Repeats(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        freedom = view.totals("freedom")
-        variance = quotient(view.totals("squares"), freedom)
-        line = linearised(view, view.sums("squares"), view.sums("freedom"), view.rows("freedom"), variance, freedom)
-        return _root(line, np.where(freedom > 0, view.totals("n"), 0.0), np.full_like(variance, np.inf), np.inf)
+        line = view.ratio("squares", "freedom")
+        n = np.where(line.below.total > 0, view.totals("n"), 0.0)
+        return _root(line, n, np.full_like(n, np.inf), np.inf)
 
 
 def _root(line: Linearised, n: Array, farthest: Array, most: float) -> Estimate:
@@ -98,11 +96,13 @@ def _root(line: Linearised, n: Array, farthest: Array, most: float) -> Estimate:
         bound = np.where(np.isfinite(farthest) & (farthest > 0), farthest**2, np.nan)
         least, largest = (np.sqrt(end) for end in bounded(line, 0.0, bound, LEAST_WEIGHT))
         low, high = np.fmin(low, least), np.fmax(high, np.minimum(largest, most))
-    influence = (
-        line.influence * np.where(line.value > 0, 1 / (2 * np.where(value > 0, value, 1.0)), 0.0)[line.units.group_of]
-    )
     low, high = np.where(np.isnan(value), np.nan, low), np.where(np.isnan(value), np.nan, high)
     units = line.count * (n > 0)
+
+    def influence() -> Array:
+        slope = np.where(line.value > 0, 1 / (2 * np.where(value > 0, value, 1.0)), 0.0)
+        return np.asarray(line.influence * line.units.spread(slope))
+
     return Estimate(value, n, units, np.where(n > 0, units, np.nan), se, low, high, units, influence)
 
 

@@ -1,145 +1,204 @@
-"""The units that estimates rest on: rows added up by cluster, for every group of a slice at once.
+"""The units that estimates rest on: rows added up by cluster, for every group of some slices at once.
 
 A unit is what hangs together in one group: all rows of one cluster. Repeats of a sample, other prompts, twins add rows
-to a unit, and never units. All uncertainty is taken from how units differ (`linearised`), in one pass over them.
+to a unit, and never units. All uncertainty is taken from how units differ (`Linearised`). Rows and units stand in
+order of group, then cluster, so that what is of one group is added up at a stretch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.columns import Columns, added_up, numbered
+from metrics.columns import Columns, added_up, ordered
 from metrics.intervals import ROUNDING, Array, Integers
 
-KEPT_SUMS = 12
-"""Columns whose sums by unit are kept at a time, which bounds the memory."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows that are added up by unit: which (None: all, as they stand), the unit of each, and how many units."""
+
+    rows: Integers | None
+    of_row: Integers
+    count: int
+
+    def add_up(self, values: Array) -> Array:
+        """Add up a column, [rows], by unit."""
+        return added_up(self.of_row, values if self.rows is None else values[self.rows], self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Units that are some of a pool, in another order, or all of it."""
+
+    pool: Pool
+    chosen: Integers | None
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of every group of a slice, in order of group, then cluster.
+    """The units of every group, in order of group, then cluster.
 
     Attributes:
-        group: [rows] the group of each row; `groups` for none.
-        groups: How many groups there are.
-        of_row: [rows] the unit of each row; rows in no group have units behind all others.
+        groups: How many groups there are, each of which has a row.
+        rows: [its rows] which rows of the columns are in a group, in order of unit; one may be in several groups.
+        of_row: [its rows] the unit of each row.
         group_of: [units] the group of each unit.
+        shares: Where the units of slices are picked from, one slice after the other, if slices have some in common.
     """
 
-    group: Integers
     groups: int
+    rows: Integers
     of_row: Integers
     group_of: Integers
+    shares: Sequence[Share] = ()
 
     @classmethod
     def of(cls, group: Integers, groups: int, cluster: Integers) -> "Units":
         """Number the units of groups from each row's group (`groups`: in none) and cluster."""
-        clusters = int(cluster.max(initial=0)) + 1
-        of_row, keys = numbered(group * clusters + cluster, (groups + 1) * clusters)
-        group_of = keys // clusters
-        return cls(group, groups, of_row, group_of[: np.searchsorted(group_of, groups)])
+        rows = np.lexsort((cluster, group))
+        rows = rows[: np.searchsorted(group[rows], groups)]
+        return cls.in_order(rows, group[rows], groups, cluster[rows])
+
+    @classmethod
+    def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
+        """Number the units of rows that stand in order of group, then cluster."""
+        first = np.ones(len(rows), dtype=np.bool_)
+        first[1:] = (group[1:] != group[:-1]) | (cluster[1:] != cluster[:-1])
+        return cls(groups, rows, np.cumsum(first) - 1, group[first])
+
+    @cached_property
+    def count(self) -> int:
+        """How many units there are."""
+        return len(self.group_of)
+
+    @cached_property
+    def row_group(self) -> Integers:
+        """The group of each of its rows."""
+        return self.group_of[self.of_row]
+
+    @cached_property
+    def _starts(self) -> Integers:
+        return np.searchsorted(self.group_of, np.arange(self.groups))
+
+    @cached_property
+    def _sizes(self) -> Integers:
+        return np.bincount(self.group_of, minlength=self.groups)
+
+    @cached_property
+    def _row_starts(self) -> Integers:
+        return np.searchsorted(self.of_row, self._starts)
 
     def total(self, values: Array) -> Array:
         """Add up what each unit has, [units], by group."""
-        return added_up(self.group_of, values, self.groups)
+        return np.add.reduceat(values, self._starts) if self.count else np.zeros(self.groups)
 
     def most(self, values: Array) -> Array:
         """Find the largest of what each unit has, [units], by group; 0 at least."""
-        most = np.zeros(self.groups)
-        np.maximum.at(most, self.group_of, values)
-        return most
+        return np.maximum(np.maximum.reduceat(values, self._starts), 0.0) if self.count else np.zeros(self.groups)
+
+    def spread(self, by_group: Array) -> Array:
+        """Give each unit what its group has."""
+        return np.repeat(by_group, self._sizes)
+
+    def total_of_rows(self, by_row: Array) -> Array:
+        """Add up what each of its rows has, by group."""
+        return np.add.reduceat(by_row, self._row_starts) if self.count else np.zeros(self.groups)
+
+    def largest_of_rows(self, by_row: Array) -> Array:
+        """Find the largest of what each of its rows has, by group."""
+        return np.maximum.reduceat(by_row, self._row_starts) if self.count else np.full(self.groups, -np.inf)
+
+    def by_unit(self, by_row: Array) -> Array:
+        """Add up what each of its rows has, by unit."""
+        return added_up(self.of_row, by_row, self.count)
+
+    def add_up(self, values: Array) -> Array:
+        """Add up a column, [rows], by unit."""
+        if not self.shares:
+            return self.by_unit(values[self.rows])
+        sums = {pool: pool.add_up(values) for pool in {share.pool for share in self.shares}}
+        picked = (sums[each.pool] if each.chosen is None else sums[each.pool][each.chosen] for each in self.shares)
+        return np.concatenate([*picked])
 
     def apart(self, label: Integers) -> tuple["Units", Integers, Integers]:
-        """Split every group by its rows' labels, 0 for rows to leave out.
+        """Split every group by the labels of its rows, 0 for rows to leave out.
 
         Returns:
             The finer units, and of each finer group and each finer unit, the group and the unit it is a part of.
         """
         labels = int(label.max(initial=0)) + 1
-        inside = (self.group < self.groups) & (label > 0)
-        none = self.groups * labels
-        key, pairs = numbered(np.where(inside, self.group * labels + label, none), none + 1)
-        finer_groups = int(np.searchsorted(pairs, none))
-        units = len(self.group_of) + 1
-        own = np.minimum(self.of_row, units - 1)
-        of_row, keys = numbered(key * units + own, len(pairs) * units)
-        group_of = keys // units
-        last = int(np.searchsorted(group_of, finer_groups))
-        finer = Units(key, finer_groups, of_row, group_of[:last])
-        return finer, pairs[:finer_groups] // labels, keys[:last] % units
+        key = np.where(label > 0, self.row_group * labels + label, self.groups * labels)
+        order = ordered(key)
+        order = order[: np.count_nonzero(label)]
+        key = key[order]
+        first = np.ones(len(key), dtype=np.bool_)
+        first[1:] = key[1:] != key[:-1]
+        finer = Units.in_order(self.rows[order], np.cumsum(first) - 1, int(first.sum()), self.of_row[order])
+        unit = np.empty(finer.count, dtype=np.int64)
+        unit[finer.of_row] = self.of_row[order]
+        return finer, key[first] // labels, unit
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A metric's inputs in one slice: sums by unit and by group, under the names that the metric gives its inputs."""
+class Denominator:
+    """What the sums of a ratio are over.
 
-    columns: Columns
+    Attributes:
+        units: The units it is added up by.
+        sums: [units] their sums.
+        rows: [units] the rows of each that count.
+    """
+
     units: Units
-    column_of: Mapping[str, str]
-    prefix: str = ""
-    _kept: dict[tuple[str, str], Array] = field(default_factory=dict)
+    sums: Array
+    rows: Array
 
-    def part(self, name: str) -> "View":
-        """Narrow the view to the inputs of one part of a composite."""
-        return replace(self, prefix=f"{self.prefix}{name} ")
+    @cached_property
+    def total(self) -> Array:
+        """The sum, [groups]."""
+        return self.units.total(self.sums)
 
-    def apart(self, label: Integers) -> tuple["View", Integers, Integers]:
-        """Split groups as `Units.apart` does."""
-        finer, group, unit = self.units.apart(label)
-        return replace(self, units=finer, _kept={}), group, unit
+    @cached_property
+    def count(self) -> Array:
+        """The units that count, [groups]."""
+        return self.units.total((self.sums != 0).astype(np.float64))
 
-    def named(self, role: str) -> str:
-        """Return the column of an input."""
-        return self.column_of[self.prefix + role]
+    @cached_property
+    def squares(self) -> Array:
+        """The sum of the units' squared sums, [groups]."""
+        return self.units.total(self.sums**2)
 
-    def sums(self, role: str) -> Array:
-        """Add up an input by unit, [units]."""
-        return self._by_unit(self.named(role), "sums")
+    @cached_property
+    def row_total(self) -> Array:
+        """The rows that count, [groups]."""
+        return self.total if self.rows is self.sums else self.units.total(self.rows)
 
-    def rows(self, role: str) -> Array:
-        """Count by unit the rows in which an input is neither 0 nor null, [units]."""
-        return self._by_unit(self.named(role), "occurrences")
+    @cached_property
+    def row_squares(self) -> Array:
+        """The sum of the units' squared numbers of rows, [groups]."""
+        return self.squares if self.rows is self.sums else self.units.total(self.rows**2)
 
-    def totals(self, role: str) -> Array:
-        """Add up an input by group, [groups]."""
-        return self.columns.sums(self.named(role), self.units.group, self.units.groups + 1)[:-1]
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has more than one row that counts, [groups]."""
+        return np.asarray(self.units.most(self.rows) <= 1)
 
-    def largest(self, role: str) -> Array:
-        """Find the largest value of an input by group, [groups]; minus infinity where none is known."""
-        rows = self.columns.known(self.named(role))
-        largest = np.full(self.units.groups + 1, -np.inf)
-        np.maximum.at(largest, self.units.group[rows], self.values(role)[rows])
-        return largest[:-1]
+    @cached_property
+    def one_each(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has more than 1, [groups]."""
+        return np.asarray(self.units.most(self.sums) <= 1)
 
-    def values(self, role: str) -> Array:
-        """Return an input row by row, 0 for null."""
-        return self.columns.values(self.named(role))
-
-    def of_rows(self, by_group: Array) -> Array:
-        """Give each row what its group has; 0 where it has none."""
-        return np.append(by_group, 0.0)[self.units.group]
-
-    def total_of_rows(self, by_row: Array) -> Array:
-        """Add up what each row has, by group."""
-        return added_up(self.units.group, by_row, self.units.groups + 1)[:-1]
-
-    def units_of_rows(self, by_row: Array) -> Array:
-        """Add up what each row has, by unit."""
-        units = len(self.units.group_of)
-        return added_up(self.units.of_row, by_row, int(self.units.of_row.max(initial=-1)) + 1)[:units]
-
-    def _by_unit(self, column: str, kind: str) -> Array:
-        key = column, kind
-        if key not in self._kept:
-            if len(self._kept) >= KEPT_SUMS:
-                self._kept.clear()
-            size = int(self.units.of_row.max(initial=-1)) + 1
-            summed = getattr(self.columns, kind)(column, self.units.of_row, size)
-            self._kept[key] = np.asarray(summed[: len(self.units.group_of)])
-        return self._kept[key]
+    @cached_property
+    def unit_size(self) -> Array:
+        """What a unit has, in the mean that weighs units by it, [groups]."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.squares / self.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,50 +206,157 @@ class Linearised:
     """A ratio of sums in every group, and what each unit adds to its error.
 
     Attributes:
-        units: View of units it is in.
-        numerator: [units] its sums, as are `denominator`.
-        rows: [units] the rows that count.
-        value: [groups] the ratio.
-        denominators: [groups] sums of the denominator.
-        count: [groups] the units that count.
-        influence: [units] each unit's part of the error: the sum of squares is the variance.
+        numerator: [units] its sums.
+        below: Its denominator.
     """
 
-    units: Units
     numerator: Array
-    denominator: Array
-    rows: Array
-    value: Array
-    denominators: Array
-    count: Array
-    influence: Array
+    below: Denominator
+
+    @property
+    def units(self) -> Units:
+        """The units it is added up by."""
+        return self.below.units
+
+    @cached_property
+    def total(self) -> Array:
+        """The sum of the numerator, [groups]."""
+        return self.units.total(self.numerator)
+
+    @cached_property
+    def value(self) -> Array:
+        """The ratio, [groups]; NaN where the denominator is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.below.total != 0, self.total / self.below.total, np.nan)
+
+    @property
+    def count(self) -> Array:
+        """The units that count, [groups]."""
+        return self.below.count
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has more than one row that counts, [groups]."""
+        return self.below.single
+
+    @property
+    def _residual(self) -> Array:
+        return np.asarray(self.numerator - self.units.spread(np.nan_to_num(self.value)) * self.below.sums)
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        """The sum of the residuals' squares, and of their products with the denominator, [groups]."""
+        residual = self._residual
+        across = self.units.total(residual * self.below.sums)
+        return self.units.total(np.square(residual, out=residual)), across
+
+    def squares(self, value: Array) -> Array:
+        """Add up the squared residuals of another ratio than its own, [groups]."""
+        squares, across = self._moments
+        apart = self.value - value
+        return np.asarray(squares + apart * (2 * across + apart * self.below.squares))
+
+    @cached_property
+    def _scale(self) -> Array:
+        with np.errstate(all="ignore"):
+            scale = np.sqrt(self.count / (self.count - 1)) / self.below.total
+        return np.where((self.count >= 2) & np.isfinite(scale) & np.isfinite(self.value), scale, 0.0)
+
+    @cached_property
+    def influence(self) -> Array:
+        """Each unit's part of the error, [units]: the sum of squares is the variance."""
+        return np.asarray(self._residual * self.units.spread(self._scale))
 
     @cached_property
     def variance(self) -> Array:
         """The squared standard error between units, [groups]; NaN below 2 units."""
-        variance = self.units.total(self.influence**2)
+        variance = self._moments[0] * self._scale**2
         variance = np.where(variance > (ROUNDING * self.value) ** 2, variance, 0.0)
         return np.where(self.count >= 2, variance, np.nan)
 
-    @cached_property
-    def single(self) -> NDArray[np.bool_]:
-        """Whether no unit of a group has more than one row that counts, [groups]."""
-        return np.asarray(self.units.total((self.rows > 1).astype(np.float64)) == 0)
 
-    @cached_property
-    def unit_size(self) -> Array:
-        """The denominator of a unit, in the mean that weighs units by it, [groups]."""
-        with np.errstate(all="ignore"):
-            return np.asarray(self.units.total(self.denominator**2) / self.denominators)
+@dataclass(frozen=True, eq=False)
+class View:
+    """A metric's inputs in some groups: sums by unit and by group, under the names that the metric gives its inputs.
 
+    What follows from the same columns is computed once for all views that narrow one.
+    """
 
-def linearised(view: View, numerator: Array, denominator: Array, rows: Array, value: Array, whole: Array) -> Linearised:
-    """Take the ratio `value` of sums by unit, whose denominator sums up to `whole`, apart into what units add to it."""
-    units = view.units
-    counts = denominator != 0
-    count = units.total(counts.astype(np.float64))
-    with np.errstate(all="ignore"):
-        scale = np.where(count >= 2, np.sqrt(count / (count - 1)) / whole, 0.0)
-        influence = (numerator - value[units.group_of] * denominator) * scale[units.group_of]
-    influence = np.where(np.isfinite(influence), influence, 0.0)
-    return Linearised(units, numerator, denominator, rows, value, whole, count, influence)
+    columns: Columns
+    units: Units
+    column_of: Mapping[str, str]
+    prefix: str = ""
+    _kept: dict[Hashable, object] = field(default_factory=dict)
+
+    def part(self, name: str) -> "View":
+        """Narrow the view to the inputs of one part of a composite."""
+        return replace(self, prefix=f"{self.prefix}{name} ")
+
+    def apart(self, name: Hashable, label: Callable[[], Integers]) -> tuple["View", Integers, Integers]:
+        """Split groups as `Units.apart` does, by labels [its rows] that are known by a name."""
+
+        def split() -> tuple[Units, Integers, Integers, dict[Hashable, object]]:
+            return *self.units.apart(label()), {}
+
+        units, group, unit, kept = self.once(("apart", name), split)
+        return replace(self, units=units, _kept=kept), group, unit
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Make what is known by a key unless it has been made."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(T, self._kept[key])
+
+    def forget(self) -> None:
+        """Drop what was made: some of it refers to the view, and such circles would outlive it for a while."""
+        self._kept.clear()
+
+    def named(self, role: str) -> str:
+        """Return the column of an input."""
+        return self.column_of[self.prefix + role]
+
+    def read(self) -> tuple[str, ...]:
+        """Return the columns of all inputs."""
+        return tuple(column for role, column in self.column_of.items() if role.startswith(self.prefix))
+
+    def sums(self, role: str) -> Array:
+        """Add up an input by unit, [units]."""
+        return self.once(("sums", self.named(role)), lambda: self.units.add_up(self.columns.values(self.named(role))))
+
+    def rows(self, role: str) -> Array:
+        """Count by unit the rows in which an input is neither 0 nor null, [units]."""
+        column = self.named(role)
+        if self.columns.is_condition(column):
+            return self.sums(role)
+        counts = self.columns.values(column) != 0
+        return self.once(("rows", column), lambda: self.units.add_up(counts.astype(np.float64)))
+
+    def over(self, role: str) -> Denominator:
+        """Return an input as what ratios are over."""
+        return self.once(("over", self.named(role)), lambda: Denominator(self.units, self.sums(role), self.rows(role)))
+
+    def ratio(self, numerator: str, denominator: str) -> Linearised:
+        """Return the ratio of two inputs' sums."""
+        key = "ratio", self.named(numerator), self.named(denominator)
+        return self.once(key, lambda: Linearised(self.sums(numerator), self.over(denominator)))
+
+    def totals(self, role: str) -> Array:
+        """Add up an input by group, [groups]."""
+        return self.once(("totals", self.named(role)), lambda: self.units.total(self.sums(role)))
+
+    def counting(self, role: str) -> Array:
+        """Count by group the units whose sum of an input is not 0, [groups]."""
+        return self.over(role).count
+
+    def largest(self, role: str) -> Array:
+        """Find the largest value of an input by group, [groups]; minus infinity where none is known."""
+        known = self.columns.is_known(self.named(role))[self.units.rows]
+        return self.units.largest_of_rows(np.where(known, self.values(role), -np.inf))
+
+    def values(self, role: str) -> Array:
+        """Return an input by row of its units, 0 for null."""
+        return self.columns.values(self.named(role))[self.units.rows]
+
+    def ranks(self, role: str) -> Integers:
+        """Return the ranks of an input's values by row of its units, from 1, 0 for null."""
+        return self.columns.ranks(self.named(role))[self.units.rows]

@@ -8,7 +8,7 @@ import polars as pl
 from metrics import Composite, MacroAverage, Mean, Parts, Quantile, Rate, Ratio
 from metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
 from metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
-from metrics.estimators import Estimator
+from metrics.estimator import Estimator
 from metrics.intervals import Array
 from metrics.spread import pooled_within, population_std
 

@@ -18,7 +18,7 @@ from metrics.agreement import (
 from metrics.compute import measure
 from metrics.decision_agreement import WEIGHED_PAIRS
 from metrics.definition import Metric
-from metrics.estimators import Estimator
+from metrics.estimator import Estimator
 from suites.base.drawing import represented
 from suites.base.figures import Quantity, Statistics, Unit
 from suites.base.labelling import LABEL, SAMPLE, Labelling, Question, Stage

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from metrics.composite import Composite, MacroAverage, Parts
+from metrics.composite import Composite, Parts
 from metrics.definition import Metric
 from metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
 from metrics.intervals import Array
+from metrics.macro_average import MacroAverage
 
 TARGET = 0.85
 """The balanced accuracy that a guard should reach, unless the configuration says otherwise."""

@@ -14,7 +14,8 @@ import polars as pl
 from metrics.calibration import CalibrationError, Statistic, ece, ece_adaptive, ece_debiased, mce
 from metrics.composite import Composite, Parts, mean_defined
 from metrics.definition import Metric
-from metrics.estimators import Count, Estimator, Maximum, Mean, Quantile, Rate, Ratio, Total
+from metrics.estimator import Estimator
+from metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Ratio, Total
 from metrics.intervals import Array
 from metrics.spread import population_std
 from suites.solidity_audit.options import (

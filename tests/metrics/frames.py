@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from metrics import Metric, measure
-from metrics.estimators import Estimator
+from metrics.estimator import Estimator
 
 
 def one_group(**columns: Any) -> pl.DataFrame:

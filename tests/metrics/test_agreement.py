@@ -22,7 +22,8 @@ from metrics.agreement import (
     quadratic_kappa,
     votes,
 )
-from metrics.estimators import Estimator, Rate
+from metrics.estimator import Estimator
+from metrics.estimators import Rate
 from tests.metrics.frames import estimate, one_group
 
 BANDS = ("red", "yellow", "green")

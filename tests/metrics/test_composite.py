@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, fbeta_score
 
 from core.errors import MetricError
-from metrics import Composite, MacroAverage, Mean, Rate, Ratio, population_std
+from metrics import Composite, Mean, Rate, Ratio, population_std
 from tests.metrics import guard
 from tests.metrics.frames import estimate, one_group
 
@@ -55,17 +55,6 @@ def test_balanced_accuracy_is_that_of_scikit_learn_and_needs_both_labels(rows: l
         assert got["se"] == pytest.approx(np.hypot(*errors) / 2)
     else:
         assert got["se"] is None
-
-
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd") | st.none()), min_size=1, max_size=40))
-@settings(max_examples=50)
-def test_a_macro_average_is_the_plain_mean_of_the_labels_rates(rows: list[tuple[bool, str | None]]) -> None:
-    frame = one_group(hit=[r[0] for r in rows], label=pl.Series([r[1] for r in rows], dtype=pl.String))
-    got = estimate(frame, MacroAverage(pl.col("hit"), pl.lit(True), pl.col("label")))
-    labels = {label for _, label in rows if label is not None}
-    rates = [np.mean([hit for hit, own in rows if own == label]) for label in labels]
-    assert got["value"] == (pytest.approx(np.mean(rates)) if rates else None)
-    assert got["n"] == sum(label is not None for _, label in rows)
 
 
 @given(st.lists(st.none() | st.integers(0, 100).map(lambda i: i / 100), min_size=1, max_size=50))

@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from core.errors import MetricError
 from metrics import Count, Maximum, Mean, Quantile, Rate, Total
-from metrics.estimators import Estimator
+from metrics.estimator import Estimator
 from tests.metrics.frames import estimate, one_group
 
 values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: round(x, 4)), min_size=1, max_size=60)

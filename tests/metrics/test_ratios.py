@@ -7,7 +7,7 @@ import pytest
 from metrics.columns import Columns
 from metrics.intervals import wilson
 from metrics.ratios import bounded, effective_size, quotient
-from metrics.units import Linearised, Units, View, linearised
+from metrics.units import Linearised, Units, View
 
 
 def line_of(values: list[float], clusters: list[int] | None = None) -> Linearised:
@@ -15,8 +15,7 @@ def line_of(values: list[float], clusters: list[int] | None = None) -> Linearise
     n = len(values)
     units = Units.of(np.zeros(n, dtype=np.int64), 1, np.array(clusters or range(n)))
     view = View(Columns(pl.DataFrame({"x": values, "n": [1] * n})), units, {"x": "x", "n": "n"})
-    mean, whole = np.array([np.mean(values)]), np.array([float(n)])
-    return linearised(view, view.sums("x"), view.sums("n"), view.rows("n"), mean, whole)
+    return view.ratio("x", "n")
 
 
 def test_nothing_is_divided_by_0() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.errors import UsageError
 from metrics.compute import measure
 from metrics.definition import Metric
-from metrics.estimators import WeightedRate
+from metrics.weighted_rate import WeightedRate
 from suites.base.drawing import draw, inclusion, represented
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
