@@ -19,6 +19,7 @@ from metrics.agreement import (
 from metrics.compute import RELIABLE_FROM, measure
 from metrics.definition import Metric
 from metrics.estimators import Rate
+from metrics.values import values
 from suites.solidity_audit.metrics import SCORES, sui
 from suites.solidity_audit.options import DAWID_SKENE, MAJORITY, calibration_unstated, sui_weight_sets
 from suites.solidity_audit.panels.bias import judge_bias
@@ -122,13 +123,17 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFr
     sets = sui_weight_sets(options)
     unstated = calibration_unstated(options)
     declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
-    values = measure(frame, declared, cluster="cluster").drop_nulls("value")
+    judged = (
+        frame.group_by("model", "judge").agg(judged=pl.col("detection_correct").count()).filter(pl.col("judged") > 0)
+    )
+    indices = values(frame, declared, ("model", "judge"))
+    indices = indices.join(judged, on=["model", "judge"], how="semi", nulls_equal=True, maintain_order="left")
     rows = []
-    for (judge,), of_judge in values.group_by("judge", maintain_order=True):
-        wide = of_judge.pivot("metric", index="model", values="value").drop_nulls().sort("model")
+    for (judge,), of_judge in indices.group_by("judge", maintain_order=True):
+        wide = of_judge.drop_nulls(list(sets)).sort("model")
         models = wide.height
-        ranks = {name: wide[name].round(12).rank().to_list() for name in sets if name in wide.columns}
-        varied = models > 1 and len(ranks) == len(sets) and all(len({*ranked}) > 1 for ranked in ranks.values())
+        ranks = {name: wide[name].round(12).rank().to_list() for name in sets}
+        varied = models > 1 and all(len({*ranked}) > 1 for ranked in ranks.values())
         lowest = min(float(spearmanr(a, b)[0]) for a, b in combinations(ranks.values(), 2)) if varied else None
         for model in wide["model"]:
             row: dict[str, Any] = dict.fromkeys(COLUMNS)

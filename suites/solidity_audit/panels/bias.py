@@ -42,6 +42,7 @@ FAMILIES: Mapping[str, str] = {
     "nova": "Amazon",
 }
 AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
+READ = (*AUDIT, "judge", "cluster", "is_vulnerable", "target_found", "output_tokens", "findings")
 
 _WORD = re.compile(r"o[134]|[a-z]+")
 
@@ -58,8 +59,9 @@ def judge_bias(frame: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Rows in the columns of `metrics.compute.measure`, of the slice "all".
     """
-    answered = frame.filter(pl.col("panel_judges").is_null(), pl.col("judge_error").is_null())
-    given = answered.filter(pl.col("subject_error").is_null())
+    needed = [name for name in READ if name in frame.columns]
+    of_judges = [pl.col(name).is_null() for name in ("panel_judges", "judge_error", "subject_error")]
+    given = frame.lazy().filter(*of_judges).select(needed).collect()
     measured = [_measured(_on_targets(given), ON_TARGETS), _measured(_on_findings(given), ON_FINDINGS)]
     seen = given.select("model", "judge").unique().sort("model", "judge")
     rows = pl.concat(measured).join(seen, on="judge", maintain_order="left")
@@ -121,9 +123,10 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
 
 def _departures(words: pl.DataFrame, of: tuple[str, ...]) -> pl.DataFrame:
     """Add how far each judge's word is from the mean of the others'; what one judge alone saw is left out."""
-    word, judges = pl.col("word"), pl.len().over(of)
-    others = (word.sum().over(of) - word) / (judges - 1)
-    return words.filter(judges > 1).with_columns(departure=word - others)
+    word, judges = pl.col("word"), pl.col("judges")
+    of_all = words.lazy().with_columns(judges=pl.len().over(of), total=pl.col("word").sum().over(of))
+    departures = of_all.filter(judges > 1).with_columns(departure=word - (pl.col("total") - word) / (judges - 1))
+    return departures.drop("judges", "total").collect()
 
 
 def _measured(departures: pl.DataFrame, metrics: tuple[Metric, ...]) -> pl.DataFrame:
