@@ -16,7 +16,8 @@ from tasks.jobs.roadmap.by_judge import GroupingError, group_by_judge
 from tasks.jobs.roadmap.make import make_roadmap, measure_grouping, ranked
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import release_client
-from tests.servers.model_server import Messages, ModelServer
+from tests.servers.model_rule import Messages
+from tests.servers.model_server import ModelServer
 from tests.tasks.jobs.roadmap.scored import absent, land_scores
 
 JUDGE = "hosted_vllm/judge"
