@@ -1,5 +1,6 @@
 """What all tests share, and which of them are left out where something that they need is missing."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -38,6 +39,16 @@ NEEDS = {
 }
 # Their tests share servers and browsers, which start once where one process has all of the folder.
 WHOLE_FOLDERS = ("tests/dashboard/", "tests/service/viewer/", "tests/service/")
+# What takes minutes is begun first: last, it would keep one process busy when the others have nothing left to do.
+LONG = (
+    *WHOLE_FOLDERS,
+    "tests/e2e/test_watched.py",
+    "tests/e2e/test_dask.py",
+    "tests/e2e/test_deploy.py",
+    "tests/e2e/test_secrets.py",
+    "tests/e2e/test_suspend.py",
+    "tests/e2e/test_up.py",
+)
 LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
 
 
@@ -77,7 +88,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out[lacking].append(item.nodeid)
     config.stash[LEFT_OUT] = left_out
     config.hook.pytest_deselected(items=deselected)
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what has been imported, which stays: a look at all of it takes half a second."""
+    gc.freeze()
 
 
 class FilesAndFolders(LoadFileScheduling):
