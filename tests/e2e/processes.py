@@ -24,6 +24,9 @@ from service.local.database import is_migrated
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
+EVERY_SECONDS = 0.1
+# A look at a flow run costs the server six milliseconds of processor: ten a second, for as long as tests wait, add up.
+EVERY_SECONDS_OF_RUNS = 0.3
 RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} \|)", re.MULTILINE)  # of the log, with the traceback below it
 ERROR = re.compile(r"\b(ERROR|CRITICAL)\b|Traceback|^\w+Error: ", re.MULTILINE)
 # SQLite lets only one of two transactions go on that read and then write, at once, however patient they are. Prefect
@@ -33,14 +36,16 @@ PLAIN = False  # no certificates are loaded for http, which would take 20 ms of 
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 
 
-def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
+def wait_until(
+    true: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS, every: float = EVERY_SECONDS
+) -> Any:
     """Poll until the condition gives something true; fails loudly when it takes too long."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while time.monotonic() < deadline:
         if found := true():
             return found
-        pause.wait(0.1)
+        pause.wait(every)
     raise AssertionError(f"{what} did not happen within {seconds:g} seconds")
 
 
@@ -183,7 +188,10 @@ class PrefectStack:
 
     def deploy(self, name: str = "") -> None:
         """Create the pool and deploy everything in prefect.yaml, or what is named, without its schedules running."""
-        self.call("prefect", "work-pool", "create", "evalake", "--type", "process")
+        from prefect.workers.process import ProcessWorker  # a second, which who imports this module need not wait for
+
+        template = ProcessWorker.get_default_base_job_template()  # as `prefect work-pool create` does, which takes 2 s
+        self.post("/work_pools/", {"name": "evalake", "type": "process", "base_job_template": template})
         self.call("prefect", "--no-prompt", "deploy", *(("--name", name) if name else ("--all",)))
         for deployment in self.post("/deployments/filter", {}):
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
@@ -230,7 +238,8 @@ class PrefectStack:
             name = self.get(f"/flow_runs/{flow_run_id}")["state_name"]
             return name if name in names else None
 
-        return str(wait_until(reached, f"{' or '.join(names)} of {flow_run_id}"))
+        what = f"{' or '.join(names)} of {flow_run_id}"
+        return str(wait_until(reached, what, every=EVERY_SECONDS_OF_RUNS))
 
     def get(self, path: str) -> Any:
         """GET a path of the Prefect API."""

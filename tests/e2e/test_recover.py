@@ -71,7 +71,7 @@ def test_a_run_whose_worker_was_killed_goes_on_with_another(stack: PrefectStack,
 def test_a_server_that_is_restarted_in_the_middle_costs_no_call(tmp_path: Path, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
     with PrefectStack(tmp_path / "prefect") as stack:
-        stack.deploy()
+        stack.deploy(DEPLOYMENT.partition("/")[2])
         stack.worker()
         flow_run = begin(stack, work, ITEMS)
         wait_until(lambda: len(work.committed()) > ITEMS // 4, "a quarter of the replies")
