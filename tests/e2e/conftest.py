@@ -23,15 +23,6 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-@pytest.fixture(scope="package")
-def stack_in_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
-    """With SQLite, so that all that the server keeps is found in the stack's folder."""
-    with PrefectStack(tmp_path_factory.mktemp("prefect_in_files")) as running:
-        running.deploy()
-        running.worker()
-        yield running
-
-
 @pytest.fixture
 def work(tmp_path: Path, model_server: ModelServer) -> Workplace:
     model_server.rule(reply='{"action": "BLOCK", "reason": "as told", "confidence": 0.9}')

@@ -1,6 +1,11 @@
-"""Two planted keys, echoed by the model's server wherever it can: afterwards neither is anywhere on the disk."""
+"""What must not be kept is kept nowhere: keys that a model's server echoes wherever it can, and passwords in URLs.
+
+Two keys are planted; afterwards neither is anywhere on the disk. A password in the URL of a dataset or a lake is
+refused before anything keeps it, whichever way it is given.
+"""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import polars as pl
 import pytest
 from prefect.blocks.system import Secret
@@ -16,7 +22,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from contracts.tables import CALL_FAILURES, CALLS, RUNS
 from suites.command_guard.contract import RESULTS
 from tests.cli.command import evalake
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import LIMITS, MODEL, Workplace
 from tests.servers.collector import Collector
 from tests.servers.model_server import ModelServer
@@ -33,6 +39,12 @@ PROMPT = "/etc/shadow"  # what must be found, for the search to mean anything
 BLOCKED = '{"action": "BLOCK", "reason": "who asks with KEY?"}'
 DEPLOYMENT = "evaluate/command-guard-nightly"
 
+PASSWORD = "heliotrope-83c1"
+DATASET = f"postgresql://reader:{PASSWORD}@127.0.0.1:9/tarsy"
+LAKE = f"s3://reader:{PASSWORD}@bucket/lake"
+HARMLESS = "postgresql://harmless-reader@127.0.0.1:9/tarsy"  # what must be found, for the search to mean anything
+LATER = "2099-01-01T00:00:00Z"  # nobody is to run it
+
 
 @dataclass
 class Planted:
@@ -45,9 +57,12 @@ class Planted:
 
 
 @pytest.fixture(scope="module")
-def stack(stack_in_files: PrefectStack) -> PrefectStack:
-    """What the server keeps is searched."""
-    return stack_in_files
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """With SQLite, so that all that the server keeps is found in the stack's folder."""
+    with PrefectStack(tmp_path_factory.mktemp("prefect_in_files")) as running:
+        running.deploy()
+        running.worker()
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -203,3 +218,54 @@ def _run(work: Workplace, dataset: str, **environment: str) -> tuple[int, str]:
     done = evalake(*order, "--lake", work.lake.uri, "--config", work.configuration, folder=work.folder, **environment)
     said = [line for line in done.stderr.splitlines(keepends=True) if " of 1\n" not in line]
     return done.returncode, "".join(said)
+
+
+def test_a_password_in_a_url_stays_nowhere(stack: PrefectStack, tmp_path: Path) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (tmp_path / "evalake.toml").write_text(f'[models."openai/m"]\napi_base = "https://u:{PASSWORD}@127.0.0.1:9/v1"\n')
+    suite, at = ("run", "session_review"), ("--lake", tmp_path / "lake")
+    for command in (
+        (*suite, "--dataset", DATASET, *at),
+        (*suite, "--lake", LAKE),
+        (*suite, "--config", tmp_path / "evalake.toml", *at),
+        ("import", DATASET, "--suite", "session_review", *at),
+        ("serve", "--sessions", DATASET, "--port", "0", *at),
+        ("check", "--lake", LAKE),
+    ):
+        refused = evalake(*command, folder=elsewhere, **stack.environment)
+        assert refused.returncode in (1, 2), refused.stderr
+        assert "password" in refused.stderr
+        assert PASSWORD not in refused.stdout + refused.stderr
+    (tmp_path / "evalake.toml").unlink()
+
+    deployments = stack.post("/deployments/filter", {})
+    datasets = next(each for each in deployments if each["name"].startswith("session-review"))
+    assert _asked(stack, datasets["id"], {"suite": "session_review", "datasets": [HARMLESS]}) == 201
+    for value in ([DATASET], DATASET, ["starter", DATASET], f"starter\n{DATASET}"):
+        assert _asked(stack, datasets["id"], {"suite": "session_review", "datasets": value}) in (409, 422)
+    with_lake = [each for each in deployments if "lake" in each["parameter_openapi_schema"]["properties"]]
+    assert len(with_lake) > 8
+    for deployment in with_lake:
+        required = dict.fromkeys(deployment["parameter_openapi_schema"].get("required", []), "x")
+        parameters = {**required, **deployment["parameters"], "lake": LAKE}
+        assert _asked(stack, deployment["id"], parameters) in (409, 422), deployment["name"]
+
+    kept = [path for folder in (stack.folder, tmp_path) for path in folder.rglob("*") if path.is_file()]
+    assert _holding(HARMLESS, kept)
+    assert not _holding(PASSWORD, kept)
+
+
+def _asked(stack: PrefectStack, deployment: str, parameters: dict[str, object]) -> int:
+    """How the server answers whoever asks for a run, as its form and any client do."""
+    body = {"parameters": parameters, "state": {"type": "SCHEDULED", "state_details": {"scheduled_time": LATER}}}
+
+    def answer() -> int | None:
+        response = httpx.post(f"{stack.url}/deployments/{deployment}/create_flow_run", json=body, timeout=60)
+        return None if response.status_code == httpx.codes.SERVICE_UNAVAILABLE else response.status_code
+
+    return int(wait_until(answer, "an answer other than that the database is busy"))
+
+
+def _holding(text: str, files: list[Path]) -> list[str]:
+    pattern = re.compile(re.escape(text.encode()))
+    return [str(path) for path in files if pattern.search(path.read_bytes())]
