@@ -5,21 +5,20 @@ is lost with them but time.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 
 from contracts.contract import Contract
 from core.default_lake import whole_address
 from core.hashing import content_hash
+from core.private_folders import cache_folder, is_ours, make_private
 from storage.lake import Lake
 
-CACHE = "XDG_CACHE_HOME"
 FORMAT = 1
 # What a proof was made with. Where one of these is another, it might come out otherwise.
 ENGINES = ("evalake", "polars", "great-expectations", "pandas", "pyarrow", "numpy", "scipy", "deltalake")
@@ -55,10 +54,9 @@ class Proofs:
 def read_proofs(lake: Lake) -> Proofs:
     """Read what earlier checks of this user have proved; nothing where the file is another's, or damaged."""
     try:
-        with _place(lake).open(encoding="utf-8") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return Proofs()
-            kept = json.load(file)
+        if not is_ours(place := _place(lake)):
+            return Proofs()
+        kept = json.loads(place.read_text(encoding="utf-8"))
         if (kept["format"], kept["lake"]) != (FORMAT, whole_address(lake.uri)):
             return Proofs()
         files: dict[str, Files] = {
@@ -66,7 +64,7 @@ def read_proofs(lake: Lake) -> Proofs:
             for table, of_table in kept["files"].items()
         }
         return Proofs(files, frozenset(kept["snapshots"]))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError):
         return Proofs()
 
 
@@ -80,13 +78,15 @@ def keep_proofs(lake: Lake, proofs: Proofs) -> None:
         },
         "snapshots": sorted(proofs.snapshots),
     }
-    place = _place(lake)
-    with suppress(OSError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Its mode is 0600, and a reader never sees half of it.
-        with NamedTemporaryFile("w", encoding="utf-8", dir=place.parent, delete=False) as file:
-            json.dump(kept, file)
-        Path(file.name).replace(place)
+    with suppress(OSError, RuntimeError):
+        place = _place(lake)
+        make_private(place.parent)
+        if is_ours(place):
+            with TemporaryDirectory(dir=place.parent) as folder:  # a reader never sees half of it
+                draft = Path(folder) / place.name
+                draft.write_text(json.dumps(kept), encoding="utf-8")
+                draft.chmod(0o600)
+                draft.replace(place)
 
 
 def rules_and_engines(contract: Contract) -> str:
@@ -103,5 +103,4 @@ def engines() -> tuple[str, ...]:
 
 
 def _place(lake: Lake) -> Path:
-    cache = Path(os.environ.get(CACHE) or Path.home() / ".cache")
-    return cache / "evalake" / "checks" / f"{content_hash(whole_address(lake.uri))[:16]}.json"
+    return cache_folder() / "checks" / f"{content_hash(whole_address(lake.uri))[:16]}.json"

@@ -5,12 +5,15 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from core.private_folders import CACHE, make_private
+from service.local.database import template
 from storage.sql.landlock import version
 from tests.servers import chromium, evm, postgresql
 
@@ -50,6 +53,17 @@ LONG = (
     "tests/e2e/test_up.py",
 )
 LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have tests, and all that they start, keep what they can make anew in a folder of their own."""
+    folder = TemporaryDirectory(prefix="evalake-tests-")
+    config.add_cleanup(folder.cleanup)
+    there = template()  # of a Prefect database, which takes seconds to make
+    os.environ[CACHE] = folder.name
+    if there.is_file():
+        make_private(template().parent)
+        shutil.copyfile(there, template())
 
 
 @pytest.fixture(autouse=True)
