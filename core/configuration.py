@@ -94,6 +94,9 @@ class ModelOptions(_Section):
         return self
 
 
+UNNAMED = ModelOptions()  # of a model that the file does not name
+
+
 class Service(_Section):
     """Whom the scoring service trusts, and how patient it is."""
 
@@ -158,7 +161,7 @@ class Configuration(_Section):
 
     def model(self, name: str) -> ModelOptions:
         """The options of a model; the defaults where the file does not name it."""
-        return self.models.get(name, ModelOptions())
+        return self.models.get(name) or UNNAMED
 
     def real_model(self, name: str) -> str:
         """Tell which model is asked under a name: itself where the file gives the name to no other."""

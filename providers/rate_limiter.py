@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Self
 
 from aiolimiter import AsyncLimiter
 from circuitbreaker import CircuitBreaker
@@ -34,25 +35,20 @@ class RateLimiter:
             name=provider,
         )
 
-    @asynccontextmanager
-    async def acquire(self, refuse: Callable[[], None]) -> AsyncIterator["Slot"]:
-        """Wait for a slot and for the rate, and hold the slot.
+    def acquire(self, refuse: Callable[[], None]) -> "Slot":
+        """Give what waits, when it is entered, for a slot and for the rate, and holds the slot.
 
         `refuse` raises where no call is wanted any more, now or after a wait.
         """
-        asked = time.perf_counter()
-        slot = Slot(self, refuse)
-        try:
-            await slot.take()
-            if self._rate is not None:
-                async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
-                    refuse()
-                    await self._rate.acquire()
-                    refuse()
-            slot.queue_ms = (time.perf_counter() - asked) * 1000
-            yield slot
-        finally:
-            slot.give_back()
+        return Slot(self, refuse)
+
+    async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
+        """Wait until another call may begin; `refuse` as above."""
+        if self._rate is not None:
+            async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
+                refuse()
+                await self._rate.acquire()
+                refuse()
 
     def refuse_if_open(self) -> None:
         """Raise AttemptFailed (circuit_open) while the provider counts as down."""
@@ -85,6 +81,20 @@ class Slot:
         self._is_held = False
         self.queue_ms = 0.0
         """What it took to get it, without the time for which it was lent."""
+
+    async def __aenter__(self) -> Self:
+        asked = time.perf_counter()
+        try:
+            await self.take()
+            await self._limiter.wait_for_rate(self._refuse)
+        except BaseException:
+            self.give_back()
+            raise
+        self.queue_ms = (time.perf_counter() - asked) * 1000
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.give_back()
 
     async def take(self) -> None:
         """Wait for it."""

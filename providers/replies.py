@@ -1,5 +1,6 @@
-"""Reads what LiteLLM hands back into a Reply; whatever a reply should not be is a malformed response."""
+"""Reads what LiteLLM hands back, and makes a Reply of it; whatever a reply should not be is a malformed response."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from core.redaction import KnownKeys
@@ -11,26 +12,43 @@ from providers.routes import Route
 _LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could hold it
 
 
-def read_reply(response: Any, route: Route, keys: KnownKeys) -> Reply:
-    """The Reply in a LiteLLM response, without our keys. Reasoning content is no part of the text.
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a provider answered, as it said it: neither priced nor without our keys yet."""
+
+    text: Any
+    finish_reason: Any
+    model: Any
+    tokens: Tokens
+
+
+def read_response(response: Any, route: Route) -> Answered:
+    """Read a `litellm.ModelResponse`. Reasoning content is no part of the text.
 
     Raises AttemptFailed (malformed_response) where there is no message in it.
     """
     tokens = _tokens(getattr(response, "usage", None))
-    cost = cost_usd(route.model, tokens, route.price)
     choices = getattr(response, "choices", None) or [None]
     message = getattr(choices[0], "message", None)
     if message is None:
+        cost = cost_usd(route.model, tokens, route.price)
         raise AttemptFailed("malformed_response", "the reply holds no choices with a message", cost_usd=cost)
+    reason = getattr(choices[0], "finish_reason", None)
+    return Answered(_content(message), reason, getattr(response, "model", None), tokens)
+
+
+def reply_of(answered: Answered, route: Route, keys: KnownKeys) -> Reply:
+    """The Reply in an answer: priced, and without our keys."""
+    tokens = answered.tokens
     return Reply(
-        text=_text(_content(message), keys),
-        finish_reason=_text(getattr(choices[0], "finish_reason", None), keys),
-        model_reported=_text(getattr(response, "model", None), keys),
+        text=_text(answered.text, keys),
+        finish_reason=_text(answered.finish_reason, keys),
+        model_reported=_text(answered.model, keys),
         input_tokens=tokens.input,
         cached_input_tokens=tokens.cached_input,
         output_tokens=tokens.output,
         reasoning_tokens=tokens.reasoning,
-        cost_usd=cost,
+        cost_usd=cost_usd(route.model, tokens, route.price),
     )
 
 
@@ -47,6 +65,19 @@ def cost_of_unread(body: Any, route: Route) -> float | None:
     return cost_usd(route.model, Tokens(*counted), route.price)
 
 
+def known_tokens(
+    input_tokens: int | None,
+    output_tokens: int | None,
+    cached_input: int | None,
+    reasoning: int | None,
+    cache_written: int | None = None,
+) -> Tokens:
+    """The counts of an answer; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
+    if not input_tokens and not output_tokens:
+        return Tokens()
+    return Tokens(input_tokens, output_tokens, cached_input, reasoning, cache_written)
+
+
 def _content(message: Any) -> Any:
     """The content; where there is none, the refusal, which OpenAI sends in a field of its own."""
     content = getattr(message, "content", None)
@@ -59,18 +90,15 @@ def _text(value: Any, keys: KnownKeys) -> str | None:
 
 
 def _tokens(usage: Any) -> Tokens:
-    """The counts in a usage block; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
-    input_tokens, output_tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if not input_tokens and not output_tokens:
-        return Tokens()
+    """The counts in a usage block."""
     input_details = getattr(usage, "prompt_tokens_details", None)
     output_details = getattr(usage, "completion_tokens_details", None)
-    return Tokens(
-        input=input_tokens,
-        output=output_tokens,
-        cached_input=_count(input_details, "cached_tokens"),
-        reasoning=_count(output_details, "reasoning_tokens"),
-        cache_written=_count(input_details, "cache_creation_tokens"),
+    return known_tokens(
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+        _count(input_details, "cached_tokens"),
+        _count(output_details, "reasoning_tokens"),
+        _count(input_details, "cache_creation_tokens"),
     )
 
 

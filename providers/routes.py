@@ -1,6 +1,7 @@
 """The way to one model: its provider, key and API base, found and checked before anything is called."""
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from typing import Any
 from contracts.contract import fits_folder
 from core.configuration import Configuration, ModelOptions, Price
 from core.errors import ProviderError
-from core.redaction import redact, treat_as_key, treat_as_secret
+from core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
 from providers.baselines import PROVIDER, Baseline
 from providers.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
 from providers.litellm_setup import load
@@ -52,6 +53,30 @@ class Route:
     arguments: Mapping[str, Any] = field(repr=False)
     price: Price | None
     baseline: Baseline | None = None  # answers in this process
+
+
+class Routes:
+    """The routes to models that were found so far, and the keys of all; safe to use from several threads."""
+
+    def __init__(
+        self, configuration: Configuration, read_secret: ReadSecret, baselines: Mapping[str, Baseline]
+    ) -> None:
+        self._configuration, self._read_secret, self._baselines = configuration, read_secret, baselines
+        self._found: dict[str, Route] = {}
+        self._finding = threading.Lock()  # many first calls at once read a secret once
+        self.keys = KnownKeys()
+
+    def known(self, model: str) -> Route | None:
+        """The route to a model where it was found before."""
+        return self._found.get(model)
+
+    def find(self, model: str) -> Route:
+        """The route to a model, as of `find_route`."""
+        with self._finding:
+            if model not in self._found:
+                self._found[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
+                self.keys = KnownKeys()  # with the key of this route
+            return self._found[model]
 
 
 def no_secrets(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import ProviderError
-from providers.client import CallsEndedError
+from providers.attempts import CallsEndedError
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex
 from suites.base import Converse, Exchange, Item

@@ -10,7 +10,8 @@ import pytest
 from core.configuration import Configuration, Limits, ModelOptions
 from core.errors import ConfigurationError
 from providers.client import Client, Outcome
-from providers.direct import DIRECT, PARAMETERS, SWITCH, switched_on
+from providers.direct import PARAMETERS, SWITCH, switched_on
+from providers.direct_models import DIRECT
 from providers.key_names import KEY_VARIABLES
 from providers.request import Failure, Reply, Request
 from tests.providers.support import QUICK, answer
@@ -390,7 +391,8 @@ def test_a_provider_that_answers_at_once_is_read_as_it_answers(ways: Ways) -> No
 
 
 def _forget(client: Client) -> None:
-    client._stopped.clear()
+    assert client._caller is not None
+    client._caller.stopped.clear()
 
 
 @pytest.mark.parametrize("value", ["2", "yes"])

@@ -178,7 +178,7 @@ def test_retry_after_is_honoured(model_server: ModelServer, provider: str) -> No
 
 
 def test_retry_after_has_a_longest_pause(model_server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("providers.client.LONGEST_RETRY_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr("providers.attempts.LONGEST_RETRY_AFTER_SECONDS", 0.01)
     model_server.rule(faults=[{"kind": "rate_limit", "retry_after": "60", "times": 1}])
     with Client(configuration(model_server), backoff_seconds=QUICK) as client:
         assert isinstance(answer(client, request("in a minute")), Reply)

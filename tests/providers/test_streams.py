@@ -103,7 +103,7 @@ def test_more_pieces_than_a_model_writes_are_no_reply(
     model_server: ModelServer, model: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MOST_PIECES", 100)
-    monkeypatch.setattr("providers.client.MOST_PIECES", 100)
+    monkeypatch.setattr("providers.litellm_calls.MOST_PIECES", 100)
     model_server.rule(contains="judge", reply="x" * 200, pieces=200)
     assert failed(ask(configuration(model_server, attempts=1), model)) == ("malformed_response", 1)
 

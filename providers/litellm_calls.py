@@ -1,0 +1,66 @@
+"""Calls by `litellm.acompletion`: of providers, parameters and messages that `direct.py` does not make itself."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from providers import litellm_internals as internals
+from providers.litellm_setup import load, warm_up
+from providers.prompt_cache import messages_of
+from providers.replies import Answered, read_response
+from providers.request import Request
+from providers.routes import Route
+from providers.streams import MOST_PIECES, STREAMED, Whole, tells_its_end
+from providers.transport import Timing
+
+
+class LiteLLMCalls:
+    """The calls of one client that go LiteLLM's own way. Made and used on one event loop."""
+
+    def __init__(self) -> None:
+        self._warm_up: asyncio.Task[None] | None = None
+
+    async def ask(
+        self, request: Request, route: Route, timeout_seconds: float, timing: Timing, heard: Callable[[], None]
+    ) -> Answered:
+        """What answers a request; of its time beginning and end are known, and of a stream its first piece."""
+        if self._warm_up is None:
+            self._warm_up = asyncio.create_task(warm_up())
+        await asyncio.shield(self._warm_up)
+        internals.spare_bookkeeping()
+        stream = request.stream and tells_its_end(route.model)
+        timing.sent = time.perf_counter()
+        response = await load().acompletion(
+            model=route.model,
+            messages=messages_of(request, route.provider),
+            timeout=timeout_seconds,
+            num_retries=0,
+            max_retries=0,
+            **route.arguments,
+            **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
+        )
+        if isinstance(response, AsyncIterable):
+            response = await _read_pieces(response, timing, heard)
+        timing.ended = time.perf_counter()
+        return read_response(response, route)
+
+
+async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -> Any:
+    """The `litellm.ModelResponse` of a `litellm.CustomStreamWrapper`.
+
+    What that hands out ends in "stop", whether or not the provider's answer did; what it keeps does not.
+    """
+    async with aclosing(stream):
+        async for _ in stream:
+            timing.first_byte = timing.first_byte or time.perf_counter()
+            heard()
+            if len(stream.chunks) > MOST_PIECES:
+                break
+    whole = Whole()
+    for piece in stream.chunks:
+        whole.add(piece)
+    response = whole.response()
+    response.model = None  # it puts the name that was asked for there
+    return response
