@@ -15,6 +15,7 @@ from storage.ledger import reply_lengths
 from storage.ledger_writer import LedgerWriter
 from suites.registry import baselines
 from tasks.runtime.budget import Budget
+from tasks.runtime.callers import sharing
 from tasks.runtime.context import RunContext
 from tasks.runtime.secrets import read_secret
 
@@ -91,7 +92,7 @@ def end_attempt(context: RunContext) -> None:
 
 
 def _begin(context: RunContext) -> _Shared:
-    client = Client(context.configuration, read_secret=read_secret, baselines=baselines())
+    client = Client(context.configuration, read_secret=read_secret, baselines=baselines(), processes=sharing())
     if not context.ceiling:
         return _Shared(client, None)
     lengths = reply_lengths(context.lake) if context.ceiling.usd is not None else {}

@@ -1,8 +1,9 @@
-"""Where batches are called: on threads of the run's own process, or by the workers of a Dask cluster."""
+"""Where batches are called: on threads of the run's own process, by its callers, or by workers of a Dask cluster."""
 
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,7 @@ from prefect.settings import get_current_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from core.errors import ConfigurationError, EvalakeError, UsageError
+from tasks.runtime.callers import callers_of_flow_run
 from tasks.runtime.prefect_internals import NO_SERVER
 
 RUNNER = "EVALAKE_TASK_RUNNER"
@@ -41,17 +43,26 @@ def task_runner() -> Runner:
     return cast(Runner, ThreadPoolTaskRunner(max_workers=THREADS_OF_A_RUN))
 
 
-def require_runner() -> None:
-    """Find out whether batches can be called where the environment says. Raises ConfigurationError or UsageError."""
+def require_runner(callers: int = 1) -> None:
+    """Find out whether batches can be called where the environment says, or by so many processes of this machine.
+
+    Raises ConfigurationError or UsageError.
+    """
     chosen = os.environ.get(RUNNER) or THREADS
     if chosen not in (THREADS, DASK):
         raise UsageError(f"{RUNNER} is {THREADS} or {DASK}, not {chosen!r}")
+    if chosen == DASK and callers > 1:
+        raise UsageError(f"callers = {callers} and {RUNNER}={DASK} are two ways to more processes: leave one out")
+    if callers > 1:
+        _require_importable_flow()
     if chosen == DASK:
         _require_cluster(os.environ.get(SCHEDULER))
 
 
 def processes() -> int:
     """How many processes call the batches of the flow run around: each has a model client and limits of its own."""
+    if local := callers_of_flow_run():
+        return local
     context = FlowRunContext.get()
     client = getattr(context.task_runner, "client", None) if context else None
     return 1 if client is None else max(1, len(client.nthreads()))
@@ -68,6 +79,11 @@ def saying_when_lost() -> Iterator[None]:
         yield
     except EvalakeError:
         raise
+    except BrokenProcessPool as error:
+        raise ClusterError(
+            "a process that made calls of the run was killed, perhaps for want of memory: run again, with fewer "
+            "callers, and only what is missing is asked"
+        ) from error
     except Exception as error:
         if str(error).startswith(NO_SERVER):
             raise ClusterError(
@@ -133,11 +149,11 @@ def _require_cluster(address: str | None) -> None:
 
 
 def _require_importable_flow() -> None:
-    """A flow that Prefect has loaded from a file is a module of a bare name, which no Dask worker knows."""
+    """A flow that Prefect has loaded from a file is a module of a bare name, which no other process knows."""
     context = FlowRunContext.get()
     if context and context.flow and "." not in context.flow.fn.__module__:
         code = context.flow.fn.__code__
         raise ConfigurationError(
-            f"Dask workers cannot import a flow that was deployed by its file: deploy it with the entrypoint "
+            f"other processes cannot import a flow that was deployed by its file: deploy it with the entrypoint "
             f"flows.{Path(code.co_filename).stem}.{code.co_name}"
         )

@@ -14,6 +14,7 @@ from providers.request import Failure
 from storage.ledger import Key, LedgerIndex, newest_index
 from suites.base import Item
 from tasks.runtime import progress, runs
+from tasks.runtime.callers import callers
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, is_over, stop_calls
 from tasks.runtime.runner import processes, saying_when_lost
@@ -41,9 +42,9 @@ def walk(context: RunContext, plan: Plan, sink: ResultSink, shard: Shard = WHOLE
     """Answer every item of the plan, from the ledger or by calls; by calls only those of the shard.
 
     Items whose request another sample's item is already asking are not asked beside it: they follow in a second
-    pass, and find the reply in the ledger. Raises ClusterError where a Dask cluster that calls batches is lost.
+    pass, and find the reply in the ledger. Raises ClusterError where processes that call batches are lost.
     """
-    with saying_when_lost():
+    with saying_when_lost(), callers(plan.configuration.callers):
         _Walk(context, plan, sink, shard).run()
 
 

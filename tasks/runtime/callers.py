@@ -1,0 +1,64 @@
+"""Callers: processes of this machine that make the calls of a run, each within its share of every provider's limits."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+
+from prefect.context import FlowRunContext
+from prefect.task_runners import ProcessPoolTaskRunner
+
+_sharing = 1  # processes, with this one, that share the limits of each provider
+
+
+def sharing() -> int:
+    """Tell how many processes, with this one, share the limits of each provider: 1 in a process that is no caller."""
+    return _sharing
+
+
+def callers_of_flow_run() -> int:
+    """Tell how many callers the flow run around has; 0 where its batches are called otherwise."""
+    context = FlowRunContext.get()
+    runner = context.task_runner if context else None
+    return runner.count if isinstance(runner, _Callers) else 0
+
+
+@contextmanager
+def callers(count: int) -> Iterator[None]:
+    """Have the batches that are submitted in the block called by so many processes; by one, as the flow run does."""
+    around = FlowRunContext.get()
+    if count == 1 or around is None:
+        yield
+        return
+    with _Callers(count) as runner, around.model_copy(update={"task_runner": runner}):
+        yield
+
+
+class _Callers(ProcessPoolTaskRunner):
+    """Prefect's pool of processes, which begin as callers."""
+
+    def __init__(self, max_workers: int) -> None:
+        super().__init__(max_workers, initializer=_begin, initargs=(max_workers,))
+        self.count = max_workers
+
+
+def _begin(count: int) -> None:
+    """Make this process one of so many callers, for as long as the run's own process lives."""
+    global _sharing
+    _sharing = count
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's process is interrupted, too, and ends its callers
+    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the run's process, and keep what was answered by then: a pool's processes outlive it."""
+    from tasks.runtime.resources import end_calls_and_writers
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        end_calls_and_writers("the process of the run has ended")
+        os._exit(1)
