@@ -1,10 +1,11 @@
 """Short ways to say what the tests of the client ask, and of whom."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from core.configuration import Configuration, Limits, ModelOptions
 from providers.client import Client, Outcome
-from providers.request import Request
+from providers.request import Failure, Request
 from tests.servers.model_server import ModelServer
 
 PROVIDERS = ("openai", "hosted_vllm")  # LiteLLM's two ways: the vendor's SDK, and its own HTTP client
@@ -38,3 +39,8 @@ def answers(client: Client, requests: Sequence[Request]) -> dict[str, Outcome]:
 def answer(client: Client, asked: Request) -> Outcome:
     """The outcome of one request."""
     return answers(client, [asked])[asked.messages[-1]["content"]]
+
+
+def kinds(outcomes: dict[str, Outcome]) -> Counter[str]:
+    """How many calls ended in which kind of failure, or in a reply."""
+    return Counter(outcome.kind if isinstance(outcome, Failure) else "reply" for outcome in outcomes.values())

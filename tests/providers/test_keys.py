@@ -6,11 +6,10 @@ import pytest
 
 from core.configuration import Configuration, Limits, ModelOptions
 from core.errors import ProviderError
-from core.redaction import KnownKeys, redact
 from providers.client import Client
 from providers.request import Reply
 from providers.routes import find_route
-from tests.providers.support import PROVIDERS, QUICK, answer, answers, request
+from tests.providers.support import PROVIDERS, answer, request
 from tests.servers.model_server import ModelServer
 
 KEY = "kept-in-a-block-3141592653"
@@ -89,30 +88,3 @@ def test_a_key_among_the_parameters_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_a_block_has_a_name_that_prefect_gives_blocks(name: str) -> None:
     with pytest.raises(ValueError, match="api_key_secret"):
         Limits(api_key_secret=name)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_keys_that_a_model_echoes_are_not_in_its_reply(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    monkeypatch.setenv("SOMEONES_API_KEY", "of-somebody-else-27182")
-    model_server.rule(reply=f"I was called with {KEY}, and know of-somebody-else-27182", finish_reason="stop")
-    with Client(configuration(model_server, provider), QUICK, lambda _: KEY) as client:
-        reply = answer(client, request("x", f"{provider}/m"))
-    assert isinstance(reply, Reply)
-    assert reply.text == "I was called with [redacted], and know [redacted]"
-
-
-def test_what_only_looks_like_a_key_is_a_models_answer(model_server: ModelServer) -> None:
-    said = "curl -H 'Authorization: Bearer abcdefgh12345' leaks sk-abcdefgh12345678 and AKIAIOSFODNN7EXAMPLE"
-    model_server.rule(reply=said)
-    with Client(configuration(model_server), read_secret=lambda _: KEY) as client:
-        outcomes = answers(client, [request("x")])
-    assert [outcome.text for outcome in outcomes.values() if isinstance(outcome, Reply)] == [said]
-    assert redact(said) != said == KnownKeys().redact(said)
-
-
-def test_no_password_of_something_else_distorts_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POSTGRES_PASSWORD", "postgres")
-    assert KnownKeys().redact("connect to postgres") == "connect to postgres"
-    assert redact("connect to postgres") == "connect to [redacted]"

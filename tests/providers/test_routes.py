@@ -9,8 +9,6 @@ import pytest
 from core.configuration import Configuration, ModelOptions
 from core.errors import ProviderError
 from providers.client import Client
-from providers.key_names import KEY_VARIABLES, KEYLESS, likely_provider
-from providers.litellm_setup import load
 from providers.request import Reply
 from providers.routes import find_route
 from tests.providers.support import answer, request
@@ -137,22 +135,3 @@ def test_a_missing_key_is_said_without_importing_litellm() -> None:
         "model mistral/x needs a key: set MISTRAL_API_KEY",
         "False",
     ]
-
-
-@pytest.mark.parametrize("provider", sorted(KEY_VARIABLES))
-def test_the_table_of_keys_is_litellms(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in os.environ:
-        if variable.endswith(("_API_KEY", "_TOKEN")):
-            monkeypatch.delenv(variable)
-    missing = load().validate_environment(f"{provider}/m")["missing_keys"]
-    assert {name for name in missing if name.endswith("_API_KEY")} <= set(KEY_VARIABLES[provider])
-
-
-@pytest.mark.parametrize("provider", sorted(KEYLESS))
-def test_providers_without_keys_miss_none(provider: str) -> None:
-    assert not [name for name in load().validate_environment(f"{provider}/m")["missing_keys"] if "KEY" in name]
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "o3", "o4-mini", "claude-haiku-4-5"])
-def test_a_bare_name_is_of_the_provider_litellm_says(model: str) -> None:
-    assert likely_provider(model) == load().get_llm_provider(model)[1]

@@ -8,7 +8,6 @@ from pathlib import Path
 from providers.client import Client
 from providers.telemetry import current_trace, place, scope
 from tests.providers.support import QUICK, configuration
-from tests.servers.collector import Collector
 from tests.servers.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,20 +43,6 @@ def process(code: str, *arguments: str, **environment: str) -> "subprocess.Compl
 def test_switched_off_the_sdk_is_not_imported(model_server: ModelServer) -> None:
     done = process(CALL, model_server.api_base)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["Reply", "Reply", "[]"]), done.stderr
-
-
-def test_switched_on_every_call_is_a_span_below_its_place(model_server: ModelServer) -> None:
-    with Collector() as collector:
-        done = process(
-            CALL, model_server.api_base, EVALAKE_TELEMETRY="1", OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint
-        )
-    assert done.returncode == 0, done.stderr
-    spans = {span.name: span for span in collector.spans}
-    calls = [span for span in collector.spans if span.name == "chat m"]
-    assert sorted(call.attributes["gen_ai.request.temperature"] for call in calls) == [0.0, 0.5]
-    assert {call.parent for call in calls} == {spans["part"].id}
-    assert spans["part"].parent == spans["whole"].id
-    assert spans["part"].attributes == {"evalake.batch": "b", "evalake.model": "hosted_vllm/m"}
 
 
 def test_a_collector_that_is_not_there_keeps_no_call_from_being_made(model_server: ModelServer) -> None:
