@@ -4,11 +4,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from typing import Any
 
-from prefect.context import FlowRunContext
+from prefect.context import FlowRunContext, SettingsContext, get_settings_context
 from prefect.task_runners import ProcessPoolTaskRunner
 
 _sharing = 1  # processes, with this one, that share the limits of each provider
@@ -41,8 +42,25 @@ class _Callers(ProcessPoolTaskRunner):
     """Prefect's pool of processes, which begin as callers."""
 
     def __init__(self, max_workers: int) -> None:
-        super().__init__(max_workers, initializer=_begin, initargs=(max_workers,))
+        super().__init__(max_workers, (_settle_with(get_settings_context()),), _begin, (max_workers,))
         self.count = max_workers
+
+
+def _hand_on(message_type: str, message_payload: Any) -> tuple[str, Any]:
+    return message_type, message_payload
+
+
+def _settle_with(around: SettingsContext) -> Callable[[], Callable[..., tuple[str, Any]]]:
+    """Give Prefect's settings, such as where its server is, to the thread that hands on what callers log.
+
+    Prefect calls what is returned on that thread. Without them, it would start a server of its own there.
+    """
+
+    def settle() -> Callable[..., tuple[str, Any]]:
+        around.model_copy().__enter__()  # for as long as the thread lives
+        return _hand_on
+
+    return settle
 
 
 def _begin(count: int) -> None:

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import pytest
-from prefect.settings import PREFECT_API_URL
 
 from contracts.tables import CALLS, RUN_RESERVATIONS
 from tests.flows.workplace import Workplace
@@ -13,10 +12,8 @@ LIMITS = "concurrency = 4\nrequests_per_minute = 1200\nattempts = 2\ntimeout_sec
 
 
 @pytest.fixture
-def work(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def work(work: Workplace) -> Workplace:
     """Two callers, and a model that takes a while."""
-    # As commands have it; a setting of this thread alone is not known to the one that hands on what callers log.
-    monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
     work.configure(batch_size=10, limits=LIMITS)
     set_at_the_top(work, "callers = 2")
     work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)

@@ -1,6 +1,7 @@
 """A request that is filled into a template is the one that LiteLLM's provider class would have made."""
 
 import json
+import warnings
 from typing import Any
 
 import pytest
@@ -21,7 +22,11 @@ CONVERSATIONS = st.lists(
 def model_of(name: str, **parameters: Any) -> DirectModel:
     provider = name.partition("/")[0]
     route = Route(name, provider, {"api_base": "http://none.invalid/v1", "api_key": "a-key-of-nobody"}, None)
-    return DIRECT[provider](route, parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LiteLLM's modules warn on their first use
+        model = DIRECT[provider](route, parameters)
+        model.settings.get_supported_openai_params(model.model)
+    return model
 
 
 def both_ways(model: DirectModel, messages: list[dict[str, str]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -1,6 +1,8 @@
 """What is read of a plain answer is what LiteLLM reads of it, and anything else is left to LiteLLM."""
 
 import json
+import warnings
+from functools import cache
 from typing import Any
 
 import httpx
@@ -11,18 +13,13 @@ from hypothesis import strategies as st
 from core.configuration import Price
 from core.redaction import KnownKeys
 from providers.cost import Tokens
-from providers.direct_models import DIRECT
+from providers.direct_models import DIRECT, DirectModel
 from providers.plain_answers import read_plain
 from providers.replies import Answered, read_response, reply_of
 from providers.routes import Route
 
 READERS = sorted(name for name, kind in DIRECT.items() if kind.answers_like_openai)
 MODELS = {name: f"{name}/m" for name in READERS}
-LITELLM = {
-    name: DIRECT[name](Route(model, name, {"api_base": "http://none.invalid", "api_key": "nobody's"}, None), {})
-    for name, model in MODELS.items()
-}
-
 COUNTS = st.one_of(st.integers(0, 2**20), st.none())
 NOTHING = st.none()
 ODD: st.SearchStrategy[Any] = st.one_of(
@@ -85,9 +82,21 @@ ANSWER = fields(
 )
 
 
+@cache
+def litellm_of(provider: str) -> DirectModel:
+    """How a provider is asked; its modules warn on their first use, as of every process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arguments = {"api_base": "http://none.invalid", "api_key": "nobody's"}
+        model = DIRECT[provider](Route(MODELS[provider], provider, arguments, None), {})
+        body = json.dumps(plain_answer()).encode()
+        model.read(httpx.Response(200, content=body, request=httpx.Request("POST", "http://none.invalid")), {}, [])
+        return model
+
+
 def by_litellm(provider: str, body: bytes) -> Answered:
     """What LiteLLM reads of an answer."""
-    model = LITELLM[provider]
+    model = litellm_of(provider)
     answer = httpx.Response(200, content=body, request=httpx.Request("POST", "http://none.invalid"))
     return read_response(model.read(answer, {}, [{"role": "user", "content": "x"}]), model.route)
 
