@@ -287,6 +287,7 @@ class _Mistral(DirectModel):
 class _Groq(DirectModel):
     default_base = "https://api.groq.com/openai/v1"
     base_variables = ("GROQ_API_BASE",)
+    answers_like_openai = False  # LiteLLM reads none without a service tier
 
 
 class _OpenRouter(DirectModel):
