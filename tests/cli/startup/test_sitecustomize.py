@@ -102,3 +102,11 @@ def test_writers_of_a_servers_sqlite_database_wait_for_each_other(tmp_path: Path
             answers = list(clients.map(create, range(200)))
         assert set(answers) == {201}
         assert "database is locked" not in stack.server_log()
+
+
+def test_a_flow_run_does_not_wait_for_the_thread_of_its_heartbeats(tmp_path: Path) -> None:
+    look = "from prefect import flow_engine; from inspect import signature; heartbeats = flow_engine._send_heartbeats; "
+    tell = "print(signature(heartbeats).parameters['join_on_exit'].default)"
+    (folder := tmp_path / "folder").mkdir()
+    assert python(f"{look}{tell}", folder) == "True\n", "as Prefect has it"
+    assert python(f"from cli.environment import prepare; prepare(); {look}{tell}", folder) == "False\n"
