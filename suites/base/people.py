@@ -97,9 +97,8 @@ def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Esti
 def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
     """The metrics of people, in the columns of `metrics.compute.measure`; none that nobody's answer is in."""
     answers = [f"human_{question.name}" for _, questions in _compared(labelling) for question in questions]
-    answered = any(frame[name].count() for name in answers)
-    measured = measure(frame if answered else frame.clear(), people_metrics(labelling), cluster="cluster")
-    return measured.filter(pl.col("n") > 0)
+    metrics = people_metrics(labelling) if any(frame[name].count() for name in answers) else ()
+    return measure(frame, metrics, cluster="cluster").filter(pl.col("n") > 0)
 
 
 def people_figures(labelling: Labelling) -> tuple[Statistics, ...]:
