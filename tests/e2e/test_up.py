@@ -66,6 +66,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Project, browser: Browser) -> None:
     project.evalake("prefect", "deployment", "run", "evaluate/questions-nightly")
+    wait_until(lambda: project.status()["warm"], "the process that commands begin in")
     project.evalake("run", "questions", "--config", "evalake.toml")
     there = project.status()
     user, password = there["password"].split(":")
