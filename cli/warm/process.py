@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -133,11 +133,7 @@ def _await_command(
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets copies that have ended
     while True:
         connection, _ = listener.accept()
-        with connection:
-            try:
-                request = _read(connection)
-            except (OSError, ValueError, struct.error):  # whoever it was asks no more
-                continue
+        with connection, _received(connection) as (request, streams):
             if request is None:
                 continue
             if request["likeness"] != ours or _has_threads():
@@ -147,20 +143,25 @@ def _await_command(
                 return None
             elif os.fork() == 0:
                 listener.close()
-                return _copy(connection, request)
-            for stream in request["streams"]:
-                os.close(stream)
+                _become_copy(connection, streams)
+                return request
 
 
-def _read(connection: socket.socket) -> dict[str, Any] | None:
-    """What a command asks; None from another user, or without all of it."""
-    if peer(connection) != os.geteuid():
-        return None
-    connection.settimeout(PATIENCE_SECONDS)
-    length, streams, _, _ = socket.recv_fds(connection, LENGTH.size, len(_STREAMS))
-    message = connection.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)
-    request = json.loads(message)
-    return {**request, "streams": streams} if request and len(streams) == len(_STREAMS) else None
+@contextmanager
+def _received(connection: socket.socket) -> Iterator[tuple[dict[str, Any] | None, list[int]]]:
+    """What a command asks, with its streams, which are closed here at the end; None where not all of it came."""
+    streams: list[int] = []
+    request = None
+    try:
+        with suppress(OSError, ValueError, struct.error):  # whoever it was asks no more
+            if peer(connection) == os.geteuid():
+                connection.settimeout(PATIENCE_SECONDS)
+                length, streams, _, _ = socket.recv_fds(connection, LENGTH.size, len(_STREAMS))
+                request = json.loads(connection.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL))
+        yield (request or None if len(streams) == len(_STREAMS) else None), streams
+    finally:
+        for stream in streams:
+            os.close(stream)
 
 
 def _answer(connection: socket.socket, answer: bytes) -> None:
@@ -184,16 +185,17 @@ def _files(known: Mapping[str, object] | None = None) -> Iterator[tuple[str, tup
             yield file, (there.st_size, there.st_mtime_ns)  # type: ignore[misc]
 
 
-def _copy(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    """In a copy: make another that carries the command out, and wait for it; only the other one returns."""
+def _become_copy(connection: socket.socket, streams: Sequence[int]) -> None:
+    """In a copy: make another that is to carry the command out, and wait for it; only the other one returns."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # neither what ends the servers nor a terminal's Ctrl-C reaches it but by its caller
     child = os.fork()
     if child == 0:
-        connection.close()
         os.setpgid(0, 0)
-        return request
-    for stream in request["streams"]:
+        for number, stream in zip(_STREAMS, streams, strict=True):
+            os.dup2(stream, number)
+        return
+    for stream in streams:
         os.close(stream)
     with suppress(OSError):
         _wait(connection, child)
@@ -231,9 +233,6 @@ def _opened(stream: TextIO) -> TextIO:
 
 def _carry_out(request: Mapping[str, Any]) -> None:
     """Carry out a command in this copy; SystemExit tells its exit code."""
-    for number, stream in zip(_STREAMS, request["streams"], strict=True):
-        os.dup2(stream, number)
-        os.close(stream)
     sys.stdin, sys.stdout, sys.stderr = (_opened(stream) for stream in (sys.stdin, sys.stdout, sys.stderr))
     os.umask(request["umask"])
     os.chdir(request["folder"])

@@ -132,11 +132,11 @@ def test_what_says_nothing_that_can_be_read_hinders_nobody(warm: Warm) -> None:
 
 def test_it_begins_anew_with_code_that_has_changed(warm: Warm) -> None:
     file = Path(likeness.__file__)
-    before, was = warm.socket.stat().st_ino, file.stat()
+    before, was = warm.socket.stat().st_ctime_ns, file.stat()
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns + 1_000_000_000))
     try:
         assert warm.run("runs")[0] == 0  # by itself, for what is warm is out of date
-        wait_until(lambda: warm.socket.exists() and warm.socket.stat().st_ino != before, "a new socket")
+        wait_until(lambda: warm.socket.exists() and warm.socket.stat().st_ctime_ns != before, "a new socket")
     finally:
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
     caller = warm.start("sql", ENDLESS)
