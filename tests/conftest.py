@@ -1,6 +1,5 @@
 """What all tests share, and which of them are left out where something that they need is missing."""
 
-import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -103,11 +102,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = left_out
     config.hook.pytest_deselected(items=deselected)
     items[:] = sorted(kept, key=lambda item: not item.nodeid.startswith(LONG))
-
-
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector what has been imported, which stays: a look at all of it takes half a second."""
-    gc.freeze()
 
 
 class FilesAndFolders(LoadFileScheduling):

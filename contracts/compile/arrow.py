@@ -121,9 +121,7 @@ def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any],
 
 def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
     # Looking at the set of types costs little, and catches what Arrow lets pass: true as 1, 2.0 as 2, text as a list.
-    types = _require_types(values, column.base, column, contract)
-    if len(types) == 1 and column.base in (str, bool) and values.count(values[0]) == len(values):
-        return _series_of_one(values[0], len(values), column, contract)
+    _require_types(values, column.base, column, contract)
     if column.base is list:
         elements = [element for value in values if value is not None for element in value]
         _require_types(elements, _element(column), column, contract)
@@ -139,14 +137,6 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise _mismatch(contract, column, "a value that does not fit") from error
-
-
-def _series_of_one(value: Any, length: int, column: Column, contract: Contract) -> pl.Series:
-    """A column that says the same in all rows, as many do: made once."""
-    try:
-        return pl.Series(column.name, [value], _POLARS[column.base], strict=True).new_from_index(0, length)
-    except UnicodeEncodeError as error:
-        raise _mismatch(contract, column, "text that is not valid Unicode") from error
 
 
 def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
@@ -168,14 +158,12 @@ def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence
     return pl.Series(name, pa.LargeListArray.from_arrays(offsets, inner), pl.List(kind))
 
 
-def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> set[type]:
-    types = set(map(type, values))
-    for kind in types - {expected, type(None)}:
+def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
+    for kind in set(map(type, values)) - {expected, type(None)}:
         # A boolean is an int to Python, and a whole number is a number.
         fits = kind is not bool and issubclass(kind, (int, float) if expected is float else expected)
         if not fits:
             raise _mismatch(contract, column, f"a value of type {kind.__name__}")
-    return types
 
 
 def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:
