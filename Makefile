@@ -57,7 +57,8 @@ else
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-end-to-end test-others
 endif
 
-SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
+SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Each has a cache of its own, so that `pytest -o cache_dir=.pytest_cache/others --last-failed` knows what failed.
 test-end-to-end:
 	@mkdir -p $(BUILD)

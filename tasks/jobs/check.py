@@ -108,7 +108,8 @@ def check_lake(
         looked = list(threads.map(lambda each: _look(lake, each, seen.get(each.table, Seen()), proofs), there))
         files, to_prove = sum(len(each.newest) for each in looked), [each.to_prove for each in looked]
         known = files - sum(map(len, to_prove))
-        tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
+        if there:
+            tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
         with Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
             check = _Check(lake, holders, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
             try:

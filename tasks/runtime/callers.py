@@ -12,12 +12,7 @@ from typing import Any
 from prefect.context import FlowRunContext, SettingsContext, get_settings_context
 from prefect.task_runners import ProcessPoolTaskRunner
 
-_sharing = 1  # processes, with this one, that share the limits of each provider
-
-
-def sharing() -> int:
-    """Tell how many processes, with this one, share the limits of each provider: 1 in a process that is no caller."""
-    return _sharing
+from tasks.runtime.sharing import share_with
 
 
 def callers_of_flow_run() -> int:
@@ -65,8 +60,7 @@ def _settle_with(around: SettingsContext) -> Callable[[], Callable[..., tuple[st
 
 def _begin(count: int) -> None:
     """Make this process one of so many callers, for as long as the run's own process lives."""
-    global _sharing
-    _sharing = count
+    share_with(count)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's process is interrupted, too, and ends its callers
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
 

@@ -15,9 +15,9 @@ from storage.ledger import reply_lengths
 from storage.ledger_writer import LedgerWriter
 from suites.registry import baselines
 from tasks.runtime.budget import Budget
-from tasks.runtime.callers import sharing
 from tasks.runtime.context import RunContext
 from tasks.runtime.secrets import read_secret
+from tasks.runtime.sharing import processes_sharing
 
 SPARED_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # attempts of runs, of which a process keeps in mind that they have ended
@@ -92,7 +92,9 @@ def end_attempt(context: RunContext) -> None:
 
 
 def _begin(context: RunContext) -> _Shared:
-    client = Client(context.configuration, read_secret=read_secret, baselines=baselines(), processes=sharing())
+    client = Client(
+        context.configuration, read_secret=read_secret, baselines=baselines(), processes=processes_sharing()
+    )
     if not context.ceiling:
         return _Shared(client, None)
     lengths = reply_lengths(context.lake) if context.ceiling.usd is not None else {}
