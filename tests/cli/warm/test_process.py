@@ -137,13 +137,13 @@ def test_it_begins_anew_with_code_that_has_changed(warm: Warm) -> None:
     try:
         assert warm.run("runs")[0] == 0  # by itself, for what is warm is out of date
         wait_until(lambda: warm.socket.exists() and warm.socket.stat().st_ctime_ns != before, "a new socket")
+        caller = warm.start("sql", ENDLESS)
+        carried_out(warm)
+        caller.send_signal(signal.SIGINT)
+        caller.communicate(timeout=300)
+        assert caller.returncode == 130
     finally:
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    caller = warm.start("sql", ENDLESS)
-    carried_out(warm)
-    caller.send_signal(signal.SIGINT)
-    caller.communicate(timeout=300)
-    assert caller.returncode == 130
 
 
 def test_closed_streams_are_no_obstacle(warm: Warm) -> None:
