@@ -96,6 +96,7 @@ def test_when_its_caller_is_killed_the_command_ends(warm: Warm) -> None:
     caller.kill()
     caller.communicate(timeout=300)
     wait_until(lambda: not copy.is_running(), "the end of the copy")
+    assert warm.copies() == []
 
 
 def test_when_its_copy_is_killed_the_caller_ends_the_same_way(warm: Warm) -> None:
