@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,11 @@ class Warm:
 
     def copies(self) -> list[psutil.Process]:
         """The copies that carry out commands now."""
-        return [copy for keeper in self.process.children() for copy in keeper.children()]
+        there = []
+        for keeper in self.process.children():
+            with suppress(psutil.NoSuchProcess):  # one that ended while it was looked at
+                there += [copy for copy in keeper.children() if copy.status() != psutil.STATUS_ZOMBIE]
+        return there
 
 
 @pytest.fixture(scope="module")

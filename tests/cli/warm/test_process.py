@@ -26,14 +26,16 @@ def write(warm: Warm) -> str:
     return "results.jsonl"
 
 
-def carried_out(warm: Warm) -> psutil.Process:
+def endless(warm: Warm) -> tuple["subprocess.Popen[str]", psutil.Process]:
+    """Start a command that does not end by itself: the caller, and the copy that carries it out for it."""
+    wait_until(lambda: not warm.copies(), "the end of the copies of other tests")
+    caller = warm.start("sql", ENDLESS)
     (copy,) = wait_until(warm.copies, "a copy that carries the command out")
-    return copy
+    return caller, copy
 
 
 def test_a_copy_carries_the_command_out_where_and_as_its_caller_would(warm: Warm) -> None:
-    caller = warm.start("sql", ENDLESS)
-    copy = carried_out(warm)
+    caller, copy = endless(warm)
     wait_until(lambda: Path(copy.cwd()) == warm.folder, "that it is in its caller's folder")
     assert copy.environ()["XDG_STATE_HOME"] == warm.environment["XDG_STATE_HOME"]
     caller.kill()
@@ -70,8 +72,7 @@ def test_keys_and_settings_that_are_read_late_are_the_callers(warm: Warm) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_command_and_its_caller_alike(warm: Warm, number: signal.Signals) -> None:
-    caller = warm.start("sql", ENDLESS)
-    copy = carried_out(warm)
+    caller, copy = endless(warm)
     caller.send_signal(number)
     caller.communicate(timeout=300)
     assert caller.returncode == (130 if number == signal.SIGINT else -number)
@@ -79,8 +80,7 @@ def test_a_signal_ends_the_command_and_its_caller_alike(warm: Warm, number: sign
 
 
 def test_a_stopped_command_goes_on(warm: Warm) -> None:
-    caller = warm.start("sql", ENDLESS)
-    copy = carried_out(warm)
+    caller, copy = endless(warm)
     caller.send_signal(signal.SIGTSTP)
     wait_until(lambda: copy.status() == psutil.STATUS_STOPPED, "that it stops")
     caller.send_signal(signal.SIGCONT)
@@ -91,8 +91,7 @@ def test_a_stopped_command_goes_on(warm: Warm) -> None:
 
 
 def test_when_its_caller_is_killed_the_command_ends(warm: Warm) -> None:
-    caller = warm.start("sql", ENDLESS)
-    copy = carried_out(warm)
+    caller, copy = endless(warm)
     caller.kill()
     caller.communicate(timeout=300)
     wait_until(lambda: not copy.is_running(), "the end of the copy")
@@ -100,15 +99,14 @@ def test_when_its_caller_is_killed_the_command_ends(warm: Warm) -> None:
 
 
 def test_when_its_copy_is_killed_the_caller_ends_the_same_way(warm: Warm) -> None:
-    caller = warm.start("sql", ENDLESS)
-    carried_out(warm).kill()
+    caller, copy = endless(warm)
+    copy.kill()
     caller.communicate(timeout=300)
     assert caller.returncode == -signal.SIGKILL
 
 
 def test_when_what_waits_for_its_copy_is_killed_it_says_so(warm: Warm) -> None:
-    caller = warm.start("sql", ENDLESS)
-    copy = carried_out(warm)
+    caller, copy = endless(warm)
     parent = copy.parent()
     assert parent is not None
     parent.kill()
@@ -138,8 +136,7 @@ def test_it_begins_anew_with_code_that_has_changed(warm: Warm) -> None:
     try:
         assert warm.run("runs")[0] == 0  # by itself, for what is warm is out of date
         wait_until(lambda: warm.socket.exists() and warm.socket.stat().st_ctime_ns != before, "a new socket")
-        caller = warm.start("sql", ENDLESS)
-        copy = carried_out(warm)
+        caller, copy = endless(warm)
         caller.kill()
         caller.communicate(timeout=300)
         wait_until(lambda: not copy.is_running(), "the end of the copy")

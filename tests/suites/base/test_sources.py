@@ -24,11 +24,15 @@ from suites.base.sources import (
     summary,
 )
 
+# Arrays free their memory through the pool that they came from, which they do not keep: it has to outlive them.
+_POOLS: list[pa.MemoryPool] = []
+
 
 def _most_memory_of_arrow(monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]) -> int:
     """How many bytes Arrow held at once, while a file was read."""
     usual = pa.default_memory_pool()
     counting = pa.proxy_memory_pool(usual)
+    _POOLS.append(counting)
     pa.set_memory_pool(counting)
     try:
         read()
