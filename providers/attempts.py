@@ -19,7 +19,7 @@ from providers.direct import warm_up as warm_up_direct
 from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from providers.litellm_calls import LiteLLMCalls
 from providers.rate_limiter import RateLimiter
-from providers.replies import Answered, reply_of
+from providers.replies import ProviderAnswer, reply_of
 from providers.request import Failure, Reply, Request
 from providers.routes import CLIENT_OWNED, Route, Routes
 from providers.streams import Patience
@@ -176,7 +176,7 @@ class Caller:
             limiter.succeeded()
             return reply_of(answered, route, self._routes.keys)
 
-    async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> Answered:
+    async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> ProviderAnswer:
         """What answers a request, without retries. Raises AttemptFailed for every way it can go wrong."""
         # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; these are of the whole, too.
         patience = Patience(timeout_seconds, request.stream)

@@ -18,7 +18,7 @@ from providers.direct_models import DIRECT, DirectModel, encoded
 from providers.failures import AttemptFailed, classify_error, error_in_stream
 from providers.plain_answers import read_plain
 from providers.prompt_cache import messages_of
-from providers.replies import Answered, cost_of_unread, read_response
+from providers.replies import ProviderAnswer, cost_of_unread, read_response
 from providers.request import Request
 from providers.routes import Route
 from providers.streams import Whole, read_events
@@ -62,7 +62,9 @@ class DirectCalls:
             self._models[key] = _direct_model(route, request.parameters, request.stream)
         return self._models[key]
 
-    async def ask(self, model: DirectModel, request: Request, timing: Timing, heard: Callable[[], None]) -> Answered:
+    async def ask(
+        self, model: DirectModel, request: Request, timing: Timing, heard: Callable[[], None]
+    ) -> ProviderAnswer:
         """What answers a request; raises AttemptFailed or an exception that `classify_error` reads.
 
         `heard` is called whenever some of the answer has come.

@@ -9,7 +9,7 @@ from typing import Any
 from providers import litellm_internals as internals
 from providers.litellm_setup import load, warm_up
 from providers.prompt_cache import messages_of
-from providers.replies import Answered, read_response
+from providers.replies import ProviderAnswer, read_response
 from providers.request import Request
 from providers.routes import Route
 from providers.streams import MOST_PIECES, STREAMED, Whole, tells_its_end
@@ -24,7 +24,7 @@ class LiteLLMCalls:
 
     async def ask(
         self, request: Request, route: Route, timeout_seconds: float, timing: Timing, heard: Callable[[], None]
-    ) -> Answered:
+    ) -> ProviderAnswer:
         """What answers a request; of its time beginning and end are known, and of a stream its first piece."""
         if self._warm_up is None:
             self._warm_up = asyncio.create_task(warm_up())

@@ -8,7 +8,7 @@ from collections.abc import Set
 from typing import Any
 
 from providers.cost import Tokens
-from providers.replies import Answered, known_tokens
+from providers.replies import ProviderAnswer, known_tokens
 
 # The fields of each object of a plain answer, and those that may be there as long as they hold nothing.
 _ANSWER = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint"})
@@ -29,7 +29,7 @@ _THOUGHTS = "<think"  # LiteLLM takes what stands in such a tag out of the text
 _LARGEST_COUNT = 2**31
 
 
-def read_plain(body: bytes) -> Answered | None:
+def read_plain(body: bytes) -> ProviderAnswer | None:
     """Read the body of an answer; None where LiteLLM may make something else of it."""
     try:
         answer = json.loads(body)
@@ -45,7 +45,7 @@ def read_plain(body: bytes) -> Answered | None:
     text, tokens = _text(choices[0]), _tokens(answer.get("usage"))
     if text is None or tokens is None:
         return None
-    return Answered(text, choices[0]["finish_reason"], answer["model"], tokens)
+    return ProviderAnswer(text, choices[0]["finish_reason"], answer["model"], tokens)
 
 
 def _text(choice: Any) -> str | None:

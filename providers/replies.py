@@ -13,7 +13,7 @@ _LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could ho
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ProviderAnswer:
     """What a provider answered, as it said it: neither priced nor without our keys yet."""
 
     text: Any
@@ -22,7 +22,7 @@ class Answered:
     tokens: Tokens
 
 
-def read_response(response: Any, route: Route) -> Answered:
+def read_response(response: Any, route: Route) -> ProviderAnswer:
     """Read a `litellm.ModelResponse`. Reasoning content is no part of the text.
 
     Raises AttemptFailed (malformed_response) where there is no message in it.
@@ -34,10 +34,10 @@ def read_response(response: Any, route: Route) -> Answered:
         cost = cost_usd(route.model, tokens, route.price)
         raise AttemptFailed("malformed_response", "the reply holds no choices with a message", cost_usd=cost)
     reason = getattr(choices[0], "finish_reason", None)
-    return Answered(_content(message), reason, getattr(response, "model", None), tokens)
+    return ProviderAnswer(_content(message), reason, getattr(response, "model", None), tokens)
 
 
-def reply_of(answered: Answered, route: Route, keys: KnownKeys) -> Reply:
+def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
     """The Reply in an answer: priced, and without our keys."""
     tokens = answered.tokens
     return Reply(

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from service.access_control import AccessControl
 from service.error_answers import add_error_answers
-from service.gate import Gate
 from service.hosts import Hosts
 from service.pages import VIEWER, add_pages
 from service.scoring import reading_routes, socket
@@ -49,7 +49,9 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
         redoc_url=None,
     )
     app.state.app_state = app_state
-    app.add_middleware(Gate, settings=settings, hosts=Hosts(bound, settings.configuration.service.allowed_hosts))
+    app.add_middleware(
+        AccessControl, settings=settings, hosts=Hosts(bound, settings.configuration.service.allowed_hosts)
+    )
     add_state(app, settings.lake)
     add_error_answers(app)
     for routes in (scoring_routes, reading_routes, viewer_routes, socket):

@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 
 from core.errors import EvalakeError
 from core.redaction import redact
+from service.access_control import refusal
 from service.errors import ApiError
-from service.gate import refusal
 
 logger = logging.getLogger("evalake.service")
 

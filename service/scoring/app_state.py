@@ -82,7 +82,7 @@ AppStateHere = Annotated[AppState, Depends(app_state_of)]
 
 
 def user_of(connection: HTTPConnection) -> str:
-    """Who is asking, as the gate has found out."""
+    """Who is asking, as access control found."""
     user: str = connection.state.user
     return user
 

@@ -7,8 +7,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
+from service.access_control import AccessControl
 from service.error_answers import add_error_answers
-from service.gate import Gate
 from service.hosts import Hosts
 from service.listening import address_of, listening, require_reachable_by_whom
 from service.pages import VIEWER, add_pages
@@ -36,7 +36,9 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
         docs_url=None,  # they load scripts of other hosts
         redoc_url=None,
     )
-    app.add_middleware(Gate, settings=settings, hosts=Hosts(bound, settings.configuration.service.allowed_hosts))
+    app.add_middleware(
+        AccessControl, settings=settings, hosts=Hosts(bound, settings.configuration.service.allowed_hosts)
+    )
     add_state(app, settings.lake)
     add_error_answers(app)
     app.include_router(routes.router)

@@ -15,7 +15,7 @@ from core.redaction import KnownKeys
 from providers.cost import Tokens
 from providers.direct_models import DIRECT, DirectModel
 from providers.plain_answers import read_plain
-from providers.replies import Answered, read_response, reply_of
+from providers.replies import ProviderAnswer, read_response, reply_of
 from providers.routes import Route
 
 READERS = sorted(name for name, kind in DIRECT.items() if kind.answers_like_openai)
@@ -94,7 +94,7 @@ def litellm_of(provider: str) -> DirectModel:
         return model
 
 
-def by_litellm(provider: str, body: bytes) -> Answered:
+def by_litellm(provider: str, body: bytes) -> ProviderAnswer:
     """What LiteLLM reads of an answer."""
     model = litellm_of(provider)
     answer = httpx.Response(200, content=body, request=httpx.Request("POST", "http://none.invalid"))
@@ -139,8 +139,8 @@ def plain_answer(**changed: Any) -> dict[str, Any]:
 
 def test_what_openai_says_of_a_plain_answer_is_read_here() -> None:
     read = read_plain(json.dumps(plain_answer()).encode())
-    assert read == Answered("BLOCK", "stop", "gpt-4o-mini-2024-07-18", Tokens(1000, 50, 400, 20))
-    assert read_plain(json.dumps(plain_answer(usage=None)).encode()) == Answered(
+    assert read == ProviderAnswer("BLOCK", "stop", "gpt-4o-mini-2024-07-18", Tokens(1000, 50, 400, 20))
+    assert read_plain(json.dumps(plain_answer(usage=None)).encode()) == ProviderAnswer(
         "BLOCK", "stop", "gpt-4o-mini-2024-07-18", Tokens()
     )
 

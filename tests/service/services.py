@@ -169,10 +169,10 @@ def kill_tree(process: Process) -> None:
 def at_once(count: int, do: Any) -> list[Any]:
     """What `do(number)` gives on `count` threads that start at the same moment."""
     results: list[Any] = [None] * count
-    gate = threading.Barrier(count)
+    barrier = threading.Barrier(count)
 
     def work(number: int) -> None:
-        gate.wait()
+        barrier.wait()
         results[number] = do(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]

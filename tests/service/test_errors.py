@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from service.access_control import refusal
 from service.errors import ApiError, BusyError, ConflictError, DrainingError, NotAllowedError, NotFoundError
-from service.gate import refusal
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from service.access_control import LARGEST_BODY
 from service.app import create_app
-from service.gate import LARGEST_BODY
 from service.pages import VIEWER
 from service.scoring.settings import ScoringSettings
 from service.viewer.app import create_viewer
@@ -35,7 +35,7 @@ GROWTH = 40_000_000  # bytes that a process may grow by for reasons of its own
 @pytest.fixture(scope="module", params=["service", "viewer"])
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
     """An application that has a token."""
-    lake = Lake(str(tmp_path_factory.mktemp("gate") / "lake"))
+    lake = Lake(str(tmp_path_factory.mktemp("access") / "lake"))
     settings = ScoringSettings(lake=lake, token=TOKEN)
     return create_app(settings) if request.param == "service" else create_viewer(settings)
 

@@ -1,4 +1,4 @@
-"""The gate: decides from a request's headers alone who asks and whether it may, before a byte of its body is read."""
+"""Access control: decides from a request's headers alone who asks and whether it may, before its body is read."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -15,7 +15,7 @@ LARGEST_BODY = 2 * 1024 * 1024  # bytes; a batch of a thousand ids has half of i
 API = "/api/"
 
 
-class Gate:
+class AccessControl:
     """Lets a request through to the application with the name of who asks in `state.user`, or answers it."""
 
     def __init__(self, app: ASGIApp, settings: Settings, hosts: Hosts) -> None:
