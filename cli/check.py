@@ -95,7 +95,7 @@ def _print_snapshots(proofs: Sequence["Proof"]) -> None:
 
 
 def _print_before(checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> None:
-    """Say what was not proved again."""
+    """Print what was not proved again."""
     files, snapshots = sum(table.files_before for table in checked), sum(proof.before for proof in proofs)
     if files or snapshots:
         typer.echo(

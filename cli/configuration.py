@@ -1,4 +1,4 @@
-"""The configuration of a command: read, and told of where it only lay in the working directory."""
+"""The configuration of a command: reads it, and tells the user where it was only found in the working directory."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def trust_folder() -> None:
 
 
 def trusting(command: str) -> str:
-    """Return a command line that can be copied, with the folder trusted where this command was told to trust it."""
+    """Write a command line that can be copied, with the folder trusted where this command was told to trust it."""
     from core.configuration import TRUST_OPTION
 
     return f"{command} {TRUST_OPTION}" if TRUST_OPTION in sys.argv else command

@@ -1,4 +1,4 @@
-"""The environment of the command: nothing of the working directory, no telemetry, a patient start, no warnings."""
+"""The environment of the command: nothing of the working directory, no telemetry, a long start timeout, no warnings."""
 
 import gc
 import os
@@ -18,7 +18,7 @@ DEFAULTS = {
     "GX_ANALYTICS_ENABLED": "false",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHONSAFEPATH": "1",  # a Python that is started imports nothing from the working directory
-    # Polars and deltalake keep memory that they do not use any more, in the hope of needing it again; at the end of a
+    # Polars and deltalake keep memory that they do not use any more, so as to use it again later; at the end of a
     # run of hundreds of thousands of rows that was a quarter of all memory.
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
     # A temporary server on a fresh machine needs longer than the twenty seconds it is given by default.
@@ -32,7 +32,7 @@ _ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 
 def prepare() -> None:
-    """Set what is not set already. Must run before Prefect or LiteLLM is imported."""
+    """Set the variables that are not set already. Must run before Prefect or LiteLLM is imported."""
     end_quickly()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -44,7 +44,7 @@ def prepare() -> None:
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     if not names_a_server():
         lock_server()
-    if not sys.warnoptions:  # a user cannot mend what one library has to say of another
+    if not sys.warnoptions:  # a user cannot mend what one library warns of in another
         warnings.simplefilter("ignore")
 
 
@@ -57,7 +57,7 @@ def _close_working_directory() -> None:
 
 
 def names_a_server() -> bool:
-    """Say whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
+    """Tell whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
     return bool(_setting("PREFECT_API_URL"))
 
 
@@ -69,7 +69,7 @@ def lock_server() -> str | None:
     read stored secrets, and have a worker run commands.
 
     Returns:
-        The password where nobody chose one, and it was made up here.
+        The password where none was set, and it was made here.
     """
     chosen = _setting(_SERVER_PASSWORD) or _setting(_PASSWORD)
     password = chosen or f"evalake:{secrets.token_urlsafe(32)}"
@@ -80,7 +80,7 @@ def lock_server() -> str | None:
 
 
 def _setting(name: str) -> str | None:
-    """What the environment says of a setting of Prefect, or else its active profile."""
+    """Look up a setting of Prefect in the environment, or else in its active profile."""
     if name in os.environ:
         return os.environ[name]
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()

@@ -98,7 +98,7 @@ def _samples(count: int) -> str:
 
 
 def _print_next_step(parts: "pl.DataFrame", words: list[str]) -> None:
-    """Lead from each part that has rows behind it to these, by the command that lists them."""
+    """Print, for each part of the difference that has rows behind it, the command that lists these."""
     behind = parts.filter(parts["samples"] > 0)["part"].unique(maintain_order=True)
     command = ["evalake" if shutil.which("evalake") else sys.argv[0], "explain", *words, "--rows"]
     for part in behind:

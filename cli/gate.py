@@ -72,7 +72,7 @@ def gate(
 
 
 def rows_of(held: "Gate") -> "pl.DataFrame":
-    """Return the verdicts as rows, for machines."""
+    """Convert the verdicts to rows, for machines."""
     import polars as pl
 
     names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")

@@ -10,7 +10,7 @@ from typer.models import CommandFunctionType
 
 _TYPE = re.compile(r" <[^>]*>$")
 _LONGEST = 400  # characters of a command's first sentence, where commands are listed
-# Not for the warm process: these start, end or look at processes, or last as long as somebody wants them.
+# Not for the warm process: these start, end or look at processes, or run until they are interrupted.
 _HERE = frozenset({"doctor", "down", "init", "prefect", "serve", "status", "up", "view"})
 _BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
 
@@ -19,7 +19,7 @@ class Command(TyperCommand):
     """A command whose help names what a user writes, carried out by the warm process of its lake where there is one."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Carry it out, here or there."""
+        """Carry the command out, in this process or in the warm one."""
         if ctx.obj is None or ctx.info_name in _HERE:
             return super().invoke(ctx)
         from cli.warm.client import carry_out
@@ -59,7 +59,7 @@ class Group(TyperGroup):
 
 
 class App(typer.Typer):
-    """Commands whose help reads so."""
+    """A Typer app whose commands are `Command`s."""
 
     def command(
         self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **settings: Any

@@ -56,7 +56,7 @@ def import_(
 
 
 def _print_folders(run: dict[str, Any]) -> None:
-    """What was read of folders, and file by file what was left out, where there were any."""
+    """Print what was read of folders, and file by file what was left out, where there were any."""
     import polars as pl
 
     from cli import output as show

@@ -14,7 +14,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def leave_at_once() -> None:
-    """From now on, Ctrl-C ends the process as this module says."""
+    """Make Ctrl-C end the process as this module says, from now on."""
     signal.signal(signal.SIGINT, _leave)
 
 

@@ -9,12 +9,12 @@ import sys
 
 
 class _Process:
-    is_the_commands = False  # and no other program's that calls the command
+    is_the_commands = False  # not that of a program that calls the command
     code: int | None = None
 
 
 def end_quickly() -> None:
-    """Let this process, which is the command's own, leave so."""
+    """Let this process, which is the command's own, end without freeing its objects."""
     _Process.is_the_commands = True
 
 
@@ -31,7 +31,7 @@ def _leave_at_once() -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:  # who read it has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         pass
     except (OSError, ValueError):  # Python says so, and ends with a code of its own
         return

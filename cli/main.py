@@ -40,7 +40,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """LLM evaluation as a lakehouse pipeline."""
+    """Take the options that stand before every command."""
     if trust_folder:
         configuration.trust_folder()
     say_what_is_done(context.invoked_subcommand or "")
@@ -72,7 +72,7 @@ def _run() -> int:
     except KeyboardInterrupt:
         return 130
     except SystemExit as ended:
-        # Who reads what we print, such as `head`, has seen enough: no failure of ours.
+        # The reader of the output, such as `head`, has closed the pipe: that is no failure.
         if isinstance(ended.__context__, BrokenPipeError):
             return 0
         return ended.code if isinstance(ended.code, int) else 1
@@ -84,7 +84,7 @@ def _run() -> int:
 
 
 def _wrong_usage(error: typer.TyperException) -> str:
-    """What is wrong with the command line, and which help tells more; nothing where help itself was shown."""
+    """Say what is wrong with the command line, and which help tells more; nothing where help itself was shown."""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     return f"{message} (`{context.command_path} -h` tells more)" if message and context is not None else message

@@ -25,7 +25,7 @@ def use_servers_in_background(lake: str) -> Path | None:
 
 
 def _with_servers(context: typer.Context, lake: str) -> str:
-    """The context's object tells `cli.help.Command` where a warm process may be."""
+    """Store in the context where a warm process may be, for `cli.help.Command`; returns the lake."""
     context.obj = use_servers_in_background(lake)
     return lake
 
@@ -73,7 +73,7 @@ RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --fo
 
 
 def style_of(style: Format, *, as_json: bool) -> Format:
-    """Return how rows are printed, of what both options say. Raises UsageError where they say two things."""
+    """Choose how rows are printed, from both options. Raises UsageError where they contradict each other."""
     from core.errors import UsageError
 
     if as_json and style is Format.csv:
@@ -82,7 +82,7 @@ def style_of(style: Format, *, as_json: bool) -> Format:
 
 
 def names(option: str, text: str | None) -> list[str] | None:
-    """A comma-separated option as a list; None where it was not given. Raises UsageError where it names nothing."""
+    """Split a comma-separated option into a list; None where it was not given. Raises UsageError where it is empty."""
     from core.errors import UsageError
 
     if text is None:

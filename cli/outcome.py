@@ -45,7 +45,7 @@ def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: boo
 
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
-    """The row of a run; None where there is none."""
+    """Find the row of a run; None where there is none."""
     runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if runs.is_empty():
         return None
@@ -54,7 +54,7 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
 
 
 def summary(run: dict[str, Any]) -> dict[str, Any]:
-    """What `--json` promises of a run or an import."""
+    """Build the object that `--json` promises of a run or an import."""
     return {
         "run_id": run["run_id"],
         "snapshot_id": run["snapshot_id"],
@@ -100,7 +100,7 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
 
 
 def command(*words: str, lake: str) -> str:
-    """Return a command line that can be copied: as it was typed where it is not on the path, and with its lake."""
+    """Write a command line that can be copied: as it was typed where it is not on the path, and with its lake."""
     options = [] if lake == LAKE else ["--lake", lake]
     return trusting(shlex.join(["evalake" if shutil.which("evalake") else sys.argv[0], *words, *options]))
 

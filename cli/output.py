@@ -52,7 +52,7 @@ def stream(
     whole: bool = False,
     hint: str = HAS_ALL,
 ) -> int:
-    """Print the rows of frames, the parts of a whole, of which one is in memory at a time; returns how many.
+    """Print the rows of frames that are parts of a whole, with one in memory at a time; returns how many.
 
     `whole` and `hint` are those of `table`.
     """
@@ -152,7 +152,7 @@ def line(text: str) -> None:
 
 
 def width() -> int:
-    """How many characters a line may have: the terminal's, or what fits nearly every terminal."""
+    """Look up how many characters a line may have: the terminal's, or what fits nearly every terminal."""
     from rich.console import Console
 
     usual = Console()
@@ -165,7 +165,7 @@ def as_json(value: Any) -> None:
 
 
 def _harmless(text: str) -> str:
-    """Text for machines as it is; on a terminal, where a person reads it, without what could steer that."""
+    """Escape what could steer a terminal, where a person reads the text there; text for machines stays as it is."""
     return visible(text) if sys.stdout.isatty() else text
 
 
@@ -182,7 +182,7 @@ def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False
 
     Args:
         frame: The rows.
-        height: The whole number of rows, where these are not all of them.
+        height: The total number of rows, where these are not all of them.
         whole: Leave no column out: have one below the other.
         hint: How one sees the columns that are left out.
     """
@@ -205,7 +205,7 @@ def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False
 
 
 def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
-    """The first rows, as many as are laid out in seconds, whatever is in them; very long text is cut."""
+    """Select the first rows, as many as are laid out in seconds, whatever is in them; very long text is cut."""
     frame = frame.head(min(MOST_ROWS, max(1, MOST_CELLS // max(1, frame.width))))
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     frame = frame.with_columns(_cut(name) for name in texts)
@@ -214,7 +214,7 @@ def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _brief(frame: pl.DataFrame) -> pl.DataFrame:
-    """Name hashes by their beginnings, and show columns in which nothing is known as such."""
+    """Shorten hashes to their beginnings, and mark columns in which nothing is known."""
     texts = [pl.col(name).str.replace(HASH, "$1…") for name, kind in frame.schema.items() if kind == pl.String]
     empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
     return frame.with_columns(texts).with_columns(pl.lit(_cell(None)).alias(name) for name in empty)
@@ -233,7 +233,7 @@ def _say_more(more: int) -> None:
 
 
 def console() -> "Console":
-    """A console for people: wide where the output is not a terminal."""
+    """Make a console for people: wide where the output is not a terminal."""
     from rich.console import Console
 
     usual = Console()

@@ -73,7 +73,7 @@ def roadmap(
 
 
 def _suite(wanted: str | None) -> str:
-    """The suite that is wanted, or the first that has a roadmap."""
+    """Choose the suite that is wanted, or the first that has a roadmap."""
     from core.errors import UsageError
     from tasks.jobs.roadmap.make import roadmap_suites
 

@@ -68,7 +68,7 @@ def show(
 
 
 def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
-    """Return the index of a run. Raises UsageError where there is no such run."""
+    """Look up the index of a run. Raises UsageError where there is no such run."""
     from core.default_lake import whole_address
     from core.errors import UsageError
     from service.errors import NotFoundError
@@ -121,7 +121,7 @@ def _items(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage") -> "I
 
 
 def _answers(items: "Iterator[ItemView]") -> "DataFrame":
-    """Return a row for each answer to each item."""
+    """Build a row for each answer to each item."""
     import polars as pl
 
     from service.viewer.items import AnswerView, ItemView
@@ -133,7 +133,7 @@ def _answers(items: "Iterator[ItemView]") -> "DataFrame":
 
 
 def _table(items: "Sequence[ItemView]") -> "DataFrame":
-    """Return a row for each item, prompt type and repeat, with a column for each model and judge."""
+    """Build a row for each item, prompt type and repeat, with a column for each model and judge."""
     import polars as pl
 
     from reports.report import Subject
@@ -203,7 +203,7 @@ def _read(
 
 
 def _hash_of(index: "RunIndex", name: str) -> str:
-    """Return the hash of the sample that a name names. Raises UsageError where that is none, or several."""
+    """Find the hash of the sample with this name. Raises UsageError where there is none, or there are several."""
     from difflib import get_close_matches
 
     import polars as pl

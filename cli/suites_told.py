@@ -29,7 +29,7 @@ class TellsSuites(Command):
 
 
 def complete_suite(incomplete: str) -> list[tuple[str, str]]:
-    """Give the shell the suites whose names begin so, with what they ask."""
+    """List for the shell the suites whose names begin so, with what they ask."""
     from core.errors import EvalakeError
 
     try:
@@ -66,7 +66,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _folded(example: str) -> str:
-    """Write a command line so that a shell takes it as it stands, where it is long, too."""
+    """Fold a long command line over several lines, so that a shell still takes it as it stands."""
     room = WIDTH - len(CONTINUED)
     first, later = INDENT * " ", 2 * INDENT * " "
     parts = wrap(

@@ -11,9 +11,9 @@ from core.visible_text import on_one_line
 
 
 def write_anything() -> None:
-    """From now on, characters that the terminal's encoding lacks are written as escapes, and end nothing.
+    """Write characters that the terminal's encoding lacks as escapes from now on, so that they end nothing.
 
-    Nor does a stream that is closed (`>&-`): what is written to it is gone.
+    A closed stream (`>&-`) ends nothing either: what is written to it is gone.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -24,7 +24,7 @@ def write_anything() -> None:
 
 
 def say(text: str) -> None:
-    """Tell people something on standard error, in one line: what would begin another one in it is escaped."""
+    """Print a message on standard error, in one line: characters that would begin another line are escaped."""
     typer.echo(on_one_line(text), err=True)
 
 

@@ -105,7 +105,7 @@ def _start(lake: str, port: int, project: Path | None) -> None:
 
 
 def _project() -> Path | None:
-    """The folder of prefect.yaml to deploy: evalake's own checkout, or one whose settings the user has named.
+    """Find the folder of prefect.yaml to deploy: evalake's own checkout, or one whose settings the user has named.
 
     Deploying carries out what such a file says, so none is taken only because it lies there.
     """

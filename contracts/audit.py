@@ -43,7 +43,7 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
     """Hold every row to the row rules, and the good rows to the table rules.
 
     The frame has the contract's columns and types (see `conform`); columns beyond them, such as where a row came
-    from, ride along. A broken `warning` is counted, and makes no row bad.
+    from, are passed through. A broken `warning` is counted, and makes no row bad.
 
     Raises SchemaMismatchError where a column is missing or of another type.
     """
@@ -60,7 +60,7 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
 
 
 def kept_rules(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """Say of every row which row rules it keeps: a column of booleans for each rule, under its id."""
+    """Tell for every row which row rules it keeps: one boolean column for each rule, named by the rule's id."""
     return frame.select(keeps(rule, contract).alias(rule.id) for rule in contract.rules)
 
 
@@ -81,7 +81,7 @@ def require(audit: Audit) -> None:
 
 
 def keeps(rule: Rule, contract: Contract) -> pl.Expr:
-    """An expression that is true in the rows that keep the rule, false in the others, and never null."""
+    """Build an expression that is true in the rows that keep the rule, false in the others, and never null."""
     column, parameters = pl.col(rule.column), rule.parameters
     match rule.kind:
         case Kind.PRESENT:
@@ -115,7 +115,7 @@ def keeps(rule: Rule, contract: Contract) -> pl.Expr:
 
 
 def result_of(rule: Rule | TableRule, checked: int, failed: int, passed: bool | None = None) -> RuleResult:
-    """The result of a rule that `failed` of `checked` rows broke; `passed` where that alone does not tell."""
+    """Build the result of a rule that `failed` of `checked` rows broke; `passed` where that alone does not tell."""
     kept = failed == 0 if passed is None else passed
     which = f"{failed} of {checked} rows break" if failed else f"a table of {checked} rows breaks"
     message = None if kept else f"{which} the rule that {describe(rule)}"

@@ -37,7 +37,7 @@ class RowModel(BaseModel):
 
     @classmethod
     def column_names(cls) -> Sequence[str]:
-        """List the columns in the order of the table: as they are declared, where a row model does not order them."""
+        """List the columns in the order of the table: as they are declared, unless a row model overrides this."""
         return list(cls.model_fields)
 
 
@@ -66,9 +66,10 @@ class Column:
 class Contract:
     """What a table is and what its rows must be.
 
-    `key` identifies a row. `partition_by` columns are functions of the key; who reads their values from outside makes
-    sure of `fits_folder`. A row stays as it first landed, unless `replaced_when` says (in SQL over `old` and `new`)
-    when a later row of the same key takes its place. `changes` lead from the table's first schema to this one.
+    `key` identifies a row. `partition_by` columns are functions of the key; code that takes their values from
+    outside checks them with `fits_folder`. A row stays as it first landed, unless `replaced_when` says (in SQL over
+    `old` and `new`) when a later row of the same key takes its place. `changes` lead from the table's first schema to
+    this one.
     """
 
     table: str
@@ -170,7 +171,7 @@ _COLUMN_TYPES: Mapping[Kind, tuple[type, ...]] = {
 
 
 def fits_folder(value: str) -> bool:
-    """Whether a folder of a partitioned table can be named after the value, which Delta percent-encodes for that."""
+    """Tell whether a folder of a partitioned table can have the value as its name, which Delta percent-encodes."""
     return len(quote(value, safe="", errors="replace")) <= LONGEST_FOLDER
 
 

@@ -9,9 +9,9 @@ from core.errors import SchemaMismatchError
 
 
 def bring_forward(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.LazyFrame:
-    """The rows with the contract's columns, where `version` is the schema version they were written by.
+    """Convert rows that were written by the schema version `version` to the contract's columns.
 
-    Raises SchemaMismatchError where they do not come to what the contract wants.
+    Raises SchemaMismatchError where the result does not have the contract's columns and types.
     """
     wanted = polars_schema(contract)
     for change in contract.changes[version - 1 :]:

@@ -9,5 +9,5 @@ WHITE_SPACE = (
 
 
 def whole(pattern: str) -> str:
-    """The pattern held to the whole string, line ends included, as Rust's regular expressions write it."""
+    """Anchor the pattern to the whole string, line ends included, as Rust's regular expressions write it."""
     return rf"\A(?:{pattern})\z"

@@ -131,15 +131,15 @@ HASH = r"[0-9a-f]{64}"
 
 
 def hash_rule(column: str) -> Rule:
-    """The column holds a SHA-256 in hexadecimal."""
+    """Build the rule that the column holds a SHA-256 in hexadecimal."""
     return Rule(f"{column}_is_sha256", column, Kind.MATCHES, {"pattern": HASH})
 
 
 def not_negative(column: str, severity: Severity = Severity.ERROR) -> Rule:
-    """The column is never below zero."""
+    """Build the rule that the column is never below zero."""
     return Rule(f"{column}_not_negative", column, Kind.BETWEEN, {"minimum": 0, "maximum": None}, severity)
 
 
 def not_blank(column: str) -> Rule:
-    """The column says something."""
+    """Build the rule that the column holds more than white space."""
     return Rule(f"{column}_not_blank", column, Kind.NOT_BLANK, dimension=Dimension.COMPLETENESS)

@@ -7,11 +7,11 @@ from contracts.contract import Column, Contract
 from contracts.rule import Kind
 
 Scale: TypeAlias = tuple[float, float] | None
-"""The two ends of a number's scale; None for an answer that is a word, where two differ or do not."""
+"""The two ends of a number's scale; None for an answer that is a word: two words are equal or not, no more."""
 
 
 def scales(contract: Contract) -> Mapping[str, Scale]:
-    """The answers among the columns: those with a fixed vocabulary (true and false are one), and bounded numbers."""
+    """Find the columns that hold answers: those of a fixed vocabulary (true and false are one), and bounded numbers."""
     scales: dict[str, Scale] = {}
     for column in contract.columns:
         if column.name == "origin":

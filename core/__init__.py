@@ -1,1 +1,1 @@
-"""What every room stands on: errors, configuration, hashing, redaction."""
+"""What all other packages use: errors, configuration, hashing, redaction."""

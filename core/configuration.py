@@ -53,7 +53,7 @@ class Price(_Section):
 
 
 class Limits(_Section):
-    """How fast and how patiently a provider is called, and with whose key."""
+    """How fast a provider is called, its timeouts and retries, and where its key is."""
 
     concurrency: Count = 16
     requests_per_minute: Annotated[Number, Field(gt=0)] | None = None
@@ -65,7 +65,7 @@ class Limits(_Section):
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
 
     def share(self, processes: int) -> Self:
-        """Give the limits of one process of so many, which together keep these."""
+        """Compute the limits of one of `processes` processes, so that all of them together keep these limits."""
         rate = self.requests_per_minute
         shared = {"concurrency": self.concurrency // processes, "requests_per_minute": rate and rate / processes}
         return self if processes == 1 else self.model_copy(update=shared)
@@ -74,7 +74,7 @@ class Limits(_Section):
 class ModelOptions(_Section):
     """How one model is reached and what it is asked with; or, with `model`, a variant of a model under a name."""
 
-    model: str | None = None  # the real one: where it is and what it costs stands there
+    model: str | None = None  # the real one: address, key and price are set there
     revision: str | None = None  # part of the prompt hash, for what changed behind one name; never sent
     api_base: str | None = None
     api_key_env: str | None = None  # the environment variable that holds the key, where LiteLLM's usual one does not
@@ -104,11 +104,11 @@ UNNAMED = ModelOptions()  # of a model that the file does not name
 
 
 class Service(_Section):
-    """Whom the scoring service trusts, and how patient it is."""
+    """Which proxies the scoring service trusts, and its timeouts and limits."""
 
-    # Addresses and networks of those that say who asks
+    # Addresses and networks of the proxies that say which user asks
     trusted_proxies: tuple[IPvAnyNetwork, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)
-    user_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] = "X-Forwarded-User"  # the one that they say it in
+    user_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] = "X-Forwarded-User"  # names the user
     # Names that the service is addressed by, beside the loopback names and the address it listens on
     allowed_hosts: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9.:-]+$")], ...] = Field(
         default=(), json_schema_extra=ONLY_TRUSTED
@@ -122,9 +122,9 @@ class Service(_Section):
 
 
 class Alarms(_Section):
-    """When people are told, beside what always tells them."""
+    """When people are alerted, beyond the alerts that are always sent."""
 
-    cost_usd_a_day: Annotated[Number, Field(gt=0)] | None = None  # what the runs of a day may cost; None: never told
+    cost_usd_a_day: Annotated[Number, Field(gt=0)] | None = None  # what the runs of a day may cost; None: no alert
 
 
 class Retention(_Section):
@@ -132,7 +132,7 @@ class Retention(_Section):
 
     # Files of versions that no snapshot pins; what is under way may need younger ones
     old_versions_days: Annotated[Count, Field(ge=7)] = 7
-    # What is deleted outside of the lake is not for a working directory to say
+    # A file of the working directory must not decide what is deleted outside of the lake
     reports_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
     results_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)  # of Prefect's tasks
     flow_runs_days: Count | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)  # with logs and artifacts
@@ -167,31 +167,31 @@ class Configuration(_Section):
         return self._distrusted is None
 
     def model(self, name: str) -> ModelOptions:
-        """The options of a model; the defaults where the file does not name it."""
+        """Look up the options of a model; the defaults where the file does not name it."""
         return self.models.get(name) or UNNAMED
 
     def real_model(self, name: str) -> str:
-        """Tell which model is asked under a name: itself where the file gives the name to no other."""
+        """Look up which real model a name stands for: the name itself, unless the file makes it a variant."""
         return self.model(name).model or name
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """List what a model is asked with: what is configured for the real one, under what its variant says."""
+        """Merge the request parameters of a model: those of the real model, overridden by those of its variant."""
         return {**self.model(self.real_model(name)).parameters, **self.model(name).parameters}
 
     def takes_suite_parameters(self, name: str) -> bool:
-        """Tell whether a judge is asked with its suite's parameters, too; its variant and the real one may refuse."""
+        """Tell whether a judge is asked with its suite's parameters, too: its variant or the real one may forbid it."""
         return self.model(name).suite_parameters and self.model(self.real_model(name)).suite_parameters
 
     def revision(self, name: str) -> str | None:
-        """Tell which revision of a model is asked: its variant's, or else the real one's."""
+        """Look up which revision of a model is asked: its variant's, or else the real one's."""
         return self.model(name).revision or self.model(self.real_model(name)).revision
 
     def streams(self, name: str, usual: bool) -> bool:
-        """Tell whether a model answers piece by piece: as its variant says, or else the real one, or else as usual."""
+        """Tell whether a model answers piece by piece: as its variant says, or else the real one, or else `usual`."""
         return _first_said(self.model(name).stream, self.model(self.real_model(name)).stream, usual)
 
     def caches_prompts(self, name: str, usual: bool) -> bool:
-        """Tell whether a provider is to keep prompts: as the variant says, or else the real model, or else as usual."""
+        """Tell whether a provider is to keep prompts: as the variant says, or else the real model, or else `usual`."""
         return _first_said(self.model(name).cache_prompt, self.model(self.real_model(name)).cache_prompt, usual)
 
     @model_validator(mode="after")
@@ -209,7 +209,7 @@ class Configuration(_Section):
         return self
 
     def limits(self, provider: str) -> Limits:
-        """The limits of a provider; the defaults where the file does not name it."""
+        """Look up the limits of a provider; the defaults where the file does not name it."""
         return self.providers.get(provider, Limits())
 
 
@@ -220,7 +220,7 @@ def _first_said(*words: bool | None) -> bool:
 def read_configuration(path: Path | None = None) -> Configuration:
     """Read `path`, or the first that is there: EVALAKE_CONFIG, `evalake.toml` of the working directory, the user's own.
 
-    Raises ConfigurationError, naming the file and the entry that cannot be.
+    Raises ConfigurationError, naming the file and the entry that is not valid.
     """
     file, trusted = (path, True) if path is not None else _usual_file()
     if file is None:
@@ -238,14 +238,14 @@ def read_configuration(path: Path | None = None) -> Configuration:
 
 
 def users_file() -> Path:
-    """Where the user's own configuration is, whether or not it is there."""
+    """Name the file of the user's own configuration, whether or not it exists."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     home = Path(folder) if Path(folder).is_absolute() else Path("~/.config").expanduser()
     return home / "evalake" / CONFIGURATION_FILE
 
 
 def _usual_file() -> tuple[Path | None, bool]:
-    """The file that is read where none is named, and whether it is trusted."""
+    """Find the file that is read where none is named, and whether it is trusted."""
     if named := os.environ.get(FILE_VARIABLE):
         return Path(named), True
     here = Path(CONFIGURATION_FILE)
@@ -258,7 +258,7 @@ def _usual_file() -> tuple[Path | None, bool]:
 
 
 def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
-    """The entries that are set and that only a trusted file may set."""
+    """Yield the entries that are set and that only a trusted file may set."""
     for name in section.model_fields_set:
         field, value = type(section).model_fields[name], getattr(section, name)
         if field.json_schema_extra == ONLY_TRUSTED:
@@ -269,7 +269,7 @@ def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
 
 
 def _prompts(configuration: Configuration) -> Iterator[str]:
-    """The prompts and templates that are named: texts of files, which are sent to models."""
+    """Yield the entries that name prompts and templates: texts of files, which are sent to models."""
     return (
         f"suites.{suite}.{key}"
         for suite, section in configuration.suites.items()
@@ -279,7 +279,7 @@ def _prompts(configuration: Configuration) -> Iterator[str]:
 
 
 def _with_prompts(configuration: Configuration, file: Path) -> Configuration:
-    """The configuration with the texts of the prompts that it names, so that other processes need no files."""
+    """Replace the prompt files that the configuration names by their texts, so that other processes need no files."""
     if not any(_prompts(configuration)):
         return configuration
     try:

@@ -8,10 +8,10 @@ VARIABLE = "EVALAKE_LAKE"
 
 
 def lake_uri(named: str | None) -> str:
-    """Return the lake that is named, else EVALAKE_LAKE, else `./lake`."""
+    """Choose the lake: the one that is named, else EVALAKE_LAKE, else `./lake`."""
     return named or os.environ.get(VARIABLE) or DEFAULT_LAKE
 
 
 def whole_address(lake: str) -> str:
-    """Return a lake's address as it means the same in every working directory."""
+    """Make a lake's address absolute, so that it means the same in every working directory."""
     return lake if "://" in lake else str(Path(lake).resolve())

@@ -45,13 +45,13 @@ class Files:
         self._resolved = self.root.resolve()
 
     def read(self, file: Path, largest: int | None = None) -> bytes:
-        """Return what a file holds.
+        """Read a file.
 
         Raises:
             FileRefusedError: It leads out of the root, is no regular file, or is too large.
         """
         try:
-            # Not by way of a link put there meanwhile, and without waiting for whoever writes into a pipe.
+            # Follow no link that was put there meanwhile, and do not wait for a pipe's writer.
             opened = os.open(self._inside(file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 most = self._admit(file, os.fstat(opened), largest)
@@ -68,7 +68,7 @@ class Files:
         return content
 
     def check(self, file: Path, largest: int | None = None) -> Path:
-        """Return where a file really is, for those who read it in parts.
+        """Resolve a file's real path, for callers that read it in parts.
 
         Raises:
             FileRefusedError: As from `read`.
@@ -92,7 +92,7 @@ class Files:
         return resolved
 
     def _admit(self, file: Path, status: os.stat_result, largest: int | None) -> int:
-        """Return the most bytes that may be read."""
+        """Check a file's kind and size, count it, and return the most bytes that may be read."""
         most = self.largest if largest is None else largest
         if not stat.S_ISREG(status.st_mode):
             raise FileRefusedError(file, NOT_REGULAR)
@@ -105,7 +105,7 @@ class Files:
 
 
 def read_file(file: Path, largest: int = LARGEST_FILE) -> bytes:
-    """Return what a file that the user named holds, wherever a link leads.
+    """Read a file that the user named, wherever a link leads.
 
     Raises:
         FileRefusedError: It is no regular file, cannot be read, or is too large.

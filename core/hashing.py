@@ -9,7 +9,7 @@ from typing import Any
 from core.errors import EvalakeError
 
 # Encodes JSON with sorted keys, without spaces, escapes and NaN. `json.JSONEncoder` makes one anew for each value,
-# which takes it a third of its time. Nothing is marked as open here: what holds itself ends by recursion.
+# which takes it a third of its time. Cycles are not looked for: a value that holds itself ends in a RecursionError.
 _encode = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
 
 
@@ -18,7 +18,7 @@ class NotCanonicalError(EvalakeError):
 
 
 def canonical_json(value: Any) -> bytes:
-    """The one byte string that stands for `value`: JSON with sorted keys, no spaces, UTF-8, no NaN.
+    """Encode `value` as the one byte string that stands for it: JSON with sorted keys, no spaces, UTF-8, no NaN.
 
     The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
     """
@@ -29,12 +29,12 @@ def canonical_json(value: Any) -> bytes:
 
 
 def content_hash(value: Any) -> str:
-    """SHA-256 of the canonical JSON of `value`, as 64 lower-case hexadecimal digits."""
+    """Compute the SHA-256 of the canonical JSON of `value`, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def list_hash(values: Iterable[Any]) -> str:
-    """What `content_hash` gives of a list of these values, which are not held in memory together."""
+    """Compute the `content_hash` of a list of these values, which are not held in memory together."""
     digest, before = hashlib.sha256(b"["), b""
     for value in values:
         digest.update(before + canonical_json(value))

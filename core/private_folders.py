@@ -8,16 +8,16 @@ CACHE = "XDG_CACHE_HOME"
 
 
 def cache_folder() -> Path:
-    """Return where evalake keeps what it can make anew. Raises RuntimeError where the user has no home."""
+    """Name the folder of what evalake can make anew. Raises RuntimeError where the user has no home."""
     return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "evalake"
 
 
 def is_ours(place: Path) -> bool:
-    """Whether a file or folder of evalake's, and the folder that it is in, are this user's, as far as they are there.
+    """Tell whether a file or folder of evalake's, and the folder that it is in, belong to this user, where they exist.
 
-    What others have put where this user's should be is not believed, nor written into.
+    What other users have put in such a place is neither trusted nor written into.
     """
-    with suppress(FileNotFoundError):  # neither is what is in a folder that is not there
+    with suppress(FileNotFoundError):  # without the folder, nothing is in it
         for each in (place.parent, place):
             if {each.lstat().st_uid, each.stat().st_uid} != {os.geteuid()}:
                 return False
@@ -27,7 +27,7 @@ def is_ours(place: Path) -> bool:
 def make_private(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for the user alone, whatever the umask lets others do.
 
-    Who may write above it could put a folder of his own in its place.
+    A user who may write to a folder above it could put another folder in its place.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Put the texts of the files that a suite's prompts and templates name in the place of the names.
+    """Replace the file names in a suite's prompts and templates by the texts of the files.
 
     Args:
         suite: The suite, to be named where something is wrong.
@@ -59,7 +59,7 @@ def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
 
 
 def _folder(place: str, name: str, files: Files) -> dict[str, str]:
-    """The texts of a folder by the names of their files, without the ending."""
+    """Read the texts of a folder, by the names of their files without the ending."""
     paths = sorted((files.root / name).glob(f"*{SUFFIX}"))
     if not paths:
         raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")

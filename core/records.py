@@ -10,6 +10,6 @@ T = TypeVar("T")
 def record(cls: type[T]) -> type[T]:
     """Make a class a dataclass with slots that is compared by value, can be hashed, and is never changed.
 
-    Nothing looks at run time whether it is: to make a frozen dataclass takes Python six times as long.
+    Nothing checks that at run time: a frozen dataclass takes Python six times as long to make.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -42,7 +42,7 @@ _IS_COOKIE = r"(?=[^\s=\"';,]{1,256}=)"
 
 
 def _named(names: str, sign: str, value: str, word: str = "") -> tuple[str, str]:
-    """What stands behind a name and a sign: whole where it is in quotes, which text inside of text escapes, or a word.
+    """Build two patterns of a value behind a name and a sign: a text in quotes, which may be escaped, and a word.
 
     Args:
         names: The names.
@@ -74,7 +74,7 @@ SHAPES = tuple(
         *_named(_NAMES, "[:=]|%3[AD]", _REDACTED),
         *_named("secret|token", "=|%3D", _INNOCENT),
         *_named("secret", ":|%3A", _INNOCENT, _NO_SENTENCE),
-        *_named("token", ":|%3A", _INNOCENT + _HAS_DIGIT),  # most tokens that texts of models speak of are words
+        *_named("token", ":|%3A", _INNOCENT + _HAS_DIGIT),  # texts about models say much of tokens that are words
         *_named(_OPTIONS, r"=|\s|(?<=[\"']),", _INNOCENT + "(?!-)"),
         rf"(\b(?:{_LOGINS})\b[^\r\n|;]{{0,160}}?(?<![\w-])(?-i:-p)[\s\"',=]{{0,4}})(?!\[redacted|-)[^\s\"']{{3,}}",
         r"(\bcurl\b[^\r\n|;]{0,160}?(?<![\w-])(?:(?-i:-u)|--(?:proxy-)?user)[\s\"',=]{0,4}[^\s:\"']{1,64}:)[^\s\"']{3,}",
@@ -83,7 +83,7 @@ SHAPES = tuple(
         # Whatever stands before the last `@` of a URL's authority: a password may hold others
         r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\"'<>]{0,256}:[^\s/?#@\"'<>]{1,256}"
         r"(?:@[^\s/?#@\"'<>]{1,256}){0,8}@(?=[\w.\[-])",
-        # A password that nobody encoded may hold what ends an authority, too; digits there are a port
+        # An unencoded password may hold characters that end an authority; digits there are a port
         r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@:\[\"'<>]{0,256}:(?!\d{1,5}[/?#])[^\s\"'<>]{1,256}@(?=[\w.\[-])",
         r"()\b(?:sk|pk|rk|gsk|xai|hf|pplx|nvapi|r8|csk|fw)[-_][A-Za-z0-9*_-]{8,}",
         r"()\b(?:AKIA|ASIA)[A-Z0-9]{12,}",
@@ -110,7 +110,7 @@ def treat_as_secret(value: str) -> None:
 
 
 def redact(text: str) -> str:
-    """`text` without keys: neither values of known keys and key variables nor anything shaped like a key."""
+    """Redact keys in `text`: the values of known keys and key variables, and anything shaped like a key."""
     text = _without(text, _KEY_VARIABLE)
     for shape in SHAPES:
         text = shape.sub(rf"\1{REDACTED}", text)
@@ -120,29 +120,29 @@ def redact(text: str) -> str:
 class KnownKeys:
     """The keys that providers are called with, as the environment held them when this was made.
 
-    For replies, where what only looks like a key is an answer. Made once for many of them: looking through the
-    environment takes longer than all else that is done to a reply.
+    Used for replies, in which text that only looks like a key may be the answer. Made once for many of them: a search
+    through the environment takes longer than everything else that is done to a reply.
     """
 
     def __init__(self) -> None:
         self._values = _values(_API_KEY_VARIABLE)
 
     def redact(self, text: str) -> str:
-        """`text` without these keys."""
+        """Redact these keys in `text`."""
         for value in self._values:
             text = text.replace(value, REDACTED)
         return text
 
 
 def _without(text: str, variables: re.Pattern[str]) -> str:
-    """`text` without secrets and the values of such variables."""
+    """Redact secrets and the values of such variables in `text`."""
     for value in _values(variables):
         text = text.replace(value, REDACTED)
     return text
 
 
 def _values(variables: re.Pattern[str]) -> list[str]:
-    """Secrets and the values of such variables, the longest first, so that none leaves a part of another."""
+    """List secrets and the values of such variables, the longest first, so that none leaves a part of another."""
     names = (name for name in os.environ if name in _named_variables or _is_named_so(name, variables))
     values = {value.strip() for value in _secrets.union(os.environ.get(name, "") for name in names)}
     long = {value for value in values if len(value) >= _SHORTEST_KEY}
@@ -176,6 +176,6 @@ class RedactionFilter(logging.Filter):
     """Redacts the whole text of each record; drops none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always True; the record is changed in place."""
+        """Redact the record in place, and return True: it is kept."""
         redact_record(record)
         return True

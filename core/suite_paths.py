@@ -10,7 +10,7 @@ from core.errors import ConfigurationError
 def suite_paths() -> tuple[Path, ...]:
     """List the folders of `suite_paths` in the user's own configuration, and in a file that the user named.
 
-    What merely lies in the working directory is not asked: its suites would run as soon as somebody looked at it.
+    A file that merely lies in the working directory is not read: its suites are code, which any command would run.
 
     Raises ConfigurationError where an entry is no folder.
     """

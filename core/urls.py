@@ -6,7 +6,7 @@ from core.errors import UsageError
 
 
 def _any_case(words: str) -> str:
-    """A pattern of these words in any case; JSON schemas have no other way to say so."""
+    """Build a pattern of these words in any case; JSON schemas have no other way to say so."""
     return re.sub(r"[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
 
 
@@ -25,13 +25,13 @@ _TOKEN_AS_USER = rf"(?:{_any_case('https?')})://[^/?#@]{{0,1024}}@"
 _PARAMETER = rf"[?&;#](?:[^?=&;#]{{0,64}}(?:{_SECRETS}|{_KEYS})|{_ALONE})="
 
 NO_PASSWORD = rf"^(?![\s\S]*{_USER_AND_PASSWORD})(?![\s\S]*{_TOKEN_AS_USER})(?![\s\S]*{_PARAMETER})"
-"""What text matches that holds no URL with a password, in the words of Python and of JSON schemas."""
+"""The pattern of texts without a URL that holds a password, in a syntax that Python and JSON schemas share."""
 
 _ALLOWED = re.compile(NO_PASSWORD)
 
 
 def has_password(text: str) -> bool:
-    """Whether there is a URL with a password, a token or a signature in it."""
+    """Tell whether there is a URL with a password, a token or a signature in the text."""
     return _ALLOWED.match(text) is None
 
 

@@ -20,7 +20,7 @@ def visible(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Escape line ends and tabs, too: what is said in one line stays in it, whatever names it holds."""
+    """Escape line ends and tabs, too, so that a message of one line stays one line, whatever names it holds."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

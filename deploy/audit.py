@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _audited(address: str) -> list[dict[str, Any]]:
-    """Each package as pip-audit reports it, with its vulnerabilities. The hashes are pip's to hold, at installation."""
+    """List each package with its vulnerabilities, as pip-audit reports it. At installation pip checks the hashes."""
     asked = ["--vulnerability-service", "osv", "--osv-url", address, "--disable-pip", "--require-hashes"]
     options = ["--format", "json", "--progress-spinner", "off", "--requirement", str(LOCK)]
     command = [sys.executable, "-m", "pip_audit", *asked, *options]

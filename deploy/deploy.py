@@ -1,6 +1,6 @@
 """Deploy all of prefect.yaml to the Prefect server that answers; creates the work pool first where it is missing.
 
-Automations tell the receivers that are named of what goes wrong. At its end `evalake doctor` says whether the server
+Automations notify the receivers that are named of what goes wrong. At its end `evalake doctor` says whether the server
 will run it all. Repeating it changes nothing. On Kubernetes create the pool beforehand, with the job template of this
 folder: a pool that is there is left as it is.
 """
@@ -22,7 +22,7 @@ POOL_TYPE = "process"
 
 
 def main() -> int:
-    """Exits with the code of `prefect deploy`, else of the doctor, and with one line where no server can be used."""
+    """Deploy all; returns the code of `prefect deploy`, else of the doctor. Exits with one line without a server."""
     url = get_current_settings().api.url
     if not url:
         sys.exit("deploy: no server is named; start one and export PREFECT_API_URL=http://127.0.0.1:4200/api")

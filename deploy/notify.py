@@ -1,7 +1,7 @@
-"""The automations of automations.yaml on the Prefect server; those that tell do so to every receiver that is named.
+"""The automations of automations.yaml on the Prefect server; those that notify do so to every receiver that is named.
 
 Repeating it changes nothing: an automation of the same name is brought up to date in its place. Where no receiver is
-named, none that tells is created, and what is there is left as it is.
+named, none that notifies is created, and what is there is left as it is.
 """
 
 import os
@@ -24,7 +24,7 @@ PREFIX = "evalake: "
 def notify(client: SyncPrefectClient) -> list[str]:
     """Create the blocks of the receivers and the automations; returns the receivers' names.
 
-    Exits with one line where a receiver is named in a way that cannot be.
+    Exits with one line where the variable that names a receiver is not valid.
     """
     named = {name: (os.environ.get(variable), make) for name, (variable, make) in RECEIVERS.items()}
     receivers = {name: make(value) for name, (value, make) in named.items() if value}
@@ -55,7 +55,7 @@ def _automation(declared: Mapping[str, Any], actions: list[ActionTypes]) -> Auto
 
 
 def _webhook(url: str) -> CustomWebhookNotificationBlock:
-    """A webhook that is sent {"subject", "body"} as JSON; its address, which may hold a token, is kept as a secret."""
+    """Make a webhook that is sent {"subject", "body"} as JSON; its address may hold a token, so it is kept secret."""
     content = {"subject": "{{subject}}", "body": "{{body}}"}
     return CustomWebhookNotificationBlock(name="evalake", url="{{url}}", secrets={"url": url}, json_data=content)
 
@@ -65,7 +65,7 @@ def _slack(url: str) -> SlackWebhook:
 
 
 def _mail(addresses: str) -> SendgridEmail:
-    """Mail by SendGrid: the sender and then the receivers, divided by commas; the key is in EVALAKE_NOTIFY_MAIL_KEY."""
+    """Make a block for mail by SendGrid: sender, then receivers, by commas; the key is in EVALAKE_NOTIFY_MAIL_KEY."""
     sender, *receivers = [address.strip() for address in addresses.split(",")]
     key = os.environ.get("EVALAKE_NOTIFY_MAIL_KEY", "")
     if not receivers or not key:

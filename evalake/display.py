@@ -8,6 +8,6 @@ from reports.wording import visible
 
 
 def titled(title: str, frame: pl.DataFrame | None) -> str:
-    """Return a title, and a frame under it where there is one, as HTML in which no text of others is markup."""
+    """Write a title, and a frame under it where there is one, as HTML in which no text of others is markup."""
     heading = f"<strong>{escape(visible(title))}</strong>"
     return heading if frame is None else f"{heading}{frame._repr_html_()}"

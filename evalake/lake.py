@@ -90,14 +90,14 @@ class Lake:
         return self.find(run_id)
 
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
-        """Return the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
+        """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
         rows = tagged(with_labels(with_lost(self.tables.frame(RUNS))), tag)
         if suite is not None:
             rows = rows.filter(suite=suite)
         return rows.sort("started_at", descending=True).collect()
 
     def find(self, run_id: str | None = None, *, suite: str | None = None, tag: str | None = None) -> Run:
-        """Return a run: that of this id, or the newest (of a suite, with a tag). Raises UsageError for none."""
+        """Find a run: that of this id, or the newest (of a suite, with a tag). Raises UsageError for none."""
         rows = self.runs(suite, tag=tag)
         if run_id is not None:
             rows = rows.filter(run_id=run_id)
@@ -117,7 +117,7 @@ class Lake:
         tag: str | None = None,
         force: bool = False,
     ) -> pl.DataFrame:
-        """Return how A differs from B in every metric, paired by unit, as `evalake compare` does.
+        """Compute how A differs from B in every metric, paired by unit, as `evalake compare` does.
 
         Args:
             a: A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.

@@ -46,13 +46,13 @@ class Run:
         return None if self.row["message"] is None else str(self.row["message"])
 
     def samples(self) -> pl.DataFrame:
-        """Return its samples, in the order of their datasets."""
+        """Read its samples, in the order of their datasets."""
         items = self._items().select("sample_hash", "dataset_version").unique()
         rows = self.lake.frame(SAMPLES).join(items, on=["sample_hash", "dataset_version"], how="semi")
         return rows.sort("dataset", "position").collect()
 
     def replies(self) -> pl.DataFrame:
-        """Return the replies to its first calls and its judges' first calls, one row a call, with their requests."""
+        """Read the replies to its first calls and its judges' first calls, one row a call, with their requests."""
         items = self._items().select("prompt_hash", "judge_hash", "replicate")
         first = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
         asked = pl.concat(first).drop_nulls().unique()
@@ -60,18 +60,18 @@ class Run:
         return replies(rows).sort("model", "prompt_hash", "replicate").collect()
 
     def results(self) -> pl.DataFrame:
-        """Return its result rows: one for each sample, model and judge."""
+        """Read its result rows: one for each sample, model and judge."""
         rows = run_results(self.lake, self._suite(), self.run_id, {})
         return rows.sort("model", "dataset", "sample_id", "replicate").collect()
 
     def metrics(self) -> pl.DataFrame:
-        """Return the values of its newest snapshot, every metric in every slice, headline metrics first."""
+        """Read the values of its newest snapshot, every metric in every slice, headline metrics first."""
         snapshot = find_snapshot(self.lake, run_id=self.run_id)
         values = read_metrics(self.lake, snapshot["snapshot_id"])
         return headline_first(values, find_suite(self.suite).headline)
 
     def headline(self) -> pl.DataFrame:
-        """Return the headline metrics over all samples, with their intervals."""
+        """Read the headline metrics over all samples, with their intervals."""
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite).headline))
         return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
@@ -80,7 +80,7 @@ class Run:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)
 
     def _suite(self) -> Suite:
-        """Return the suite with the scorer by which the run was measured last."""
+        """Find the suite with the scorer by which the run was measured last."""
         suite = find_suite(self.suite)
         if self.row["snapshot_id"] is None:
             return suite

@@ -58,7 +58,7 @@ def check(lake: LakeUri = None) -> State[Any]:
 
 
 def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
-    """Write the data docs where flow runs leave reports; returns where they are, to be said behind the summary."""
+    """Write the data docs where flow runs leave reports; returns words that say where, to end the summary."""
     if not leaves_reports():
         return ""
     try:

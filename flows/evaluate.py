@@ -112,10 +112,10 @@ def evaluate(
             scheduled. A missed night is made up by naming it; what is asked is asked now.
         first: So many samples of each dataset, its first.
         samples: The samples with these names; none means all.
-        only_failed: The run whose samples without an answer are taken; what else is none is as it was there.
-        first_replicate: The number of the first replicate; above 0, requests of before are asked anew.
-        tags: By which the run is found again.
-        note: What else is to be known of it.
+        only_failed: The run whose samples without an answer are taken; parameters left at none are as in that run.
+        first_replicate: The number of the first replicate; above 0, requests of earlier runs are asked anew.
+        tags: Words by which the run is found again.
+        note: Anything else to know about the run.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
@@ -146,7 +146,7 @@ def evaluate(
 
 
 def run_id_of(flow_run_id: str) -> str:
-    """A run is named by the random end of its flow run's id, so that a retry of the flow run is the same run."""
+    """Name a run by the random end of its flow run's id, so that a retry of the flow run is the same run."""
     return flow_run_id.replace("-", "")[-12:]
 
 
@@ -205,7 +205,7 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
 
 
 def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: int) -> str | None:
-    """From samples to metrics; returns the snapshot's id, None where nothing landed that could be measured."""
+    """Take a run from samples to metrics; returns the snapshot's id, None where nothing landed that can be measured."""
     collector.extract(plan.datasets)
     if shards > 1:
         ask_in_shards(context, plan, shards)

@@ -23,12 +23,12 @@ _TEXT = {"type": "string", "pattern": NO_PASSWORD}
 
 
 def _listed(value: Any) -> Any:
-    """Names that were written into a field, by comma or line, as a list."""
+    """Split names that were written into a field, by comma or line, into a list."""
     return [name.strip() for name in value.replace("\n", ",").split(",") if name.strip()] if _is_text(value) else value
 
 
 def _lines(value: Any) -> Any:
-    """Sources that were written into a field, one a line, as a list."""
+    """Split sources that were written into a field, one a line, into a list."""
     return [line.strip() for line in value.splitlines() if line.strip()] if _is_text(value) else value
 
 
@@ -37,14 +37,14 @@ def _is_text(value: Any) -> bool:
 
 
 def _names(known: Iterable[str], written: str) -> WithJsonSchema:
-    """The schema of some names: chosen among the known ones, written, or listed as JSON."""
+    """Build the schema of a list of names: chosen among the known ones, written, or listed as JSON."""
     choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(set(known))}}
     anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
     return WithJsonSchema({"anyOf": [choices, {**_TEXT, "title": written}, anything]})
 
 
 def _either(default: str, other: str, schema: dict[str, Any]) -> WithJsonSchema:
-    """The schema of what may be left as it is: the words for that, or something else."""
+    """Build the schema of a field that may keep its default: the words for the default, or another value."""
     return WithJsonSchema({"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]})
 
 
@@ -53,7 +53,7 @@ def _suites() -> list[Suite]:
 
 
 def _configured() -> set[str]:
-    """The models that the configuration names, where it can be read: what is wrong with it is said by a run."""
+    """List the models that the configuration names, where it can be read; a run says what is wrong with it."""
     try:
         return set(read_configuration().models)
     except ConfigurationError:
@@ -61,7 +61,7 @@ def _configured() -> set[str]:
 
 
 def _configured_prompts() -> set[str]:
-    """The prompts that the configuration adds, where it can be read."""
+    """List the prompts that the configuration adds, where it can be read."""
     try:
         return {name for section in read_configuration().suites.values() for name in section.get(PROMPTS, {})}
     except ConfigurationError:

@@ -30,7 +30,7 @@ def maintain(
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         dry_run: Only say what would be done.
-        configuration_file: In place of ./evalake.toml; its [retention] says how long what is kept.
+        configuration_file: In place of ./evalake.toml; its [retention] says what is kept for how long.
     """
     redact_logs()
     where = Lake(lake_uri(lake))

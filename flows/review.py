@@ -67,14 +67,14 @@ def review(
 
 
 def _kept() -> dict[str, FlowRunInput]:
-    """What is kept with this flow run, by key: the batch, its forms and what people said."""
+    """Read what Prefect keeps with this flow run, by key: the batch, its forms and what people answered."""
     with get_client(sync_client=True) as client:
         inputs = client.filter_flow_run_input(flow_run.id, key_prefix="", limit=MOST_INPUTS, exclude_keys=set())
     return {each.key: each for each in inputs}
 
 
 def _key(form: int) -> str:
-    """How Prefect's keys of a form begin."""
+    """Name the beginning of Prefect's keys of a form."""
     return f"suspended-review-{form}"
 
 

@@ -81,7 +81,7 @@ def measure_roadmap(
 
 
 def _context(suite: str, judge: str | None, lake: str | None, configuration_file: str | None) -> RunContext:
-    """The run that asks, once it is sure that the judge can be asked."""
+    """Build the context of the run, after a check that the judge can be asked."""
     redact_logs()
     configuration = read_configuration(Path(configuration_file) if configuration_file else None)
     if judge is not None:

@@ -54,7 +54,7 @@ class LostScoringError(EvalakeError):
 
 
 def queue_of(lake: str) -> str:
-    """Return the deployment by which a service scores beside itself: of one lake, so that no other service takes it."""
+    """Name the deployment that a service serves itself: that of one lake, so that no other service takes its runs."""
     return f"{DEPLOYMENT}-{content_hash(whole_address(lake))[:12]}"
 
 
@@ -103,7 +103,7 @@ def give_up(score_id: str) -> None:
 
 
 def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
-    """The row of a new scoring. Its `run_id` is that of the context: who asked for it, in one request."""
+    """Build the row of a new scoring. Its `run_id` is the context's, one for each request for scorings."""
     item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
@@ -117,7 +117,7 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
 
 
 def read_score(lake: Lake, score_id: str) -> Row:
-    """A scoring's row as it is now. Raises UsageError where there is none."""
+    """Read a scoring's row as it is now. Raises UsageError where there is none."""
     rows = lake.frame(RESULTS).filter(pl.col("score_id") == score_id).collect()
     if rows.is_empty():
         raise UsageError(f"the lake {lake.uri} has no scoring {score_id[:12]}")
@@ -125,7 +125,7 @@ def read_score(lake: Lake, score_id: str) -> Row:
 
 
 def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
-    """Sessions as the lake holds them, by hash. Raises UsageError where one is not there."""
+    """Read sessions from the lake, by hash. Raises UsageError where one is not there."""
     wanted = (pl.col("suite") == SUITE) & pl.col("sample_hash").is_in(sample_hashes)
     columns = [name for name in SAMPLES.row.column_names() if name in Sample.__dataclass_fields__]
     rows = lake.frame(SAMPLES).filter(wanted).select(columns).collect().iter_rows(named=True)
@@ -137,7 +137,7 @@ def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
 
 
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
-    """End a scoring as failed, with a reason; False where it was over already."""
+    """End a scoring as failed, with a reason; returns False where it was over already."""
     return land(lake, RESULTS, _failure(row, kind, message)).replaced == 1
 
 
@@ -151,10 +151,10 @@ class Scoring:
 
     @classmethod
     def take(cls, lake: Lake, score_id: str, configuration: Configuration) -> "Scoring | None":
-        """Take a scoring on; None where it is completed already.
+        """Take a scoring on; returns None where it is completed already.
 
         Raises UsageError where there is none, or where it has failed; ConfigurationError, having failed it, where
-        this process would not ask the judge what the scoring was begun with.
+        this process's first request to the judge is not the one that the scoring was begun with.
         """
         row = read_score(lake, score_id)
         # One request may ask for several scorings: each has a client of its own, which ends without the others'
@@ -238,19 +238,19 @@ class Scoring:
 
 
 def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
-    """The item that a scoring of a session is, by the number that its call has."""
+    """Build the item of a session's scoring; `replicate` is the number of its call."""
     return Item(sample, context.suite.baseline_models[0], judge, context.suite.prompt_types[0], replicate)
 
 
 def _failure(row: Row, kind: str, message: str) -> pl.DataFrame:
-    """The row of a scoring that has failed."""
+    """Build the row of a scoring that has failed."""
     text = storable(redact(message))[:LONGEST_MESSAGE] if message else None  # type: ignore[index]
     ended = {**row, "status": "failed", "error_kind": kind, "error_message": text or kind, "completed_at": _now(row)}
     return conform([ended], RESULTS)
 
 
 def _reason(error: BaseException) -> str:
-    """Why a scoring failed, in words, of those errors too that have none."""
+    """Say in words why a scoring failed, also for errors without a message."""
     if isinstance(error, TerminationSignal | KeyboardInterrupt | SystemExit | RunOverError):
         return "its process was told to end before the judge had answered: ask for it again"
     if isinstance(error, CancelledError):
@@ -259,5 +259,5 @@ def _reason(error: BaseException) -> str:
 
 
 def _now(row: Row) -> datetime:
-    """Now; the latest time of the row where this machine's clock is behind that of the one that wrote it."""
+    """Tell the time; where this clock is behind that of the machine that wrote the row, the row's latest time."""
     return max(datetime.now(UTC), *(row[name] or _NEVER for name in ("asked_at", "started_at")))

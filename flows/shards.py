@@ -164,7 +164,7 @@ def _start(context: RunContext, plan: Plan, shard: Shard, ledger_id: str) -> Flo
 
 
 def _unfinished(client: SyncPrefectClient, run_id: str) -> dict[str, FlowRun]:
-    """The flow runs of shards of a run that have not ended, by name."""
+    """Find the flow runs of a run's shards that have not ended, by name."""
     known = FlowRunFilter(
         tags=FlowRunFilterTags(all_=[run_id]),
         name=FlowRunFilterName(like_="shard-"),  # the run itself has its tag, too
@@ -182,7 +182,7 @@ class _Child:
         self._seen = time.monotonic()
 
     def look(self) -> State[Any]:
-        """Its state. A change of this, or of its progress artifact, is a sign of life."""
+        """Read its state. A change of this, or of its progress artifact, is a sign of life."""
         state = cast(State[Any], self._client.read_flow_run(self._id).state)
         shown = self._client.read_artifacts(
             artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[self._id]))
@@ -192,7 +192,7 @@ class _Child:
         return state
 
     def is_over(self) -> bool:
-        """Whether it asks nothing any more; it is given up where it has long been silent."""
+        """Tell whether it asks nothing any more; it is cancelled where it has given no sign of life for too long."""
         if (state := self.look()).is_final():
             if not state.is_completed():
                 logger.warning("a shard ended %s (%s): the run asks what it left open", state.name, state.message)

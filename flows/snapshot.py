@@ -60,7 +60,7 @@ def snapshot(
 
 
 def _newest_runs(lake: Lake, day: date) -> list[dict[str, Any]]:
-    """The newest run of each suite up to the day that has a snapshot: others have no rows, or not all of them yet."""
+    """Find each suite's newest run up to the day that has a snapshot: others have no rows, or not all of them yet."""
     measured = lake.frame(RUNS).filter(
         pl.col("snapshot_id").is_not_null(), pl.col("suite").is_in(suite_names()), pl.col("started_at").dt.date() <= day
     )

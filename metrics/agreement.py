@@ -22,7 +22,7 @@ ROUNDING = 1e-12
 
 
 def votes(raters: Sequence[pl.Expr], categories: Sequence[object]) -> list[pl.Expr]:
-    """How many raters chose each category, given each rater's answer (null: none)."""
+    """Count how many raters chose each category, given each rater's answer (null: none)."""
     return [
         pl.sum_horizontal(*[(rater == pl.lit(category)).fill_null(False).cast(pl.Int64) for rater in raters])
         for category in categories
@@ -30,7 +30,7 @@ def votes(raters: Sequence[pl.Expr], categories: Sequence[object]) -> list[pl.Ex
 
 
 def percent_agreement(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Rate:
-    """Share of the samples answered by both on which both answered the same; a sample counts as its weight says."""
+    """Declare the share of samples answered by both on which the answers agree; a sample counts as its weight says."""
     return _share(first == second, pl.lit(value=True), weight)
 
 
@@ -39,7 +39,7 @@ def _share(of: pl.Expr, among: pl.Expr, weight: pl.Expr | None) -> Rate:
 
 
 def _chance_corrected(parts: Parts, categories: int) -> Array:
-    """(observed - expected) / (1 - expected) agreement, from the agreement and each rater's shares of categories."""
+    """Compute (observed - expected) / (1 - expected) agreement, from the agreement and both raters' category shares."""
     expected = sum(
         (parts[f"first {i}"] * parts[f"second {i}"] for i in range(categories)), np.zeros_like(parts["agreeing"])
     )
@@ -49,7 +49,7 @@ def _chance_corrected(parts: Parts, categories: int) -> Array:
 def cohen_kappa(
     first: pl.Expr, second: pl.Expr, categories: Sequence[object], weight: pl.Expr | None = None
 ) -> Composite:
-    """Chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose one of the categories.
+    """Declare the chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose a category.
 
     A sample counts as its weight says, such as one over the probability with which it was drawn.
     """
@@ -63,7 +63,7 @@ def cohen_kappa(
 
 
 def gwet_ac1(first: pl.Expr, second: pl.Expr, categories: Sequence[object], weight: pl.Expr | None = None) -> Composite:
-    """Agreement of two raters beyond chance, which one-sided answers do not deflate (Gwet 2008)."""
+    """Declare the agreement of two raters beyond chance, which one-sided answers do not deflate (Gwet 2008)."""
     kappa = cohen_kappa(first, second, categories, weight)
     return Composite(partial(_ac1, categories=len(categories)), kappa.parts, n=kappa.n, low=-1.0)
 
@@ -88,7 +88,7 @@ def _fleiss(parts: Parts, categories: int) -> Array:
 
 
 def fleiss_kappa(counts: Sequence[pl.Expr], raters: int) -> Composite:
-    """Chance-corrected agreement of `raters` raters (Fleiss 1971), over samples that every one of them answered.
+    """Declare the chance-corrected agreement of `raters` raters (Fleiss 1971), over samples that all of them answered.
 
     counts  how many raters chose each category, as from `votes`
     """
@@ -106,7 +106,7 @@ def _alpha(parts: Parts, categories: int) -> Array:
 
 
 def krippendorff_alpha(counts: Sequence[pl.Expr]) -> Composite:
-    """Krippendorff's alpha for nominal data (2011), over samples with two answers or more; counts as from `votes`."""
+    """Declare Krippendorff's alpha for nominal data (2011), over samples of two answers or more; counts as `votes`."""
     paired = pl.sum_horizontal(*counts) >= 2
     function = partial(_alpha, categories=len(counts))
     return Composite(function, _vote_parts(counts, paired), n=paired, low=-1.0, explains_variation=True)
@@ -127,9 +127,9 @@ def _icc(s: Sums, raters: int) -> Array:
 
 
 def icc_2_1(scores: Sequence[pl.Expr]) -> Jackknife:
-    """Intraclass correlation ICC(2,1): absolute agreement, random raters, one score each (Shrout and Fleiss 1979).
+    """Declare the intraclass correlation ICC(2,1): absolute agreement, random raters, one score each.
 
-    Over samples that every rater scored.
+    Over samples that every rater scored (Shrout and Fleiss 1979).
     """
     complete = pl.all_horizontal(*[score.is_not_null() for score in scores])
     values = [pl.when(complete).then(score).cast(pl.Float64) for score in scores]
@@ -150,7 +150,7 @@ def _pearson(s: Sums) -> Array:
 
 
 def pearson(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Jackknife:
-    """Product-moment correlation of two scores (Pearson 1895), over samples that have both."""
+    """Declare the product-moment correlation of two scores (Pearson 1895), over samples that have both."""
     return _of_moments(_pearson, first, second, weight)
 
 
@@ -162,7 +162,7 @@ def _quadratic(s: Sums) -> Array:
 
 
 def quadratic_kappa(first: pl.Expr, second: pl.Expr, weight: pl.Expr | None = None) -> Jackknife:
-    """Chance-corrected agreement of two scores, apart as the square of their difference (Cohen 1968).
+    """Declare the chance-corrected agreement of two scores, weighted by the square of their difference (Cohen 1968).
 
     Over samples that have both. Of scores on a scale it is Lin's concordance (1989).
     """
@@ -182,7 +182,7 @@ def _of_moments(
 
 
 def mean_absolute_difference(first: pl.Expr, second: pl.Expr, weight: pl.Expr, *, most: float) -> Ratio:
-    """How far two scores are apart in the mean, over samples that have both; never further than `most`."""
+    """Declare the mean absolute difference of two scores, over samples that have both; it is `most` at most."""
     both = first.is_not_null() & second.is_not_null()
     each = pl.when(both).then(weight.cast(pl.Float64))
     return Ratio(each * (first - second).abs(), each, rows=both, high=most)

@@ -25,7 +25,7 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int) -> Bounds | None:
     Args:
         frame: The rows that are known, of one model and judge.
         metric: The metric, over all samples.
-        missing: How many rows are not.
+        missing: How many rows are unknown.
 
     Returns:
         For rates of rows and bounded means what extreme rows would make of them, for composites what extremes of their
@@ -60,7 +60,7 @@ def _bounds(estimator: Estimator, view: View, missing: int) -> Bounds | None:
 
 
 def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int) -> Bounds | None:
-    """The extremes of a function that rises or falls with each part lie where each part is at an end."""
+    """Compute the extremes of a function that rises or falls with each part: they lie where each part is at an end."""
     if len(parts) < needed:
         return estimator.low, estimator.high
     corners = np.array(list(product(*parts.values())))

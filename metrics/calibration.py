@@ -19,18 +19,18 @@ SPREAD_IN_BIN = 1 / BINS / 12**0.5
 """The standard deviation of confidences that are spread evenly over an equal bin."""
 
 TIE = 1e-12
-"""Gaps smaller than this are none, but for rounding."""
+"""Gaps smaller than this are rounding errors."""
 
 Statistic = Literal["mean", "debiased", "maximum", "reliability", "resolution", "uncertainty"]
 
 
 def equal_width_bin(confidence: pl.Expr) -> pl.Expr:
-    """Number the bin 0..9 of a confidence in 0..1: ten equal bins (lo, hi], of which the first also has exactly 0."""
+    """Compute the bin, 0..9, of a confidence in 0..1: ten equal bins (lo, hi], the first with exactly 0."""
     return sum((confidence > k / BINS for k in range(1, BINS)), start=confidence * 0).cast(pl.Int64)
 
 
 def equal_mass_bins(level: Integers, group: Integers, groups: int) -> Integers:
-    """Number at most ten bins of about equal size in each group that never split equal confidences, from 1.
+    """Assign rows to at most ten bins, from 1, of about equal size in each group; equal confidences share a bin.
 
     Rows are put in order of confidence, and cut after each tenth; a confidence belongs to the bin of its first row, so
     a heavy one fills its bin and leaves the following ones without rows.
@@ -38,7 +38,7 @@ def equal_mass_bins(level: Integers, group: Integers, groups: int) -> Integers:
     Args:
         level: [rows] the rank of each row's confidence, 0 where it has none, which gets bin 0.
         group: [rows] the group of each row.
-        groups: How many groups there are; `group` may be that, too.
+        groups: How many groups there are; in `group`, this number means no group.
     """
     levels = int(level.max(initial=0)) + 1
     of_row, pairs = numbered(group * levels + level, (groups + 1) * levels)
@@ -64,7 +64,7 @@ class CalibrationError(Estimator):
             confidences cluster (.9, .95, 1), and leave most of ten equal bins empty; these bins follow the data.
 
     The interval combines those of the bins' accuracies. Noise makes gaps: a mean of gaps is too high by about as much
-    as they are uncertain, so the interval is laid around what remains without, and reaches to the value at least.
+    as they are uncertain, so the interval is laid around the value without that noise, and includes the value itself.
     """
 
     labels: ClassVar[frozenset[str]] = frozenset({"by"})
@@ -191,7 +191,7 @@ class _Bins:
         return added_up(self.group, values, self.view.units.groups)
 
     def largest(self) -> tuple[Array, Array, Array]:
-        """The largest gap of each group with its limits, which hold for all bins at once."""
+        """Find the largest gap of each group with its limits, which hold for all bins at once."""
         least, most = self._distance(0.0)
         groups = self.view.units.groups
         value, low, high = (np.full(groups, -np.inf) for _ in range(3))
@@ -202,7 +202,7 @@ class _Bins:
         return value, low, high
 
     def weighted(self, statistic: Statistic) -> tuple[Array, Array, Array]:
-        """A mean of what follows from the bins, with its limits."""
+        """Compute a weighted mean over the bins, with its limits, [groups] each."""
         known = np.bincount(self.group, minlength=self.view.units.groups) > 0
         whole = self.total(self.share * self.accuracy)[self.group]
         squared = statistic in ("reliability", "resolution")
@@ -228,7 +228,7 @@ class _Bins:
         return value, low, high
 
     def _shared(self, statistic: Statistic) -> Array:
-        """How much more the bins vary together than each for itself: units that have rows in several bins."""
+        """Compute the mean's variance over that of independent bins, as units may have rows in several; 1 at least."""
         bins = self.line.units
         own = added_up(
             self.group, self._slope(statistic) ** 2 * bins.total(self.line.influence**2), self.view.units.groups
@@ -236,15 +236,15 @@ class _Bins:
         return np.where(own > 0, np.maximum(1.0, quotient(self.together(statistic), own)), 1.0)
 
     def together(self, statistic: Statistic) -> Array:
-        """The variance of a weighted mean, [groups]."""
+        """Compute the variance of a weighted mean, [groups]."""
         return self.view.units.total(self.influence(statistic) ** 2)
 
     def _few_units(self) -> Array:
-        """How much further than the normal Student's quantile reaches, for a variance between so many units."""
+        """Compute Student's quantile, for a variance between so many units, as a multiple of the normal quantile."""
         return np.asarray(np.nan_to_num(student(self.view.counting("confident")), nan=Z) / Z)
 
     def influence(self, statistic: Statistic) -> Array:
-        """What each unit of the whole adds to the error of a weighted mean."""
+        """Compute what each unit of the whole adds to the error of a weighted mean, [units]."""
 
         def add_up() -> Array:
             of_bins = self.line.units.spread(self._slope(statistic)) * self.line.influence
@@ -254,14 +254,14 @@ class _Bins:
         return self.view.once((*self.key, slope), add_up)
 
     def _slope(self, statistic: Statistic) -> Array:
-        """How much the mean goes with each bin's accuracy, [bins]."""
+        """Compute the derivative of the mean by each bin's accuracy, [bins]."""
         slope = 2 * self.gap if statistic == "reliability" else np.sign(np.where(np.abs(self.gap) < TIE, 0.0, self.gap))
         if statistic == "resolution":
             slope = 2 * (self.accuracy - self.total(self.share * self.accuracy)[self.group])
         return np.asarray(slope * self.share)
 
     def _distance(self, centre: Array | float) -> tuple[Array, Array]:
-        """The least and the largest distance from `centre` within the limits of each gap."""
+        """Compute the least and the largest distance from `centre` within the limits of each gap."""
         low, high = self.low - centre, self.high - centre
         inside = (low < 0) & (high > 0)
         least = np.where(inside, 0.0, np.minimum(np.abs(low), np.abs(high)))
@@ -269,27 +269,27 @@ class _Bins:
 
 
 def _accuracy_limits(line: Linearised, group: Integers | None) -> tuple[Array, Array]:
-    """Wilson limits of the bins' accuracies; those of all bins of a `group` at once where it is given (Bonferroni)."""
+    """Compute Wilson limits of the bins' accuracies; those of all bins of a `group` at once if given (Bonferroni)."""
     n_eff = _size(line)
     z: Array | float = Z if group is None else _bonferroni(group)
     return wilson(np.where(line.value >= 1, n_eff, line.value * n_eff), n_eff, z)
 
 
 def _bonferroni(group: Integers) -> Array:
-    """The normal quantile of each bin with which the limits of all bins of its group hold at once."""
+    """Compute the normal quantile of each bin with which the limits of all bins of its group hold at once."""
     from scipy.special import ndtri
 
     return np.asarray(-ndtri((1 - CONFIDENCE) / 2 / np.bincount(group)[group]))
 
 
 def _size(line: Linearised) -> Array:
-    """As many independent rows as would tell as much of each bin."""
+    """Compute the effective number of independent rows of each bin."""
     most = line.below.total
     return np.where(line.single, most, np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(most)), most))
 
 
 def _mean_of_noisy(gap: Array, variance: Array) -> Array:
-    """The mean size of what is normally distributed around a gap (the folded normal distribution)."""
+    """Compute the mean absolute value of a normal distribution around a gap (the folded normal distribution)."""
     from scipy.special import ndtr
 
     deviation = np.sqrt(variance)
@@ -300,7 +300,7 @@ def _mean_of_noisy(gap: Array, variance: Array) -> Array:
 
 
 def _without_noise(gap: Array, variance: Array) -> Array:
-    """The gap whose mean size, with its noise, is the one seen; 0 where noise alone would make as much."""
+    """Find the gap whose mean absolute value, with its noise, is the one seen; 0 where noise alone gives as much."""
     low, high = np.zeros_like(gap), gap.copy()
     for _ in range(40):
         middle = (low + high) / 2

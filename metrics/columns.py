@@ -55,14 +55,14 @@ def added_up(group: Integers, values: Array, groups: int) -> Array:
 
 
 def ranks(values: pl.Series) -> Integers:
-    """Rank each among the distinct values, from 1, 0 for null. Few are sorted where few differ, as texts do."""
+    """Rank each among the distinct values, from 1, 0 for null. Only the distinct values are sorted."""
     distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
     placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
     return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
-    """Number each key among the distinct keys, ascending from 0, and list the distinct keys; all are 0 to `below`."""
+    """Assign each key its number among the distinct keys, which are listed, too. Keys are 0 to `below`."""
     if below > max(8 * len(keys), 1_000_000):
         distinct, number = np.unique(keys, return_inverse=True)
         return number, distinct
@@ -72,7 +72,7 @@ def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
 
 
 def ordered(keys: Integers) -> Integers:
-    """Number rows in order of their keys, 0 or more, those of one key in the order they are in."""
+    """List row numbers in order of their keys, 0 or more, those of one key in the order they are in."""
     if keys.max(initial=0) <= np.iinfo(np.uint16).max:
         return np.argsort(keys.astype(np.uint16), kind="stable")  # by digits, which is faster
     return np.argsort(keys, kind="stable")

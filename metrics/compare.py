@@ -41,7 +41,7 @@ SIGNIFICANT_BELOW = 0.05
 """From such a p value on, the interval holds 0."""
 
 FEW, DIFFERING = 20, 5
-"""Below so many units behind either side, or a part of it, or so many that differ, others may differ by far more."""
+"""Below so many units behind a side or a part of it, or so many that differ, MOVER's interval is taken."""
 
 COMPARED: Mapping[str, pl.DataType] = {
     "judge": pl.String(),
@@ -71,7 +71,7 @@ def compare(
         a: One row per answer, as `measure` takes them, with the columns `judge`, `cluster` and `pair`.
         b: The other side's.
         metrics: What to compare.
-        cluster: Column of what rows hang together by: the unit.
+        cluster: Column whose value makes rows one unit.
         pair: Column of the sample; rows of samples that the other side does not have under the judge are left out.
         draws: Random exchanges behind a p value where there are too many to make them all.
 
@@ -138,7 +138,7 @@ class Pair:
         return len(self.clusters)
 
     def of_side(self, side: int, by_unit: Array) -> Array:
-        """Lay what units have out by the pair's clusters; 0 where a side has none."""
+        """Arrange a side's values by unit in order of the pair's clusters, [clusters]; 0 where the side lacks one."""
         placed = np.zeros(self.size)
         placed[self.places[side]] = by_unit[self.units[side]]
         return placed
@@ -208,7 +208,7 @@ class SwappedDraw:
 def _compared(
     metric: Metric, paired: Paired, columns: Columns, column_of: Mapping[str, str], draws: int
 ) -> Iterator[dict[str, str | float | None]]:
-    """Compare one metric in one slice, a row each pair."""
+    """Compare one metric in one slice; yield a row for each pair."""
     view = View(columns, paired.units, column_of)
     try:
         estimate = metric.estimator.estimate(view)
@@ -243,7 +243,7 @@ def _compared(
 
 
 def _interval(estimate: Estimate, pair: Pair) -> Limits:
-    """The interval of a difference; two unseen units, one for either side, keep it from width zero.
+    """Compute the interval of a difference; two unseen units, one for either side, keep it from width zero.
 
     It is Student's between units, within what the sides' own intervals allow, or MOVER's where units are few.
     """
@@ -267,7 +267,7 @@ def _interval(estimate: Estimate, pair: Pair) -> Limits:
 
 
 def _agreeing(value: float, interval: Limits, p: float) -> Limits:
-    """The interval, its end towards 0 on the side of 0 that the test says, just beyond or at 0 where it was not."""
+    """Adjust an interval to the test: where p is significant its end stays short of 0, else the interval includes 0."""
     low, high = interval
     if p >= SIGNIFICANT_BELOW:
         return min(low, 0.0), max(high, 0.0)
@@ -276,7 +276,7 @@ def _agreeing(value: float, interval: Limits, p: float) -> Limits:
 
 
 def _flips(view: View, pair: Pair) -> tuple[int, int, bool]:
-    """How many units a answers better, how many b, and whether each unit has one answer, however often repeated."""
+    """Count the units that a answers better, and b, and tell whether each has one answer, however often repeated."""
     k_a, k_b = (pair.of_side(side, view.sums("successes")) for side in (0, 1))
     n_a, n_b = (pair.of_side(side, view.sums("of")) for side in (0, 1))
     shared = (n_a > 0) & (n_b > 0)
@@ -296,7 +296,7 @@ def mcnemar(gains: int, losses: int) -> float:
 
 
 def _exchange_p(metric: Metric, view: View, pair: Pair, draws: int) -> float | None:
-    """The two-sided p under exchanges of units; None where the metric is no function of sums."""
+    """Compute the two-sided p under exchanges of units; None where the metric is no function of sums."""
     active = _active(metric, view, pair)
     extreme = count = 0
     observed = np.nan
@@ -313,7 +313,7 @@ def _exchange_p(metric: Metric, view: View, pair: Pair, draws: int) -> float | N
 
 
 def _active(metric: Metric, view: View, pair: Pair) -> Integers:
-    """The units whose exchange changes anything; with labels, which sums do not tell apart, all."""
+    """Find the units whose exchange changes anything; with labels, which sums do not tell apart, all units."""
     if metric.estimator.labels:
         return np.arange(pair.size)
     differs: NDArray[np.bool_] = np.zeros(pair.size, dtype=np.bool_)
@@ -324,7 +324,7 @@ def _active(metric: Metric, view: View, pair: Pair) -> Integers:
 
 
 def _exchanges(units: int, draws: int) -> Iterator[Array]:
-    """All exchanges of few units, or random ones; nothing exchanged comes first."""
+    """Yield all exchanges of few units, or random ones; the first exchanges nothing."""
     if units <= EXACT_UNITS:
         numbers = np.arange(2**units)[:, None]
         yield ((numbers >> np.arange(units)) & 1).astype(np.float64)

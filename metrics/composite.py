@@ -22,10 +22,10 @@ from metrics.ratios import quotient
 from metrics.units import View
 
 FEWEST_UNITS = 5
-"""Below so many units, the other values of a part than those seen are as likely for a composite."""
+"""Below so many units, a part other than a rate is put at its limit: its few values do not rule that out."""
 
 STEPS = 4
-"""Of the search for how far parts take a composite together."""
+"""Steps of the search for the farthest value of a composite whose parts move together."""
 
 Parts = Mapping[str, Array]
 """The parts' values by name, all of one shape; NaN where a part is undefined."""
@@ -115,7 +115,7 @@ class Composite(Estimator):
         )
 
     def _evaluate(self, values: Parts) -> Array:
-        """`function` of the values, NaN where it is undefined."""
+        """Apply `function` to the values; NaN where it is undefined."""
         with np.errstate(all="ignore"):
             result = np.asarray(self.function(values), dtype=np.float64)
         shape = next(iter(values.values())).shape
@@ -124,10 +124,10 @@ class Composite(Estimator):
         return np.where(np.isfinite(result), result, np.nan)
 
     def _farthest(self, values: Parts, value: Array, uncertain: Mapping[str, Estimate], sign: int) -> Array:
-        """The lowest (-1) or highest (1) value of the function where the parts move together, as far as likely.
+        """Find the lowest (-1) or highest (1) value of the function where the parts move together, as far as likely.
 
         Each part moves by a share of its margin, whose squares sum up to one. Products need this: no part alone takes
-        them far from 0. A part of next to no units is at its limit throughout: nothing is known that speaks against.
+        them far from 0. A part of next to no units stays at its limit: its few values do not rule that out.
         """
         limits = {name: (part.ci_low, part.ci_high) for name, part in uncertain.items()}
         middle = {name: (low + high) / 2 for name, (low, high) in limits.items()}
@@ -157,7 +157,7 @@ class Composite(Estimator):
         return farthest
 
     def _moved(self, at: Parts, places: Mapping[str, tuple[Array, ...]]) -> Array:
-        """The function where one part at a time goes to each of its places, [places, parts, groups]."""
+        """Evaluate the function where one part at a time goes to each of its places, [places, parts, groups]."""
         shape = len(next(iter(places.values()))), len(places), *next(iter(at.values())).shape
         moved = {name: np.broadcast_to(value, shape) for name, value in at.items()}
         for number, (name, of_part) in enumerate(places.items()):
@@ -166,7 +166,7 @@ class Composite(Estimator):
         return self._evaluate(moved)
 
     def _changes(self, values: Parts, value: Array, uncertain: Mapping[str, Estimate], steps: Array) -> "_Changes":
-        """What follows for the composite when one part goes to its limits, or by its standard error."""
+        """Compute how the composite changes when one part goes to its limits, or by its standard error."""
         places = {
             name: (part.ci_low, part.ci_high, *_around(part, step))
             for (name, part), step in zip(uncertain.items(), steps, strict=True)
@@ -183,14 +183,14 @@ class Composite(Estimator):
 
 
 def _around(part: Estimate, step: Array) -> tuple[Array, Array]:
-    """The values of a part a step below and above, as far as its limits go."""
+    """Compute the values of a part a step below and above, within its limits."""
     with np.errstate(all="ignore"):
         below = np.fmax(part.value - step, np.fmin(part.ci_low, part.value))
         return below, np.fmin(part.value + step, np.fmax(part.ci_high, part.value))
 
 
 def _kept(together: Array, apart: Array) -> Array:
-    """How much of a margin correlations leave, or add to it."""
+    """Compute the factor by which correlations change a margin; 1 where there is none."""
     return np.where(apart > 0, quotient(together, apart), 1.0)
 
 
@@ -200,7 +200,7 @@ def _with_limits(part: Estimator, view: View) -> Estimate:
 
 
 def _limited(part: Estimator, estimate: Estimate) -> Estimate:
-    """Give a part the limits that hold it near 0 and 1 too, and the whole range where too few units give it none."""
+    """Give a rate limits that hold near 0 and 1 too, other parts their whole range where few units give none."""
     if isinstance(part, Rate):
         n_eff = np.nan_to_num(estimate.n_eff)
         low, high = modified_wilson(np.where(estimate.value >= 1, n_eff, estimate.value * n_eff), n_eff)
@@ -233,13 +233,13 @@ _COUNTED = ("of", "denominator", "confident", "known", "n")
 
 
 def _support(view: View) -> tuple[View, str]:
-    """The input that tells which units a part rests on."""
+    """Find the input that tells which units a part rests on."""
     return view, next(each for each in _COUNTED if view.prefix + each in view.column_of)
 
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """How the errors of parts hang together: what each pair has in common is added up once for all composites."""
+    """Correlations of the errors of parts: the covariance of each pair is added up once for all composites."""
 
     view: View
     names: Sequence[Hashable]
@@ -251,7 +251,7 @@ class _Together:
         return [self._covariance(i, i) for i in range(len(self.parts))]
 
     def influence(self, slopes: Array) -> Array:
-        """What each unit adds to the error of the whole, [units], by how steeply it goes with each part."""
+        """Compute what each unit adds to the error of the whole, [units], by the slope of the whole with each part."""
         units = self.view.units
         whole = np.zeros(units.count)
         for slope, part in zip(slopes, self.parts, strict=True):
@@ -259,11 +259,11 @@ class _Together:
         return whole
 
     def correlations(self, slopes: Array, supports: Sequence[tuple[View, str]]) -> Array:
-        """[parts, parts, groups]: how the changes hang together.
+        """Compute the correlations of the changes, [parts, parts, groups].
 
-        Where one does not vary between the units seen, nothing is known of that: parts of the same units may go
-        together. Changes that cancel in the units seen are taken to do so but for two unseen ones, in which they do
-        not.
+        Where a change does not vary between the units seen, its own are unknown: parts of the same units may vary
+        together. Changes that cancel in the units seen are taken to cancel but for two unseen units, in which they
+        do not.
         """
         parts, groups = len(slopes), self.view.units.groups
         correlations = np.empty((parts, parts, groups))
@@ -289,7 +289,7 @@ class _Together:
         return self.view.once(("most", self.names[i]), lambda: self.view.units.most(np.abs(self.parts[i].influence)))
 
     def _possible(self, first: tuple[View, str], second: tuple[View, str]) -> Array:
-        """How much of the units that they rest on two parts share."""
+        """Compute the share of their units that two parts have in common."""
 
         def count() -> Array:
             rests_on = [view.sums(role) != 0 for view, role in (first, second)]
@@ -301,7 +301,7 @@ class _Together:
 
 
 def _design_effect(parts: Sequence[Estimate], variances: Array) -> Array:
-    """Of the parts, in the mean that weighs them by what they add to the variance."""
+    """Compute the mean design effect of the parts, weighted by what each adds to the variance."""
     with np.errstate(all="ignore"):
         effects = np.stack([np.where(part.n > 0, part.n / part.n_eff, 1.0) for part in parts])
     some = variances.sum(axis=0) > 0

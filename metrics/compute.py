@@ -56,7 +56,7 @@ def measure(
         frame: One row per sample; at least the columns that the metrics, `groups`, their slices and `cluster` name.
         metrics: What to measure.
         groups: Columns that tell what is measured apart; null (no judge) is a group like any other.
-        cluster: Column of what samples hang together by, which makes them one unit; without it each row is one.
+        cluster: Column whose value makes samples one unit; without it each row is one.
 
     Returns:
         The columns `groups`, then `MEASURES`, ordered by group, metric (as declared), slice (as declared) and slice
@@ -69,7 +69,7 @@ def measure(
     inputs = Inputs.read(frame.lazy(), metrics, groups, cluster)
     results = [pl.DataFrame(schema=_schema(inputs, groups))]
     if not inputs.frame.is_empty():
-        with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy lets go of the lock
+        with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
             of_parts = threads.map(partial(_measure_part, inputs, metrics, groups), _Part.all_of(inputs))
             results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
@@ -77,7 +77,7 @@ def measure(
 
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
-    """The columns of the metric rows of groups and their types, with the numbers that they are ordered by."""
+    """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
     keys = {group: inputs.frame.schema[f"column {group}"] for group in groups}
     return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
 
@@ -130,7 +130,7 @@ def _estimate(metric: Metric, view: View, slicings: Sequence[Slicing]) -> Estima
 
 
 def _rows(slicings: Sequence[Slicing], metrics: Mapping[int, Metric], estimates: Sequence[Estimate]) -> pl.DataFrame:
-    """The result's rows of metrics, by their numbers, in the groups of slices that all of them have."""
+    """Build the result's rows of metrics, by their numbers, in the groups of slices that all of them have."""
     keys = pl.concat([each.keys.with_columns(slice=pl.lit(each.name)) for each in slicings])
     declared = next(iter(metrics.values())).slices
     slice_number = np.concatenate([np.full(each.keys.height, declared.index(each.name)) for each in slicings])

@@ -21,7 +21,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What follows from the words: of each item, of each class, and of each judge."""
+    """What the words show: the probabilities of each item's classes, the classes' shares, each judge's error rates."""
 
     posterior: Array
     """[items, classes]: the probability of each class."""
@@ -55,7 +55,7 @@ def _errors(counts: Array, posterior: Array) -> Array:
 
 
 def _posterior(counts: Array, prior: Array, errors: Array) -> Array:
-    """Each item's classes, from the logarithms of their likelihoods: products of many words come too close to 0."""
+    """Compute each item's class probabilities, from log-likelihoods: products of many words come too close to 0."""
     likelihood = np.einsum("ijw,jcw->ic", counts, np.log(np.fmax(errors, _LEAST))) + np.log(np.fmax(prior, _LEAST))
     relative = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     return np.asarray(relative / relative.sum(axis=1, keepdims=True))

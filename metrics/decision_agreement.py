@@ -1,4 +1,4 @@
-"""How far one's decisions are another's: agreement by decision with intervals over units, and beyond chance."""
+"""How far the decisions of two agree: agreement by decision with intervals over units, and beyond chance."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ PAIRS = pl.Schema(
 """One decision about one thing, as both took it; `agrees` where they mean the same."""
 
 WEIGHED_PAIRS = pl.Schema({**PAIRS, "weight": pl.Float64(), "first_score": pl.Float64(), "second_score": pl.Float64()})
-"""Pairs of which each stands for as many as its weight says; where the answers are numbers, these."""
+"""Pairs of which each stands for as many as its weight says; the scores are the answers where these are numbers."""
 
 
 def agreement_table(pairs: pl.DataFrame, decisions: Sequence[str]) -> pl.DataFrame:
-    """One row for each judge and each of the decisions that there are pairs of, in the order of `decisions`.
+    """Measure agreement: one row for each judge and each decision that has pairs, in the order of `decisions`.
 
     Pairs are PAIRS, each of which counts alike, or WEIGHED_PAIRS.
     Kappa is Cohen's, of scores weighed by the square of their difference, and null where nothing varies; `ac1` is

@@ -38,7 +38,7 @@ class Drift:
 
 
 def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], resamples: int = RESAMPLES) -> Drift:
-    """Test answers against earlier ones, item by item: two items or more, each with as many of either as all others.
+    """Test later answers against earlier ones: to two items or more, all with equally many later, and earlier, ones.
 
     The same answers give the same p-value.
     """
@@ -78,7 +78,7 @@ def _test(statistic: Statistic, items: int, places: int, resamples: int) -> tupl
 
 
 def distances(answers: Sequence[Given]) -> Array:
-    """How far any two answers to one item are apart: the mean over their fields, 0 to 1."""
+    """Compute the distance of any two answers to one item: the mean over their fields, 0 to 1."""
     return np.array([[_distance(a, b) for b in answers] for a in answers])
 
 
@@ -93,7 +93,7 @@ def _apart(a: Any, b: Any) -> float:
 
 
 def _points(answers: Sequence[Sequence[Given]]) -> Array:
-    """Answers as points (items, answers, coordinates): a coordinate for each number, and half a one for each word."""
+    """Convert answers to points (items, answers, coordinates): each number is a coordinate, each word 0 or 0.5."""
     fields = list(answers[0][0])
     words = sorted({(name, str(_word(a[name]))) for item in answers for a in item for name in fields})
 

@@ -41,7 +41,7 @@ class Estimate:
 
     Attributes:
         units: Distinct units behind `n`.
-        n_eff: As many independent rows would tell as much.
+        n_eff: The effective number of independent rows.
         fewest: The units of the part that has fewest, which decides whether the whole is reliable.
         make_influence: Makes `influence`; None without uncertainty.
     """
@@ -87,16 +87,16 @@ class Estimator(Protocol):
         """Compute the quantity in each draw, [draws]; NaN where it is undefined, or no function of sums."""
 
     def estimate(self, view: View) -> Estimate:
-        """Estimate the quantity in each group. Raises MetricError where the inputs cannot be what it is of."""
+        """Estimate the quantity in each group. Raises MetricError where the inputs are impossible for it."""
 
 
 def estimated(estimator: Estimator, view: View) -> Estimate:
-    """Estimate in each group, once for all estimators that make the same of the same columns."""
+    """Estimate in each group, once for all estimators that compute the same from the same columns."""
     return view.once(identity(estimator, view), lambda: estimator.estimate(view))
 
 
 def identity(estimator: Estimator, view: View) -> tuple[object, ...]:
-    """What tells an estimate from others: the kind of estimator, its columns, and what else it is declared with."""
+    """Build the key of an estimate: the kind of estimator, its columns, and what else it is declared with."""
     declared = [getattr(estimator, each.name) for each in fields(estimator)] if is_dataclass(estimator) else [estimator]
     plain = (float, int, str, NoneType)
     others = (each if isinstance(each, plain) else id(each) for each in declared if not isinstance(each, pl.Expr))

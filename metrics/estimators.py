@@ -257,14 +257,14 @@ class Quantile(_OfOrder):
         return Estimate(value, n, line.count, n_eff, se, low, high, line.count, influence)
 
     def _not_above(self, view: View, value: Array) -> Linearised:
-        """The share of values that are not above the quantile."""
+        """Compute the share of values that are not above the quantile."""
         not_above = view.values("value") <= value[view.units.row_group]
         counted = not_above & (view.values("known") != 0)
         return Linearised(view.units.by_unit(counted.astype(np.float64)), view.over("known"))
 
 
 def _in_order(view: View) -> tuple[Array, Integers]:
-    """The known values of all groups, ascending in each, and where each group's begin."""
+    """Sort the known values of all groups, ascending in each, and find where each group's begin."""
 
     def sort() -> tuple[Array, Integers]:
         known = view.values("known") != 0

@@ -32,5 +32,5 @@ def grouping_agreement(assigned: Sequence[Hashable], known: Sequence[Hashable]) 
 
 
 def _pairs(groups: Sequence[Hashable]) -> int:
-    """How many pairs are together."""
+    """Count the pairs that are together in a group."""
     return sum(comb(size, 2) for size in Counter(groups).values())

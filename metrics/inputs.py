@@ -23,7 +23,7 @@ class Inputs:
             that no sum depends on the order they came in.
         columns: Per metric: from the name of an input to its column in `frame`.
         group: [rows] the number of each row's group, in that order.
-        cluster: [rows] the number of what it hangs together by.
+        cluster: [rows] the number of each row's cluster, likewise.
     """
 
     frame: pl.DataFrame
@@ -79,7 +79,7 @@ class Inputs:
 
 
 def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """The metric's inputs as conditions, whole or floating-point numbers; labels as they are."""
+    """Cast the metric's inputs to conditions, whole or floating-point numbers; labels stay as they are."""
     inputs = metric.estimator.inputs()
     try:
         types = nothing.select(**inputs).collect_schema()
@@ -102,7 +102,7 @@ def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
 
 
 def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
-    """A NaN or infinite value is an error upstream, and would make a plausible number of nonsense."""
+    """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
     floats = [column for column in owner if frame.schema[column].is_float()]
     if not floats or frame.is_empty():
         return
@@ -113,7 +113,7 @@ def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
 
 
 def _settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
-    """Put rows in order of group, then cluster, then content, whichever of it is read.
+    """Put rows in order of group, then cluster, then content, whichever columns are read.
 
     Returns:
         Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.

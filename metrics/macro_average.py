@@ -17,7 +17,7 @@ from metrics.ratios import quotient
 from metrics.units import View
 
 TIE = 1e-9
-"""Rates of clusters apart vary together as much as apart, but for rounding."""
+"""A ratio of variances this near to 1 is 1 but for rounding: rates of separate clusters vary independently."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class MacroAverage(Estimator):
         guessed = np.where(np.isnan(rate.se), ((rate.ci_high - rate.ci_low) / (2 * Z)) ** 2, 0.0)
         together, apart = view.units.total(influence**2), total(seen) * share**2
         clusters = view.counting("of")
-        # Of clusters that have rows under several labels: where these cancel, one unseen whose rows do not is left.
+        # For clusters with rows under several labels: where these cancel, one unseen is assumed whose rows do not.
         shared = np.where(
             apart > 0, np.maximum(quotient(together, apart), quotient(np.ones(groups), clusters + 1)), 1.0
         )
@@ -84,15 +84,15 @@ class MacroAverage(Estimator):
 
     @staticmethod
     def _reach(units: Array, shared: Array) -> Array:
-        """The factor for rates that vary together, by Student's quantile, for that much is known of few clusters."""
+        """Compute the factor for rates that vary together, by Student's quantile, as few clusters tell little."""
         together = np.abs(shared - 1) > TIE
         return np.sqrt(shared) * np.where(together, np.fmax(1.0, np.nan_to_num(student(units), nan=1.0) / Z), 1.0)
 
     @staticmethod
     def _noise(rate: Estimate, whole: Array) -> Array:
-        """How far each label's rate reaches either way if it is near the mean of all.
+        """Compute how far each label's rate reaches either way if it is near the mean of all.
 
-        Wilson's interval of a rate of 0 or 1 reaches one way only, which many small labels together do not deserve.
+        Wilson's interval of a rate of 0 or 1 reaches one way only, which is too narrow for many small labels together.
         """
         with np.errstate(all="ignore"):
             likely = (rate.value * rate.n_eff + 2 * whole) / (rate.n_eff + 2)

@@ -37,7 +37,7 @@ class Components:
     within: float | None
 
     def variance(self, replicates: int) -> float | None:
-        """Of a unit asked so often; None where that cannot be known."""
+        """Compute the variance for a unit asked `replicates` times; None where that cannot be known."""
         if self.within is None:
             return self.between if replicates == self.replicates else None
         return self.between + self.within / replicates

@@ -35,7 +35,7 @@ class PPIEstimate:
 
 
 def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array, weight: Array) -> PPIEstimate | None:
-    """The ratio of two sums over samples, between 0 and 1, whose numerator is for people to say.
+    """Estimate the ratio of two sums over samples, between 0 and 1, whose true numerators are people's.
 
     Args:
         numerator: By sample: the judge's numerators (such as its valid findings).
@@ -79,7 +79,7 @@ def ratio(numerator: Array, denominator: Array, labelled: Integers, human: Array
 
 
 def _limits(value: float, variance: float, labels: int, most: float) -> tuple[float, float]:
-    """Wilson's limits, as of the trials, at most so many, that have the variance; with Student's quantile of labels."""
+    """Compute Wilson's limits for the trials, `most` at most, with that variance, and Student's quantile of labels."""
     least = 1 / (labels + 2)
     inside = min(max(value, least), 1 - least)
     trials = inside * (1 - inside) / max(variance, inside * (1 - inside) / most)
@@ -88,7 +88,7 @@ def _limits(value: float, variance: float, labels: int, most: float) -> tuple[fl
 
 
 def _judge_weight(judge: Array, human: Array, share: Array) -> float:
-    """The slope of people's word on the judge's, between 0 (ignore the judge) and 1 (take its word)."""
+    """Compute the slope of people's word on the judge's, between 0 (ignore the judge) and 1 (take its word)."""
     deviation = judge - share @ judge
     variance = float(share @ deviation**2)
     if variance <= 0:

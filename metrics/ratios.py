@@ -9,11 +9,11 @@ TIE = 1e-12
 """Values nearer to a bound, as a share of what lies between the bounds, are at it."""
 
 LEAST_WEIGHT = 0.2
-"""Of unseen extremes, in the interval of a bounded mean; see `bounded`."""
+"""The least weight of unseen extremes in the interval of a bounded mean; see `bounded`."""
 
 
 def quotient(numerator: Array, denominator: Array) -> Array:
-    """Divide, NaN by 0."""
+    """Divide; NaN where the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator != 0, numerator / denominator, np.nan)
 
@@ -21,7 +21,7 @@ def quotient(numerator: Array, denominator: Array) -> Array:
 def bounded(
     line: Linearised, low: float, high: float | Array, least_weight: float, heaviest: float | None = None
 ) -> tuple[Array, Array]:
-    """Compute the interval of a ratio between bounds: Wilson's, as of that many trials that have its variance.
+    """Compute the interval of a ratio between bounds: Wilson's, for as many trials as have its variance.
 
     The variance is taken between the units seen and, by a weight, two unseen ones, one at either bound. The weight is
     the share of units that are at a bound already, so that values of 0 and 1 give Wilson's interval and others
@@ -41,7 +41,7 @@ def bounded(
 def effective_size(
     line: Linearised, low: float, high: float | Array, weight: Array, heaviest: float | None = None
 ) -> Array:
-    """Compute how many independent trials would have the variance between units, and two unseen ones by `weight`."""
+    """Compute how many independent trials would have the variance between units and, by `weight`, two unseen ones."""
     below, width = line.below, np.asarray(high) - low
     size = below.unit_size
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def effective_size(
 
 
 def _at_a_bound(line: Linearised, low: float, high: float | Array) -> Array:
-    """How many units of each group that count are at a bound."""
+    """Count the units of each group that are at a bound, of those that count."""
     units, sums = line.units, line.below.sums
     width = units.spread(np.asarray(high) - low) if np.ndim(high) else high - low
     scaled = (line.numerator - low * sums) / width
@@ -63,11 +63,11 @@ def _at_a_bound(line: Linearised, low: float, high: float | Array) -> Array:
 
 
 def mean_of_counts(view: View, line: Linearised) -> tuple[Array, Array]:
-    """Compute the interval of a mean of counts, whose variance allows for a unit in which more comes together.
+    """Compute the interval of a mean of counts, whose variance allows for an unseen unit with higher counts.
 
-    Between the units seen, as `bounded`, and by a weight one unseen one, which counts in each row one more than the
-    largest row seen (add one, Laplace 1814): few events in few units do not show how many others have. The weight is
-    the share of units that counted nothing.
+    It is taken between the units seen, as in `bounded`, and by a weight one unseen one, which counts in each row one
+    more than the largest row seen (add one, Laplace 1814): few events in few units do not show how many others have.
+    The weight is the share of units that counted nothing.
     """
     units, below = line.units, line.below
     empty = (line.numerator == 0) & (below.sums != 0)
@@ -81,7 +81,7 @@ def mean_of_counts(view: View, line: Linearised) -> tuple[Array, Array]:
 
 
 def effective_rows(view: View, line: Linearised, n: Array) -> Array:
-    """Divide n by the design effect: the variance between units over that between rows, or as of units all alike."""
+    """Divide n by the design effect: the variance between units over that between rows, or as of equal rows."""
     if line.single.all():
         return np.where(n > 0, n, np.nan)
     below = line.below
@@ -94,7 +94,7 @@ def effective_rows(view: View, line: Linearised, n: Array) -> Array:
 
 
 def _squares_of_rows(view: View, value: Array) -> Array:
-    """The squared residuals of the rows of each group, about their mean in all rows so as to lose no digits."""
+    """Add up the squared residuals of the rows of each group, about their mean in all rows so as to lose no digits."""
     units, denominator = view.units, view.columns.values(view.named("denominator"))
     centre = quotient(*(np.asarray(view.totals(role).sum()) for role in ("numerator", "denominator")))
     apart = np.where(denominator != 0, view.columns.values(view.named("numerator")) - centre * denominator, 0.0)

@@ -22,14 +22,14 @@ class Anytime:
     """The widening of an interval that is looked at repeatedly.
 
     Attributes:
-        most_units: How many units there will be at most; the widening is least at a quarter of them, where rounds that
-            end early end.
+        most_units: How many units there will be at most; the widening is least at a quarter of them, where sampling
+            that stops early usually stops.
     """
 
     most_units: int
 
     def factor(self, units: int) -> float:
-        """How many times wider than the interval of a single look it is at so many units."""
+        """Compute how many times wider the interval is, at so many units, than that of a single look."""
         spread = -2 * math.log(ERROR)
         scale = (spread + math.log(spread + 1)) / max(self.most_units / 4, FEWEST_UNITS) * units
         boundary = math.sqrt(2 * (scale + 1) / scale * math.log(math.sqrt(scale + 1) / ERROR))

@@ -13,7 +13,7 @@ from metrics.units import Pool, Share, Units
 
 @dataclass(frozen=True, eq=False)
 class Slicing:
-    """The groups of one slice: `keys` has one row per group; `group` numbers each sample's, their number for none."""
+    """The groups of one slice: `keys` has a row per group; `group` numbers each sample's (none: how many groups)."""
 
     name: str
     keys: pl.DataFrame
@@ -21,7 +21,7 @@ class Slicing:
 
     @classmethod
     def of(cls, columns: Columns, name: str, groups: Sequence[str]) -> "Slicing":
-        """Number the groups of a slice in the order of their keys."""
+        """Assign numbers to the groups of a slice in the order of their keys."""
         sliced = None if name == "all" else f"column {name}"
         code = columns.ranks(sliced)
         none = int(code.max()) + 1
@@ -42,11 +42,11 @@ class Slicing:
 
 
 def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) -> Units:
-    """Number the units of the groups of several slices, one slice after the other.
+    """Assign numbers to the units of the groups of several slices, one slice after the other.
 
     Args:
         slicings: The slices.
-        group: [rows] what all slices are of, in ascending order.
+        group: [rows] the group of each row, whatever the slice, in ascending order.
         cluster: [rows] the cluster of each row, in ascending order within each group.
     """
     rows, of_group, before = [], [], 0
@@ -62,14 +62,14 @@ def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) ->
 
 
 def _unit(group: Integers, cluster: Integers) -> Integers:
-    """The number of each row's group and cluster together."""
+    """Assign numbers to each row's group and cluster together, ascending from 0."""
     changes = np.ones(len(group), dtype=np.int64)
     changes[1:] = (group[1:] != group[:-1]) | (cluster[1:] != cluster[:-1])
     return np.cumsum(changes) - 1
 
 
 def _shares(units: Units, rows: Sequence[Integers], whole: Integers) -> Iterator[Share]:
-    """Of each slice, what its sums by unit are picked from: those of all slices of the same rows that split no unit."""
+    """Yield the pool of each slice's sums by unit: slices of the same rows that split no unit have the same one."""
     first = 0
     pools: dict[bytes, Pool] = {}
     for own in rows:

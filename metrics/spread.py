@@ -84,7 +84,7 @@ class Repeats(Estimator):
 
 
 def _root(line: Linearised, n: Array, farthest: Array, most: float) -> Estimate:
-    """The root of a mean square whose squares are at most `farthest`², and which is itself at most `most`.
+    """Estimate the root of a mean square whose squares are at most `farthest`², and which is itself at most `most`.
 
     Mean squares are skewed to the right: the upper end reaches further by the square of the relative half width.
     """

@@ -60,14 +60,14 @@ class Units:
 
     @classmethod
     def of(cls, group: Integers, groups: int, cluster: Integers) -> "Units":
-        """Number the units of groups from each row's group (`groups`: in none) and cluster."""
+        """Assign numbers to the units of groups from each row's group (`groups`: in none) and cluster."""
         rows = np.lexsort((cluster, group))
         rows = rows[: np.searchsorted(group[rows], groups)]
         return cls.in_order(rows, group[rows], groups, cluster[rows])
 
     @classmethod
     def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
-        """Number the units of rows that stand in order of group, then cluster."""
+        """Assign numbers to the units of rows that stand in order of group, then cluster."""
         first = np.ones(len(rows), dtype=np.bool_)
         first[1:] = (group[1:] != group[:-1]) | (cluster[1:] != cluster[:-1])
         return cls(groups, rows, np.cumsum(first) - 1, group[first])
@@ -103,7 +103,7 @@ class Units:
         return np.maximum(np.maximum.reduceat(values, self._starts), 0.0) if self.count else np.zeros(self.groups)
 
     def spread(self, by_group: Array) -> Array:
-        """Give each unit what its group has."""
+        """Repeat the value of each group, [groups], for each of its units, [units]."""
         return np.repeat(by_group, self._sizes)
 
     def total_of_rows(self, by_row: Array) -> Array:
@@ -147,7 +147,7 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Denominator:
-    """What the sums of a ratio are over.
+    """The denominator of a ratio of sums.
 
     Attributes:
         units: The units it is added up by.
@@ -191,12 +191,12 @@ class Denominator:
 
     @cached_property
     def one_each(self) -> NDArray[np.bool_]:
-        """Whether no unit of a group has more than 1, [groups]."""
+        """Whether no unit of a group has a sum above 1, [groups]."""
         return np.asarray(self.units.most(self.sums) <= 1)
 
     @cached_property
     def unit_size(self) -> Array:
-        """What a unit has, in the mean that weighs units by it, [groups]."""
+        """The mean sum of a unit, weighted by that sum, [groups]."""
         with np.errstate(all="ignore"):
             return np.asarray(self.squares / self.total)
 
@@ -302,21 +302,21 @@ class View:
         return replace(self, units=units, _kept=kept), group, unit
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Make what is known by a key unless it has been made."""
+        """Look up the value of a key; make it where it has not been made."""
         if key not in self._kept:
             self._kept[key] = make()
         return cast(T, self._kept[key])
 
     def forget(self) -> None:
-        """Drop what was made: some of it refers to the view, and such circles would outlive it for a while."""
+        """Drop the values that `once` keeps: some refer to the view, a cycle that would stay in memory for a while."""
         self._kept.clear()
 
     def named(self, role: str) -> str:
-        """Return the column of an input."""
+        """Look up the column of an input."""
         return self.column_of[self.prefix + role]
 
     def read(self) -> tuple[str, ...]:
-        """Return the columns of all inputs."""
+        """List the columns of all inputs."""
         return tuple(column for role, column in self.column_of.items() if role.startswith(self.prefix))
 
     def sums(self, role: str) -> Array:
@@ -332,11 +332,11 @@ class View:
         return self.once(("rows", column), lambda: self.units.add_up(counts.astype(np.float64)))
 
     def over(self, role: str) -> Denominator:
-        """Return an input as what ratios are over."""
+        """Build the denominator of ratios from an input."""
         return self.once(("over", self.named(role)), lambda: Denominator(self.units, self.sums(role), self.rows(role)))
 
     def ratio(self, numerator: str, denominator: str) -> Linearised:
-        """Return the ratio of two inputs' sums."""
+        """Build the ratio of two inputs' sums."""
         key = "ratio", self.named(numerator), self.named(denominator)
         return self.once(key, lambda: Linearised(self.sums(numerator), self.over(denominator)))
 

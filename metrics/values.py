@@ -1,4 +1,4 @@
-"""Values alone, without what they are uncertain by: what formulas make of the sums of each group."""
+"""Values alone, without uncertainty: formulas applied to the sums of each group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from metrics.units import Units, View
 
 @dataclass(frozen=True, eq=False)
 class _Totals:
-    """The sums of each group, as of as many draws (a `Draw`)."""
+    """The sums of each group, in the form of as many draws (a `Draw`)."""
 
     view: View
 

@@ -79,7 +79,7 @@ def _between_judges(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _judge_variance(table: Array) -> float:
-    """From values [answers, judges]: the variance component of judges, 0 where they lie no farther apart than noise."""
+    """Compute from values [answers, judges] the variance component of judges; 0 where it is no more than noise."""
     answers, judges = table.shape
     means = table.mean(axis=0)
     residual = table - table.mean(axis=1, keepdims=True) - means + table.mean()

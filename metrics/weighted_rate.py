@@ -62,7 +62,7 @@ class WeightedRate(Rate):
 
     @staticmethod
     def _unequal(view: View, whole: Array, n: Array) -> Array:
-        """Whether a group's rows weigh differently."""
+        """Tell whether a group's rows weigh differently, [groups]."""
         weight = view.values("weight")
         mean = quotient(whole, n)[view.units.row_group]
         apart = np.where(weight != 0, np.abs(weight - mean), 0.0)

@@ -70,19 +70,19 @@ def fit_weights(
 
 
 def _candidates(present: Array, seed: int) -> Array:
-    """Sets of weights [sets, weights], each of sum 1: the present ones first, then many, even over all there are."""
+    """Draw sets of weights [sets, weights], each of sum 1: the present ones first, then many drawn uniformly."""
     drawn = np.random.default_rng(seed).dirichlet(np.ones(len(present)), DRAWS)
     return np.vstack([present / present.sum(), np.full((1, len(present)), 1 / len(present)), drawn])
 
 
 def _index(values: Array, weights: Array) -> Array:
-    """The index of each model under each set [models, sets]; what is undefined leaves it, as in the index itself."""
+    """Compute each model's index under each set [models, sets]; undefined values leave it, as in the index itself."""
     defined = ~np.isnan(values)
     return np.asarray((np.where(defined, values, 0.0) @ weights.T) / (defined @ weights.T))
 
 
 def _agreement(scores: Array, order: Array, models: Sequence[int] | range) -> Integers:
-    """How many of people's preferences among `models` each set of weights shares."""
+    """Count how many of people's preferences among `models` each set of weights shares."""
     shared = np.zeros(scores.shape[1], dtype=np.int64)
     for a, b in combinations(models, 2):
         if order[a] != order[b]:
@@ -92,7 +92,7 @@ def _agreement(scores: Array, order: Array, models: Sequence[int] | range) -> In
 
 
 def _best(agreement: Integers, candidates: Array) -> int:
-    """Of the sets that agree most, the one that changes the present weights least."""
+    """Find, of the sets that agree most, the one that changes the present weights least."""
     change = np.abs(candidates - candidates[0]).sum(axis=1)
     return int(np.lexsort((change, -agreement))[0])
 

@@ -1,11 +1,11 @@
-"""What may keep a call from an attempt beyond its provider's limits, such as a run's ceiling."""
+"""Conditions for an attempt of a call beside its provider's limits, such as a run's ceiling."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 WithoutSlot = Callable[[], AbstractAsyncContextManager[None]]
-"""Gives the slot of the provider to others for as long as it is entered."""
+"""Makes a context in which the slot of the provider is free for other calls."""
 
 
 class Admit(Protocol):

@@ -1,6 +1,6 @@
-"""Makes a call: attempts, each within its provider's limits, until one gives a reply or none will.
+"""Makes a call: attempts, each within its provider's limits, until one gives a reply or no other may follow.
 
-The one owner of retries: nothing below it tries anything twice.
+All retries are made here: nothing below tries anything twice.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class _Course:
             self.failed_cost_usd = (self.failed_cost_usd or 0.0) + failure.cost_usd
 
     def answered(self, reply: Reply) -> Reply:
-        """The reply with what its call took."""
+        """Add to the reply what its call took."""
         return replace(
             reply,
             attempts=self.attempts,
@@ -69,7 +69,7 @@ class _Course:
         )
 
     def given_up(self, failure: AttemptFailed) -> Failure:
-        """The failure that the call ends with."""
+        """Build the failure that the call ends with."""
         return Failure(
             failure.kind,
             failure.message,
@@ -101,7 +101,7 @@ class Caller:
         """Why a model is not asked any more."""
 
     async def complete(self, request: Request, admit: Admit) -> Outcome:
-        """Attempts until one gives a reply, or none will."""
+        """Attempt the request until an attempt gives a reply or no other may follow."""
         # The first time, a secret may have to be fetched, which would hold up the loop.
         route = self._routes.known(request.model)
         if route is None:
@@ -128,7 +128,7 @@ class Caller:
         return outcome
 
     def end(self, reason: str) -> None:
-        """Begin no further attempt: from now on each raises CallsEndedError. What is on its way goes on."""
+        """Begin no further attempt: from now on each raises CallsEndedError. Those under way go on."""
         self._ended = reason
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ class Caller:
     async def _attempt(
         self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
     ) -> Reply:
-        """One attempt, within the provider's limits; raises AttemptFailed."""
+        """Make one attempt, within the provider's limits; raises AttemptFailed."""
         async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as slot:
             await admit(course.failed_cost_usd or 0.0, slot.lend)
             course.attempts += 1
@@ -177,8 +177,8 @@ class Caller:
             return reply_of(answered, route, self._routes.keys)
 
     async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> ProviderAnswer:
-        """What answers a request, without retries. Raises AttemptFailed for every way it can go wrong."""
-        # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; these are of the whole, too.
+        """Send a request and read its answer, without retries. Raises AttemptFailed for every way it can go wrong."""
+        # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; these limit the whole, too.
         patience = Patience(timeout_seconds, request.stream)
         try:
             async with patience.deadline:
@@ -193,7 +193,7 @@ class Caller:
             raise classify_error(error) from error
 
     def _refuse(self, model: str, limiter: RateLimiter) -> None:
-        """Raise AttemptFailed where the model was stopped or its provider counts as down, CallsEndedError after all."""
+        """Raise AttemptFailed where the model was stopped or its provider is down, CallsEndedError after `end`."""
         if self._ended is not None:
             raise CallsEndedError(self._ended)
         cause = self.stopped.get(model)
@@ -202,7 +202,7 @@ class Caller:
         limiter.refuse_if_open()
 
     def _pause_seconds(self, attempts: int, retry_after: float | None) -> float:
-        """The pause before the next attempt: what the provider asked for, or exponential backoff; with jitter."""
+        """Compute the pause before the next attempt: as the provider asked, or exponential backoff; with jitter."""
         jitter = random.uniform(0, self._backoff_seconds)
         if retry_after is not None:
             return min(retry_after, LONGEST_RETRY_AFTER_SECONDS) + jitter

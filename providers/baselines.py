@@ -21,7 +21,7 @@ async def answer(baseline: Baseline, request: Request) -> Reply | Failure:
 
     Args:
         baseline: The function that answers.
-        request: What it is asked.
+        request: The request to answer.
 
     Returns:
         The reply, or a failure of the kind bad_request where the baseline refuses the messages.

@@ -1,4 +1,4 @@
-"""Calls models: many at once, each retried by one owner, within its provider's limits, and never with an exception.
+"""Calls models: many at once, within their providers' limits, with retries; what fails is a Failure, not an exception.
 
 All calls of a client run on one background event loop, so batches of several threads share limits and connections:
 
@@ -61,9 +61,9 @@ class Client:
         baselines: Mapping[str, Baseline] = NO_BASELINES,
         processes: int = 1,
     ):
-        """`backoff_seconds` is the first pause before a retry; the pauses double, with jitter.
+        """Set up a client whose first pause before a retry is `backoff_seconds`; the pauses double, with jitter.
 
-        `read_secret` is asked for a key when the first call needs it, on a thread of its own. Of the limits of each
+        `read_secret` is called for a key when the first call needs it, on a thread of its own. Of the limits of each
         provider, the client keeps to its share as one of so many `processes`.
         """
         self._configuration = configuration
@@ -82,14 +82,15 @@ class Client:
         self._flights: dict[tuple[str, int], _Flight] = {}
 
     def check_model(self, model: str) -> None:
-        """Find out, without any call, whether `model` can be called: ProviderError says what is missing."""
+        """Check, without any call, that `model` can be called; raises ProviderError, which says what is missing."""
         self._routes.find(model)
 
     def answer(self, requests: Sequence[tuple[Request, int]], on_outcome: OnOutcome) -> None:
         """Make all calls, given with their replicate numbers, and return when the last has ended.
 
-        `on_outcome` is told each outcome as it comes, on the loop thread: it must be quick. What it raises cancels the
-        remaining calls and is raised here. Raises ProviderError, before any call, for a model that cannot be called.
+        `on_outcome` is called with each outcome as it comes, on the loop thread: it must be quick. What it raises
+        cancels the remaining calls and is raised here. Raises ProviderError, before any call, for a model that cannot
+        be called.
         """
         for model in {request.model for request, _ in requests}:
             self.check_model(model)
@@ -128,11 +129,11 @@ class Client:
             raise
 
     async def call(self, request: Request, replicate: int = 0, admit: Admit = always) -> Outcome:
-        """One call, from any event loop. Identical ones (prompt hash and replicate) on their way are one call.
+        """Make one call, from any event loop. Identical calls (prompt hash and replicate) under way are one call.
 
-        `admit` is asked before each attempt, once the provider has a slot for it.
+        `admit` is awaited before each attempt, once the provider has a slot for it.
 
-        Raises ProviderError for a model that cannot be called, CallsEndedError once `end_calls` was told; everything
+        Raises ProviderError for a model that cannot be called, CallsEndedError after `end_calls`; everything
         else that goes wrong is a Failure.
         """
         if asyncio.get_running_loop() is not self._loop:
@@ -154,13 +155,13 @@ class Client:
                     del self._flights[key]
 
     def end_calls(self, reason: str) -> None:
-        """Begin no further attempt: from now on `call` raises CallsEndedError. What is on its way goes on."""
+        """Begin no further attempt: from now on `call` raises CallsEndedError. Attempts under way go on."""
         self._ended = reason
         if self._caller is not None:
             self._caller.end(reason)
 
     def close(self) -> None:
-        """Cancel what is on its way, close the connections and end the thread."""
+        """Cancel the calls under way, close the connections and end the thread."""
         with self._guard:
             portal, self._portal, self._closed = self._portal, None, True
             started = dict(self._started)
@@ -226,7 +227,7 @@ class Client:
 
 
 async def _together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All at once; where one raises or all are cancelled, the others have ended when this does."""
+    """Run all at once; where one raises or all are cancelled, the others have ended when this returns or raises."""
     from anyio import CancelScope
 
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]

@@ -23,7 +23,7 @@ class Tokens:
 
 
 def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | None:
-    """US dollars for one call of `model`, by `price` or else by LiteLLM's price table.
+    """Compute the US dollars for one call of `model`, by `price` or else by LiteLLM's price table.
 
     None where the price or the token counts are unknown or impossible; 0.0 for the embedded baselines.
     """
@@ -41,7 +41,7 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
 
 
 def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int, cached: int) -> float | None:
-    """By LiteLLM's table, which also knows tiers, cache writes and reasoning prices; None where it finds no entry."""
+    """Compute the cost by LiteLLM's table, which also has tiers, cache writes and reasoning prices; None if absent."""
     if entry_of(model) is None:
         return None
     reasoning = min(max(tokens.reasoning or 0, 0), output_tokens)
@@ -62,5 +62,5 @@ def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int,
     try:
         prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
     except (litellm.exceptions.ModelNotMappedError, litellm.BadRequestError):
-        return None  # of an entry, it looks under other names than the one it is listed under
+        return None  # LiteLLM looks for some entries under another name than theirs in the table
     return float(prompt + completion)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SWITCH = "EVALAKE_DIRECT_CALLS"
 OK = 200
 WHOLE = "application/json"  # the content type of an answer that came at once, though a stream was asked for
-PIECES_AT_ONCE = 64  # read before others have their turn
+PIECES_AT_ONCE = 64  # read before other tasks of the loop run
 
 PARAMETERS = HARMLESS_PARAMETERS  # those for which the test holds both ways equal
 _ROLES = frozenset({"system", "user", "assistant"})
@@ -51,7 +51,7 @@ class DirectCalls:
         await self._transport.close()
 
     def model(self, request: Request, route: Route) -> DirectModel | None:
-        """How to ask the request's model; None where that is for `litellm.acompletion`.
+        """Look up how to ask the request's model directly; None where `litellm.acompletion` has to make the call.
 
         Raises what LiteLLM raises for parameters that the provider does not take.
         """
@@ -65,12 +65,12 @@ class DirectCalls:
     async def ask(
         self, model: DirectModel, request: Request, timing: Timing, heard: Callable[[], None]
     ) -> ProviderAnswer:
-        """What answers a request; raises AttemptFailed or an exception that `classify_error` reads.
+        """Send a request and read its answer; raises AttemptFailed or an exception that `classify_error` reads.
 
         `heard` is called whenever some of the answer has come.
         """
         messages = messages_of(request, model.provider)
-        body: Mapping[str, Any] = {}  # what LiteLLM may read an answer by, of none that has a template
+        body: Mapping[str, Any] = {}  # LiteLLM's readers may need it; not where there is a template
         if template := model.template:
             address, headers, sent = template.address, template.headers, template.body(messages)
         else:
@@ -95,7 +95,7 @@ class DirectCalls:
 
 
 async def _read_stream(model: DirectModel, answer: "httpx.Response") -> Any:
-    """LiteLLM's ModelResponse of an answer in pieces; reading it leaves the loop to others now and then."""
+    """Read an answer in pieces as LiteLLM's ModelResponse; other tasks of the loop run now and then."""
     reader, whole = model.pieces(), Whole()
     for number, said in enumerate(read_events(answer.content), start=1):
         if isinstance(said, dict) and said.get("error"):
@@ -131,14 +131,14 @@ def warm_up() -> None:
 
 
 def switched_on() -> bool:
-    """Whether calls may go directly; raises ConfigurationError for a switch that is neither on nor off."""
+    """Tell whether calls may go directly; raises ConfigurationError for a switch that is neither on nor off."""
     if (wanted := os.environ.get(SWITCH) or "1") not in ("0", "1"):
         raise ConfigurationError(f"{SWITCH} is 0, 1, or not set: not {wanted}")
     return wanted == "1"
 
 
 def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether all messages are texts of the usual roles."""
+    """Tell whether all messages are texts of the usual roles."""
     return all(message["role"] in _ROLES and len(message) == 2 and "content" in message for message in messages)
 
 
@@ -151,7 +151,7 @@ def _direct_model(route: Route, parameters: Mapping[str, Any], stream: bool) -> 
 
 
 def _as_httpx(address: str, answer: Answer) -> "httpx.Response":
-    """The answer in the form that LiteLLM's classes read."""
+    """Convert the answer to the form that LiteLLM's classes read."""
     import httpx
 
     headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _UNPACKED]

@@ -39,7 +39,7 @@ class Template:
     after: bytes
 
     def body(self, messages: internals.Messages) -> bytes:
-        """The body with these messages."""
+        """Build the body with these messages."""
         return self.before + encoded(messages) + self.after
 
 
@@ -71,12 +71,12 @@ class DirectModel:
 
     @classmethod
     def possible(cls, route: Route) -> bool:
-        """Whether nothing in the environment asks for more than is followed here."""
+        """Tell whether the environment sets nothing that is not followed here."""
         return not any(map(os.environ.get, cls.unless_set))
 
     @cached_property
     def mapped(self) -> dict[str, Any]:
-        """The parameters in the provider's words; every request gets a copy, for LiteLLM changes them on the way."""
+        """The parameters by the provider's names; every request gets a copy, for LiteLLM changes them on the way."""
         anything: internals.Messages = [{"role": "user", "content": ""}]
         given = {**self.parameters, **(STREAMED if self.wants_stream else {})}
         stream = True if self.wants_stream else None
@@ -91,9 +91,9 @@ class DirectModel:
         )
 
     def request(self, messages: internals.Messages) -> tuple[str, dict[str, str], dict[str, Any]]:
-        """Address, headers and body."""
+        """Build address, headers and body."""
         mapped = deepcopy(self.mapped)
-        for ours in ("json_mode", "fake_stream"):  # LiteLLM's notes to itself
+        for ours in ("json_mode", "fake_stream"):  # LiteLLM's internal marks, not for the provider
             mapped.pop(ours, None)
         extra_body = mapped.pop("extra_body", None) if self.extra_body_is_merged else None
         headers = self.headers(messages, mapped)
@@ -113,7 +113,7 @@ class DirectModel:
 
     @cached_property
     def template(self) -> Template | None:
-        """What every request is but for its messages; None where LiteLLM changes those, or makes more of them."""
+        """What all requests share beside their messages; None where LiteLLM changes the messages or repeats them."""
         if not self.sends_messages_as_they_are:
             return None
         address, headers, body = self.request([dict(message) for message in PROBE])
@@ -121,7 +121,7 @@ class DirectModel:
         return Template(address, headers, *parts) if len(parts) == 2 else None
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
-        """The headers, with the key in the one that the provider wants it in."""
+        """Build the headers, with the key in the one that the provider reads it from."""
         made: dict[str, str] = self.settings.validate_environment(
             api_key=self.api_key,
             headers=dict(self.extra_headers),
@@ -134,7 +134,7 @@ class DirectModel:
         return made
 
     def address(self, mapped: dict[str, Any]) -> str:
-        """The URL."""
+        """Build the URL."""
         return str(
             self.settings.get_complete_url(
                 api_base=self.api_base,
@@ -147,7 +147,7 @@ class DirectModel:
         )
 
     def body(self, messages: internals.Messages, mapped: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-        """The body, before anything that the user adds to it."""
+        """Build the body, before anything that the user adds to it."""
         made: dict[str, Any] = self.settings.transform_request(
             model=self.model,
             messages=messages,
@@ -158,7 +158,7 @@ class DirectModel:
         return made
 
     def read(self, answer: "httpx.Response", body: Mapping[str, Any], messages: internals.Messages) -> Any:
-        """LiteLLM's ModelResponse of an answer."""
+        """Read an answer as LiteLLM's ModelResponse."""
         return self.settings.transform_response(
             model=self.model,
             raw_response=answer,
@@ -174,18 +174,18 @@ class DirectModel:
         )
 
     def pieces(self) -> Any:
-        """LiteLLM's reader of a stream's pieces, which may keep in mind what came before."""
+        """Make LiteLLM's reader of a stream's pieces, which may keep state from piece to piece."""
         return self.settings.get_model_response_iterator(
             streaming_response=None, sync_stream=True, json_mode=self.mapped.get("json_mode", False)
         )
 
     def read_piece(self, reader: Any, said: Any) -> Any:
-        """LiteLLM's ModelResponseStream of a piece."""
+        """Read a piece as LiteLLM's ModelResponseStream."""
         return reader.chunk_parser(said)
 
 
 class _OpenAI(DirectModel):
-    """OpenAI and what speaks its language, which LiteLLM asks through OpenAI's own client."""
+    """OpenAI and servers with its API, which LiteLLM asks through OpenAI's own client."""
 
     default_base = "https://api.openai.com/v1"
     base_variables = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -335,5 +335,5 @@ DIRECT: Mapping[str, type[DirectModel]] = {
 
 
 def encoded(body: Any) -> bytes:
-    """JSON as it is sent."""
+    """Encode as JSON, in the form that is sent."""
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()

@@ -38,7 +38,7 @@ _DEEPEST_CAUSE = 20
 
 
 class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one of the ways an attempt ends
-    """One attempt ended without a reply. `retry_after` is in seconds, `cost_usd` by what usage it stated."""
+    """One attempt ended without a reply. `retry_after` is in seconds, `cost_usd` by the usage that it stated."""
 
     def __init__(
         self, kind: FailureKind, message: str, retry_after: float | None = None, cost_usd: float | None = None
@@ -51,7 +51,7 @@ class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one
 
 
 def classify_error(error: BaseException) -> AttemptFailed:
-    """Say which kind of failure an exception of a call is, in the provider's words without keys."""
+    """Classify an exception of a call as a kind of failure, with the provider's own message, without keys."""
     if isinstance(error, AttemptFailed):
         return error
     answer = _http_answer(error)
@@ -72,7 +72,7 @@ def classify_error(error: BaseException) -> AttemptFailed:
 
 
 def error_in_stream(error: Any) -> AttemptFailed:
-    """Say which kind of failure an error is that came in place of an answer's next piece, after a status of 200."""
+    """Classify an error that came in place of an answer's next piece, after a status of 200."""
     said: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
     code, message = said.get("code"), said.get("message")
     kind = _KIND_OF_CODE.get(code, "server") if isinstance(code, str) else _kind_of_status(code)
@@ -123,7 +123,7 @@ def _kind_of_causes(error: BaseException) -> FailureKind | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception and what it came from, at most _DEEPEST_CAUSE of them."""
+    """Yield the exception and what it came from, at most _DEEPEST_CAUSE of them."""
     for _ in range(_DEEPEST_CAUSE):
         yield error
         below = error.__cause__ or error.__context__
@@ -133,14 +133,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _http_answer(error: BaseException) -> "httpx.Response | None":
-    """The answer that really came, where one did; LiteLLM's exceptions carry invented ones, too."""
+    """Find the answer that really came, where one did; LiteLLM's exceptions carry invented ones, too."""
     import httpx
 
     return next((cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)), None)
 
 
 def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
-    """The object in an error body of the usual form ({"error": {"message": …, "code": …}}); empty where it is none."""
+    """Read the object in an error body of the usual form ({"error": {"message": …, "code": …}}); else an empty one."""
     import httpx
 
     try:
@@ -151,7 +151,7 @@ def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header (seconds or an HTTP date); None where there is none or it is garbage."""
+    """Read the seconds to wait from a Retry-After header (seconds or an HTTP date); None for none or garbage."""
     if header is None:
         return None
     try:
@@ -167,7 +167,7 @@ def retry_after_seconds(header: str | None, now: datetime | None = None) -> floa
 
 
 def _presentable(message: str) -> str:
-    """One line without keys, tracebacks and characters that are no text, cut to a readable length."""
+    """Make one line without keys, tracebacks and characters that are no text, cut to a readable length."""
     line = " ".join(redact(message[:_LONGEST_READ]).split("Traceback (most recent call last)")[0].split())
     line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"

@@ -89,7 +89,7 @@ class Instruments:
 
     @contextmanager
     def span(self, name: str, parent: str | None, fields: Mapping[str, str]) -> Iterator[None]:
-        """A span around a block, below `parent` or else below the span around it."""
+        """Open a span around a block, below `parent` or else below the span around it."""
         context = self._propagator.extract({"traceparent": parent}) if parent else None
         attributes = {f"evalake.{field}": value for field, value in fields.items()}
         with self._tracer.start_as_current_span(
@@ -103,13 +103,13 @@ class Instruments:
                 raise
 
     def traceparent(self) -> str | None:
-        """The span around this line, as the header that W3C defines."""
+        """Format the span around this line as the header that W3C defines."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         return carrier.get("traceparent")
 
     def record(self, request: Request, route: Route, outcome: Reply | Failure, begun: int, ended: int) -> None:
-        """A finished call: its span, its duration and its tokens. Times are nanoseconds since 1970."""
+        """Record a finished call: its span, its duration and its tokens. Times are nanoseconds since 1970."""
         common = _common(route, outcome)
         attributes = {**common, **_of_request(request), **_of_outcome(outcome)}
         span = self._tracer.start_span(
@@ -122,7 +122,7 @@ class Instruments:
             span.set_status(Status(StatusCode.ERROR, outcome.message))
         span.end(ended)
         if not begun:
-            return  # nobody was asked, so there is nothing to measure
+            return  # no attempt was made, so there is nothing to measure
         self._duration.record((ended - begun) / 1e9, common)
         if isinstance(outcome, Reply):
             for kind, count in (("input", outcome.input_tokens), ("output", outcome.output_tokens)):
@@ -130,13 +130,13 @@ class Instruments:
                     self._tokens.record(count, {**common, "gen_ai.token.type": kind})
 
     def flush(self) -> None:
-        """Send what there is; gives up after a few seconds where nobody takes it."""
+        """Send what there is; give up after a few seconds where no server takes it."""
         self._traces.force_flush(FLUSH_MILLISECONDS)
         self._metrics.force_flush(FLUSH_MILLISECONDS)
 
 
 def _common(route: Route, outcome: Reply | Failure) -> Attributes:
-    """What spans and metrics have in common."""
+    """Collect the attributes that spans and metrics have in common."""
     attributes: Attributes = {
         "gen_ai.operation.name": OPERATION,
         "gen_ai.provider.name": _PROVIDERS.get(route.provider, route.provider),

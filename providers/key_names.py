@@ -1,4 +1,4 @@
-"""The environment variables in which providers' keys are looked for, so that a missing one is said without LiteLLM."""
+"""The environment variables in which providers' keys are looked for, so that a missing one is seen without LiteLLM."""
 
 import os
 import re
@@ -32,22 +32,22 @@ _BARE = (
 
 
 def known_provider(model: str) -> str | None:
-    """The provider before the slash, where it is in the table; None where LiteLLM has to be asked."""
+    """Read the provider before the slash, where it is in the table; None where LiteLLM has to be asked."""
     provider, slash, name = model.partition("/")
     return provider if slash and name and (provider in KEY_VARIABLES or provider in KEYLESS) else None
 
 
 def likely_provider(model: str) -> str | None:
-    """The provider of a name that stands alone, as its beginning tells; LiteLLM has the last word."""
+    """Guess the provider of a name without one, by its beginning; LiteLLM has the last word."""
     return next((provider for pattern, provider in _BARE if pattern.fullmatch(model)), None)
 
 
 def key_of(provider: str) -> str | None:
-    """The provider's key; None where no variable holds one."""
+    """Look up the provider's key; None where no variable holds one."""
     values = (os.environ.get(name, "").strip() for name in KEY_VARIABLES.get(provider, ()))
     return next(filter(None, values), None)
 
 
 def missing_variables(provider: str) -> tuple[str, ...]:
-    """The variables of which one must be set and none is; empty where there is a key, or none is needed."""
+    """List the variables of which one must be set and none is; empty where there is a key, or none is needed."""
     return () if key_of(provider) else KEY_VARIABLES.get(provider, ())

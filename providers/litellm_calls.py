@@ -25,7 +25,7 @@ class LiteLLMCalls:
     async def ask(
         self, request: Request, route: Route, timeout_seconds: float, timing: Timing, heard: Callable[[], None]
     ) -> ProviderAnswer:
-        """What answers a request; of its time beginning and end are known, and of a stream its first piece."""
+        """Send a request and read its answer; the times known are beginning, end and, of a stream, the first piece."""
         if self._warm_up is None:
             self._warm_up = asyncio.create_task(warm_up())
         await asyncio.shield(self._warm_up)
@@ -48,9 +48,9 @@ class LiteLLMCalls:
 
 
 async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -> Any:
-    """The `litellm.ModelResponse` of a `litellm.CustomStreamWrapper`.
+    """Read a `litellm.CustomStreamWrapper` as a `litellm.ModelResponse`.
 
-    What that hands out ends in "stop", whether or not the provider's answer did; what it keeps does not.
+    The pieces that the wrapper yields end in "stop", whether or not the provider's answer did; its `chunks` do not.
     """
     async with aclosing(stream):
         async for _ in stream:

@@ -45,7 +45,7 @@ async def close_connections() -> None:
 
 
 def provider_class(provider: str, model: str) -> Any:
-    """The object that knows how the provider wants to be asked about a model (`litellm.BaseConfig`)."""
+    """Look up the object that maps a model's requests to its provider's API (`litellm.BaseConfig`)."""
     from litellm.types.utils import LlmProviders
     from litellm.utils import ProviderConfigManager
 
@@ -53,7 +53,7 @@ def provider_class(provider: str, model: str) -> Any:
 
 
 def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether LiteLLM asks this model by its chat API; some it asks by OpenAI's Responses API."""
+    """Tell whether LiteLLM asks this model by its chat API; some it asks by OpenAI's Responses API."""
     from litellm.main import responses_api_bridge_check
 
     information, name = responses_api_bridge_check(
@@ -65,7 +65,7 @@ def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool
 def provider_parameters(
     provider: str, model: str, messages: Messages, parameters: Mapping[str, Any], stream: bool | None = None
 ) -> dict[str, Any]:
-    """OpenAI's parameters in the provider's words; raises LiteLLM's errors for what it does not take."""
+    """Map OpenAI's parameters to the provider's; raises LiteLLM's errors for those that it does not take."""
     from litellm.utils import get_optional_params
 
     # `max_retries` is what `acompletion` is given, and 0 of them are asked for in both ways.
@@ -82,14 +82,14 @@ def provider_parameters(
 
 
 def call_parameters(provider: str, api_key: str | None, api_base: str | None) -> dict[str, Any]:
-    """What LiteLLM's provider classes are handed beside the request's parameters."""
+    """Build what LiteLLM's provider classes are given beside the request's parameters."""
     from litellm.litellm_core_utils.get_litellm_params import get_litellm_params
 
     return dict(get_litellm_params(api_key=api_key, custom_llm_provider=provider, api_base=api_base, acompletion=True))
 
 
 def gemini_address(model: str, api_key: str, api_base: str | None, stream: bool) -> str:
-    """The URL of a Gemini model."""
+    """Build the URL of a Gemini model."""
     from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import VertexLLM
 
     _, url = VertexLLM()._get_token_and_url(
@@ -107,7 +107,7 @@ def gemini_address(model: str, api_key: str, api_base: str | None, stream: bool)
 
 
 def gemini_body(model: str, messages: Messages, parameters: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
-    """The body of a request to a Gemini model."""
+    """Build the body of a request to a Gemini model."""
     from litellm.llms.vertex_ai.gemini.transformation import transform_request_body
 
     return dict(
@@ -123,14 +123,14 @@ def gemini_body(model: str, messages: Messages, parameters: dict[str, Any], furt
 
 
 def anthropic_filtered(headers: dict[str, str], body: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Headers and body without the beta features that Anthropic's API does not take."""
+    """Remove from headers and body the beta features that Anthropic's API does not take."""
     from litellm.anthropic_beta_headers_manager import update_request_with_filtered_beta
 
     return update_request_with_filtered_beta(headers=headers, request_data=body, provider="anthropic")
 
 
 def read_openai(answer: "httpx.Response") -> Any:
-    """A `litellm.ModelResponse` of an answer in OpenAI's form."""
+    """Read an answer in OpenAI's form as a `litellm.ModelResponse`."""
     from litellm.litellm_core_utils.llm_response_utils.convert_dict_to_response import convert_to_model_response_object
 
     return convert_to_model_response_object(
@@ -142,14 +142,14 @@ def read_openai(answer: "httpx.Response") -> Any:
 
 
 def anthropic_pieces(json_mode: bool) -> Any:
-    """What reads the pieces of a stream in Anthropic's form."""
+    """Make a reader of the pieces of a stream in Anthropic's form."""
     from litellm.llms.anthropic.chat.handler import ModelResponseIterator
 
     return ModelResponseIterator(streaming_response=None, sync_stream=True, json_mode=json_mode)
 
 
 def gemini_pieces() -> Any:
-    """What reads the pieces of a stream in Gemini's form."""
+    """Make a reader of the pieces of a stream in Gemini's form."""
     from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import ModelResponseIterator
 
     log: Any = NoLog({})
@@ -157,14 +157,14 @@ def gemini_pieces() -> Any:
 
 
 def openai_pieces() -> Any:
-    """What reads the pieces of a stream in OpenAI's form."""
+    """Make a reader of the pieces of a stream in OpenAI's form."""
     from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
 
     return OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=True)
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:
-    """The exception that LiteLLM makes of an answer that is an error; its cause holds the answer."""
+    """Build the exception that LiteLLM makes of an answer that is an error; its cause holds the answer."""
     import httpx
 
     error = settings.get_error_class(answer.text, answer.status_code, answer.headers)
@@ -179,7 +179,7 @@ def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Re
 
 
 class NoLog:
-    """Stands where LiteLLM's provider classes want the object that it logs a call with."""
+    """A stand-in for the object with which LiteLLM's provider classes log a call."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self.optional_params = parameters
@@ -199,7 +199,7 @@ class DroppingExecutor(ThreadPoolExecutor):
     """
 
     def submit(self, function: Callable[P, Any], /, *arguments: P.args, **named: P.kwargs) -> "Future[Any]":
-        """As ThreadPoolExecutor; a coroutine that `function` returns may be dropped."""
+        """Submit as ThreadPoolExecutor does; a coroutine that `function` returns may be dropped."""
 
         def prepared(*arguments: P.args, **named: P.kwargs) -> Any:
             result = function(*arguments, **named)

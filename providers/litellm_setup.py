@@ -14,7 +14,7 @@ _LOGGERS = ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router", "openai", "httpx")
 
 @cache
 def load() -> ModuleType:
-    """The configured `litellm` module. The first call imports it, which takes seconds."""
+    """Load the configured `litellm` module. The first call imports it, which takes seconds."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import fetches the price table
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # else its import reads a .env: of the working directory, or above it
     with warnings.catch_warnings():

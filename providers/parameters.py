@@ -1,4 +1,4 @@
-"""Which of the parameters that are wished for a model takes: those that LiteLLM lets through."""
+"""The wished parameters that a model takes: those that LiteLLM lets through."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,7 +16,7 @@ def taken(model: str, wished: Mapping[str, float], configured: Mapping[str, Any]
     """List the wished parameters that the model takes and the configuration leaves open.
 
     A temperature is left open only where nothing is configured of how the model samples or reasons. A rule-based
-    model takes none, and a model of an unknown provider neither.
+    model takes none, nor does a model of an unknown provider.
 
     Args:
         model: The real model, as LiteLLM names it.

@@ -49,7 +49,7 @@ def read_plain(body: bytes) -> ProviderAnswer | None:
 
 
 def _text(choice: Any) -> str | None:
-    """The text of a choice; None where it is not a plain one."""
+    """Read the text of a choice; None where it is not a plain one."""
     if not _has_only(choice, _CHOICE, _CHOICE_EMPTY) or choice.get("finish_reason") not in _ENDS:
         return None
     message = choice.get("message")
@@ -60,7 +60,7 @@ def _text(choice: Any) -> str | None:
 
 
 def _tokens(usage: Any) -> Tokens | None:
-    """The counts of an answer, unknown where it states none; None where they are not plain ones."""
+    """Read the counts of an answer, unknown where it states none; None where they are not plain ones."""
     if usage is None:
         return Tokens()
     if not _has_only(usage, _USAGE | _USAGE_DETAILS, frozenset()):
@@ -75,7 +75,7 @@ def _tokens(usage: Any) -> Tokens | None:
 
 
 def _has_only(part: Any, known: Set[str], empty: Set[str], lists: Set[str] = frozenset()) -> bool:
-    """Whether it is an object with these fields alone, beside those that hold null, or an empty list."""
+    """Tell whether it is an object with the `known` fields alone, beside those that hold null, or an empty list."""
     if type(part) is not dict:
         return False
     beside = part.keys() - known

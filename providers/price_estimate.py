@@ -16,12 +16,12 @@ _TOKENS_OF_A_MESSAGE = 4  # that its role and its ends take
 
 
 def is_priced(model: str, price: Price | None) -> bool:
-    """Whether it is known what a call of the model costs."""
+    """Tell whether it is known what a call of the model costs."""
     return cost_usd(model, Tokens(input=1, output=1), price) is not None
 
 
 def input_tokens(request: Request) -> int:
-    """How many tokens its messages are, about: providers count a little differently."""
+    """Estimate how many tokens the request's messages are: providers count a little differently."""
     if request.model.startswith(BASELINE_PREFIX):
         return 0
     texts = [str(message.get("content") or "") for message in request.messages]
@@ -29,7 +29,7 @@ def input_tokens(request: Request) -> int:
 
 
 def output_limit(parameters: Mapping[str, Any]) -> int | None:
-    """How long a reply the parameters of a request allow; None where they do not say."""
+    """Read how many tokens of a reply the parameters of a request allow; None where they set no limit."""
     limits = [value for name in _OUTPUT_LIMITS if isinstance(value := parameters.get(name), int) and value > 0]
     return min(limits) if limits else None
 
@@ -37,10 +37,10 @@ def output_limit(parameters: Mapping[str, Any]) -> int | None:
 def most_usd(
     request: Request, longest_known: int | None, price: Price | None, provider_counts: float = 1.0
 ) -> float | None:
-    """What one attempt at the request costs at most, as far as that can be known; None where the price is not.
+    """Estimate what one attempt at the request costs at most, in US dollars; None where the price is not known.
 
     The reply is taken to be as long as the request allows, or else twice as long as the longest that is known of the
-    model. `provider_counts` is how many tokens its provider counts, at most, for one that is counted here.
+    model. `provider_counts` is how many tokens its provider counts, at most, for each one counted here.
     """
     if request.model.startswith(BASELINE_PREFIX):
         return 0.0

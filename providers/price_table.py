@@ -27,7 +27,7 @@ Entry = Mapping[str, Any]
 
 @cache
 def entry_of(model: str) -> Entry | None:
-    """The table's entry for a model; None where it does not state both prices, which LiteLLM would take for 0."""
+    """Find the table's entry for a model; None where it does not state both prices, which LiteLLM would take for 0."""
     table = _table()
     provider, _, name = model.partition("/")
     entry = table.get(model)
@@ -37,9 +37,9 @@ def entry_of(model: str) -> Entry | None:
 
 
 def plain_cost(model: str, fresh: int, cached: int, output: int, reasoning: int) -> float | None:
-    """US dollars for tokens: input that is fresh, input that was cached, output, and reasoning beside it.
+    """Compute US dollars for tokens: input that is fresh, input that was cached, output, and reasoning beside it.
 
-    None where the table has more to say about the model than a price for each of these.
+    None where the table has more about the model's prices than one for each of these.
     """
     entry = entry_of(model)
     if entry is None or not _is_plain(model) or (cached and entry.get(CACHED) is None):
@@ -64,7 +64,7 @@ def _says_nothing_more(field: str) -> bool:
 
 @cache
 def _table() -> Mapping[str, Entry]:
-    """The table that comes with LiteLLM; or the one that it fetches, where somebody has it do so."""
+    """Read the table that comes with LiteLLM; or the one that it fetches, where the environment asks for that."""
     spec = find_spec("litellm")
     if os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "True").lower() != "true" or spec is None or spec.origin is None:
         return load().model_cost  # type: ignore[no-any-return]

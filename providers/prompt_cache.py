@@ -1,7 +1,7 @@
-"""Tells providers that want to be told how much of a prompt a conversation's next turn begins with, too.
+"""Marks the beginning of a prompt that a conversation's next turn shares, for providers that cache only marked ones.
 
-It is said on the way out, and is no part of the request: an answer is the same wherever its prompt was read from. Most
-providers find the beginning themselves; Claude's want a mark after it, wherever it runs.
+The mark is added when a request is sent, and is no part of it: an answer is the same wherever its prompt was read from.
+Most providers find the shared beginning themselves; Claude needs a mark after it, wherever it runs.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _STABLE = ("system", "user")  # the first message of each role is the same in ev
 
 
 def messages_of(request: Request, provider: str) -> list[dict[str, Any]]:
-    """The request's messages as they are sent, marked where that is wanted and the provider wants it."""
+    """Copy the request's messages as they are sent, marked where the request asks for it and the provider needs it."""
     messages: list[dict[str, Any]] = [dict(message) for message in request.messages]
     if not request.cache_prompt or provider not in TOLD or not _takes_marks(request.model):
         return messages
@@ -28,6 +28,6 @@ def messages_of(request: Request, provider: str) -> list[dict[str, Any]]:
 
 
 def _takes_marks(model: str) -> bool:
-    """Whether it is a Claude that can, as far as LiteLLM's table knows it; old ones may refuse a marked request."""
+    """Tell whether it is a Claude that takes marks, as far as LiteLLM's table tells; old ones may refuse them."""
     entry = entry_of(model)
     return "claude" in model.lower() and (entry is None or bool(entry.get("supports_prompt_caching")))

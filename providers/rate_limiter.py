@@ -36,14 +36,14 @@ class RateLimiter:
         )
 
     def acquire(self, refuse: Callable[[], None]) -> "Slot":
-        """Give what waits, when it is entered, for a slot and for the rate, and holds the slot.
+        """Make a context that, when it is entered, waits for a slot and for the rate, and then holds the slot.
 
         `refuse` raises where no call is wanted any more, now or after a wait.
         """
         return Slot(self, refuse)
 
     async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
-        """Wait until another call may begin; `refuse` as above."""
+        """Wait until another call may begin; `refuse` as in `acquire`."""
         if self._rate is not None:
             async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
                 refuse()
@@ -64,7 +64,7 @@ class RateLimiter:
         self._breaker.reset()
 
     def failed(self, failure: AttemptFailed, attempt: int) -> None:
-        """Note that the call's attempt number `attempt` (from 1) failed; an answer that refuses is an answer."""
+        """Note that the call's attempt number `attempt` (from 1) failed; a refusal counts as an answer."""
         if failure.kind not in PROVIDER_DOWN:
             self._breaker.reset()
         elif failure.kind == "timeout" or attempt >= min(_TELLING_ATTEMPT, self.limits.attempts):
@@ -80,7 +80,7 @@ class Slot:
         self._refuse = refuse
         self._is_held = False
         self.queue_ms = 0.0
-        """What it took to get it, without the time for which it was lent."""
+        """Milliseconds until it was held and the rate allowed a call, without those for which it was lent."""
 
     async def __aenter__(self) -> Self:
         asked = time.perf_counter()
@@ -97,14 +97,14 @@ class Slot:
         self.give_back()
 
     async def take(self) -> None:
-        """Wait for it."""
+        """Wait for the slot."""
         await self._limiter.slots.acquire()
         self._is_held = True
         self._limiter.in_flight += 1
         self._refuse()
 
     def give_back(self) -> None:
-        """Leave it to others, where it is held."""
+        """Release the slot, where it is held."""
         if self._is_held:
             self._is_held = False
             self._limiter.in_flight -= 1
@@ -112,13 +112,13 @@ class Slot:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[None]:
-        """Leave it to others meanwhile; where that ends by an exception, for good."""
+        """Release the slot for the length of a block, and for good where that ends by an exception."""
         self.give_back()
         yield
         await self.take()
 
 
 def _rate(requests_per_minute: float) -> AsyncLimiter:
-    """Even pacing: a burst of one second's worth (at least one request), not of a whole minute's."""
+    """Make a limiter of even pacing: a burst of one second's worth (at least one request), not of a whole minute's."""
     burst = max(1.0, requests_per_minute / 60)
     return AsyncLimiter(burst, time_period=burst * 60 / requests_per_minute)

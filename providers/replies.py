@@ -1,4 +1,4 @@
-"""Reads what LiteLLM hands back, and makes a Reply of it; whatever a reply should not be is a malformed response."""
+"""Reads what LiteLLM returns, and makes a Reply of it; an answer that is no reply is a malformed response."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ _LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could ho
 
 @dataclass(frozen=True, slots=True)
 class ProviderAnswer:
-    """What a provider answered, as it said it: neither priced nor without our keys yet."""
+    """A provider's answer as it came: not priced yet, and our keys not removed yet."""
 
     text: Any
     finish_reason: Any
@@ -38,7 +38,7 @@ def read_response(response: Any, route: Route) -> ProviderAnswer:
 
 
 def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
-    """The Reply in an answer: priced, and without our keys."""
+    """Build the Reply of an answer: priced, and without our keys."""
     tokens = answered.tokens
     return Reply(
         text=_text(answered.text, keys),
@@ -53,7 +53,7 @@ def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
 
 
 def cost_of_unread(body: Any, route: Route) -> float | None:
-    """What an answer cost that could not be read, by the usage it states in OpenAI's or Anthropic's words."""
+    """Compute what an unreadable answer cost, by the usage that it states under OpenAI's or Anthropic's names."""
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -72,25 +72,25 @@ def known_tokens(
     reasoning: int | None,
     cache_written: int | None = None,
 ) -> Tokens:
-    """The counts of an answer; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
+    """Collect the counts of an answer; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
     if not input_tokens and not output_tokens:
         return Tokens()
     return Tokens(input_tokens, output_tokens, cached_input, reasoning, cache_written)
 
 
 def _content(message: Any) -> Any:
-    """The content; where there is none, the refusal, which OpenAI sends in a field of its own."""
+    """Read the content; where there is none, the refusal, which OpenAI sends in a field of its own."""
     content = getattr(message, "content", None)
     return (getattr(message, "provider_specific_fields", None) or {}).get("refusal") if content is None else content
 
 
 def _text(value: Any, keys: KnownKeys) -> str | None:
-    """A string that every table and file can hold, without our keys; lone surrogates, no characters, become `?`."""
+    """Make a string that any table or file can hold, without our keys; lone surrogates, no characters, become `?`."""
     return keys.redact(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
 
 
 def _tokens(usage: Any) -> Tokens:
-    """The counts in a usage block."""
+    """Read the counts in a usage block."""
     input_details = getattr(usage, "prompt_tokens_details", None)
     output_details = getattr(usage, "completion_tokens_details", None)
     return known_tokens(

@@ -28,13 +28,13 @@ FailureKind = Literal[
 
 @lru_cache(maxsize=32)
 def _message(*fields: tuple[str, str]) -> bytes:
-    """The canonical JSON of a message; of one that many requests share, such as a long system prompt, made once."""
+    """Write the canonical JSON of a message, once for one that many requests share, such as a long system prompt."""
     return canonical_json(dict(fields))
 
 
 @lru_cache(maxsize=32)
 def _begun(before: bytes, *fields: tuple[str, str]) -> "hashlib._Hash":
-    """SHA-256 of what stands before the messages and of the first one: a copy of it goes on with the others."""
+    """Hash (SHA-256) what stands before the messages and the first one: a copy of it goes on with the others."""
     return hashlib.sha256(before + _message(*fields))
 
 
@@ -88,7 +88,7 @@ class Request(_Hashed):
 
 
 def _around(request: Request) -> tuple[bytes, bytes]:
-    """The canonical JSON of a request before its first message, and after its last."""
+    """Write the canonical JSON of a request before its first message, and after its last."""
     if not request.parameters:
         return _plain(request.model, request.revision)
     return _written(request.model, request.revision, request.parameters)

@@ -67,11 +67,11 @@ class Routes:
         self.keys = KnownKeys()
 
     def known(self, model: str) -> Route | None:
-        """The route to a model where it was found before."""
+        """Look up the route to a model where it was found before."""
         return self._found.get(model)
 
     def find(self, model: str) -> Route:
-        """The route to a model, as of `find_route`."""
+        """Find the route to a model, as `find_route` does."""
         with self._finding:
             if model not in self._found:
                 self._found[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
@@ -80,7 +80,7 @@ class Routes:
 
 
 def no_secrets(name: str) -> str:
-    """The reader of secrets where there is none."""
+    """Raise ProviderError: this stands for a reader of secrets where there is none."""
     raise ProviderError(f"the key is in the secret {name}, and nobody here can read secrets: run it as a Prefect flow")
 
 
@@ -90,7 +90,7 @@ def find_route(
     read_secret: ReadSecret = no_secrets,
     baselines: Mapping[str, Baseline] = NO_BASELINES,
 ) -> Route:
-    """The route to `model`, or to the real one behind that name.
+    """Find the route to `model`, or to the real one behind that name.
 
     Reads the environment, and a secret where the configuration names one for the provider.
 
@@ -129,7 +129,7 @@ def find_route(
 def require_usual_keys(models: Sequence[str], configuration: Configuration) -> None:
     """Raise ProviderError where a model's key is missing, as far as that is known at once: without LiteLLM or secrets.
 
-    So that it is said before anything is begun that takes seconds; `find_route` has the last word.
+    The error comes before anything is begun that takes seconds; `find_route` has the last word.
     """
     for model in models:
         real = configuration.real_model(model)
@@ -147,7 +147,7 @@ def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
 
 
 def _provider_of(model: str, options: ModelOptions) -> str:
-    """The provider of a model; LiteLLM, whose import takes seconds, is asked last."""
+    """Find the provider of a model; LiteLLM, whose import takes seconds, is asked last."""
     if known := known_provider(model):
         return known
     likely = likely_provider(model)
@@ -174,7 +174,7 @@ def _secret(name: str, read_secret: ReadSecret) -> str:
 
 
 def _key(model: str, provider: str, options: ModelOptions) -> str | None:
-    """The key to send; None where LiteLLM finds the usual one itself, or needs none."""
+    """Find the key to send; None where LiteLLM finds the usual one itself, or needs none."""
     if options.api_key_env is not None:
         treat_as_key(options.api_key_env)
         key = os.environ.get(options.api_key_env, "").strip()
@@ -194,7 +194,7 @@ def _no_key(model: str, variables: Sequence[str]) -> ProviderError:
 
 
 def _missing_variables(model: str, provider: str) -> Sequence[str]:
-    """The key variables that LiteLLM would read and that are not set or blank; other credentials it finds alone."""
+    """List the key variables that LiteLLM would read and that are unset or blank; other credentials it finds itself."""
     if provider in KEY_VARIABLES or provider in KEYLESS:
         return missing_variables(provider)
     usual = f"{provider.upper()}{_KEY_SUFFIX}"

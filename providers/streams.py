@@ -14,9 +14,9 @@ MOST_PIECES = 2**18  # more than any model writes: at most one for each token
 
 
 def tells_its_end(model: str) -> bool:
-    """Whether a stream that LiteLLM reads by itself can be told to be whole.
+    """Tell whether a stream that LiteLLM reads by itself shows whether it is whole.
 
-    Of Gemini, it says in every piece that the answer has ended, and takes a lost connection for that end.
+    LiteLLM marks every piece of a Gemini stream as the end of the answer, and takes a lost connection for that end.
     """
     return "gemini" not in model.lower()
 
@@ -37,14 +37,14 @@ class Patience:
 
     @property
     def exhausted(self) -> str:
-        """Say what was waited for in vain."""
+        """What did not come in time, as the text of an error."""
         if self._stream and self._loop.time() < self._end:
             return f"nothing came for {self._seconds:g} seconds"
         return f"no whole reply within {self._seconds * (LONGEST if self._stream else 1):g} seconds"
 
 
 def read_events(body: bytes) -> Iterator[Any]:
-    """The pieces of JSON in a stream: of server-sent events or, as Ollama has it, line by line.
+    """Yield the pieces of JSON in a stream: of server-sent events or, as Ollama has it, line by line.
 
     Raises ValueError for what is no JSON.
     """
@@ -85,7 +85,7 @@ class Whole:
                 self._finish_reason = choice.finish_reason or self._finish_reason
 
     def response(self) -> Any:
-        """The `litellm.ModelResponse` that a provider would have given at once.
+        """Build the `litellm.ModelResponse` that a provider would have given at once.
 
         Raises AttemptFailed where the answer has not come to its end.
         """

@@ -6,7 +6,7 @@
             record_call(request, route, reply, begun)
 
 Spans and metrics of calls are named by OpenTelemetry's conventions for generative AI. Prompts and replies are in none
-of them. Switched off, its SDK is not imported. Where to and how is for the SDK's own OTEL_* variables to say.
+of them. Switched off, its SDK is not imported. The SDK's own OTEL_* variables set where and how they are sent.
 """
 
 import logging
@@ -34,13 +34,13 @@ _place: ContextVar[Mapping[str, str]] = ContextVar("place", default=MappingProxy
 
 
 def place() -> Mapping[str, str]:
-    """The fields of the scopes around this line, such as run_id, suite, batch and model."""
+    """Return the fields of the scopes around this line, such as run_id, suite, batch and model."""
     return _place.get()
 
 
 @contextmanager
 def scope(name: str, *, parent: str | None = None, **fields: str) -> Iterator[None]:
-    """What happens inside happens at this place; as a span, where telemetry is on.
+    """Add fields to the log records of a block; where telemetry is on, open a span around it.
 
     `parent` is the trace that `current_trace` gave, where the scope around this one is in another thread or process.
     """
@@ -54,13 +54,13 @@ def scope(name: str, *, parent: str | None = None, **fields: str) -> Iterator[No
 
 
 def current_trace() -> str | None:
-    """The span around this line, in W3C's `traceparent` form; None where telemetry is off."""
+    """Name the span around this line, in W3C's `traceparent` form; None where telemetry is off."""
     instruments = _instruments()
     return instruments.traceparent() if instruments else None
 
 
 def record_call(request: Request, route: Route, outcome: Reply | Failure, begun: int) -> None:
-    """Tell logs, traces and metrics how a call ended.
+    """Record in logs, traces and metrics how a call ended.
 
     `begun` is when its first attempt began, in nanoseconds since 1970; 0 where none was made.
     """

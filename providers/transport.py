@@ -66,7 +66,7 @@ class Transport:
         trace.on_connection_reuseconn.append(_on_connected)
         trace.on_request_headers_sent.append(_on_sent)
         trace.on_request_chunk_sent.append(_on_sent)
-        # How many calls are on their way is for the limits of each provider to say.
+        # The limits of each provider decide how many calls are under way.
         connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), ttl_dns_cache=300)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -87,13 +87,13 @@ class Transport:
     ) -> Answer:
         """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
 
-        A redirect is an answer: followed, it would take the key to wherever it points.
+        A redirect is an answer and is not followed, for the key would be sent to wherever it points.
 
         Args:
-            url: Where to.
-            headers: With the key.
-            body: What is sent.
-            timing: Of this attempt.
+            url: The address.
+            headers: The headers, with the key.
+            body: The bytes to send.
+            timing: The times of this attempt.
             heard: Called whenever some of the answer has come.
             largest: How many bytes of an answer are read.
 
@@ -114,7 +114,7 @@ class Transport:
         await self._session.close()
 
     def _proxy(self, url: str) -> str | None:
-        """The proxy that the environment names for this address (HTTPS_PROXY, NO_PROXY)."""
+        """Look up the proxy that the environment names for this address (HTTPS_PROXY, NO_PROXY)."""
         place = urlsplit(url)
         origin = f"{place.scheme}://{place.netloc}"
         if origin not in self._proxies:
@@ -138,7 +138,7 @@ async def _read(response: "aiohttp.ClientResponse", timing: Timing, heard: Calla
 
 
 def _tls() -> ssl.SSLContext:
-    """The machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
+    """Load the machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
     import certifi
 
     return _context_of(*(os.environ.get(name) or None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")), certifi.where())

@@ -57,7 +57,7 @@ _ONLY_KEYS = (KEY_VARIABLES.keys() | KEYLESS) - {"azure"}  # providers that are 
 
 
 def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
-    """Say whether the model is asked at another host than the provider's own, or the one the environment names."""
+    """Tell whether the model is asked at another host than the provider's own, or the one the environment names."""
     if options.api_base is None:
         return False
     own = [OWN_HOSTS.get(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in ("API_BASE", "BASE_URL"))]
@@ -88,7 +88,7 @@ def require_trust(model: str, provider: str, configuration: Configuration) -> No
 
 
 def _credential(provider: str, configuration: Configuration, options: ModelOptions) -> str | None:
-    """What names a credential that could go with a call; None where there is none."""
+    """Name a credential that could go with a call; None where there is none."""
     if options.api_key_env is not None:
         return options.api_key_env
     if secret := configuration.limits(provider).api_key_secret:
@@ -108,7 +108,7 @@ def _credential(provider: str, configuration: Configuration, options: ModelOptio
 
 
 def _prefix(provider: str) -> str:
-    """How the names of the provider's variables begin, such as TOGETHER of together_ai."""
+    """Compute how the names of the provider's variables begin, such as TOGETHER of together_ai."""
     return provider.upper().split("_")[0]
 
 

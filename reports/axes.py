@@ -33,7 +33,7 @@ NAME, GAP = 20, 10
 
 
 def layout(height: int, *, below: int = 48) -> dict[str, Any]:
-    """A drawing without title, legend and colours, `height` pixels high and `below` more for the horizontal axis."""
+    """Build a layout without title, legend and colours, `height` pixels high and `below` more for the lower axis."""
     return {
         "template": "none",
         "height": height + below,
@@ -48,7 +48,7 @@ def layout(height: int, *, below: int = 48) -> dict[str, Any]:
 
 
 def quantity_axis(quantity: Quantity, reach: tuple[float, float], *, logarithmic: bool = False) -> dict[str, Any]:
-    """The axis of a quantity from end to end (`reach`, in decades where logarithmic)."""
+    """Build the axis of a quantity from end to end (`reach`, in decades where logarithmic)."""
     return {
         "title": {"text": safe(f"{quantity.label} ({better(quantity)})"), "standoff": 12},
         "type": "log" if logarithmic else "linear",
@@ -62,17 +62,17 @@ def quantity_axis(quantity: Quantity, reach: tuple[float, float], *, logarithmic
 
 
 def better(quantity: Quantity) -> str:
-    """Which end is the good one."""
+    """Say whether more or less of a quantity is better."""
     return f"{'more' if quantity.higher_is_better else 'less'} is better"
 
 
 def row_tops(rows: int, content: int) -> list[int]:
-    """Where the content of each row begins, in pixels from the top, if each is `content` high and under its name."""
+    """Compute where each row's content begins, in pixels from the top, if it is `content` high and under its name."""
     return [i * (NAME + content + GAP) + NAME for i in range(rows)]
 
 
 def rows_height(rows: int, content: int) -> int:
-    """Pixels of so many rows."""
+    """Compute the height of so many rows in pixels."""
     return rows * (NAME + content + GAP)
 
 
@@ -93,7 +93,7 @@ def named_rows(plot: "go.Figure", named: Sequence[str], content: int, texts: Seq
 def reach_of(
     quantity: Quantity, values: Sequence[Value], *, logarithmic: bool = False, also: float | None = None
 ) -> tuple[float, float]:
-    """The ends of an axis that shows all values and intervals (and `also`) with some room; shares stay about 0 to 1."""
+    """Compute the ends of an axis with room for all values, intervals and `also`; those of shares are about 0 to 1."""
     ends = [end for v in (*values, Value(also)) for end in (v.value, v.ci_low, v.ci_high) if end is not None]
     if logarithmic:
         ends = [math.log10(end) for end in ends if end > 0]
@@ -107,13 +107,13 @@ def reach_of(
 
 
 def positions(values: Sequence[float], reach: Sequence[float], *, logarithmic: bool = False) -> list[float]:
-    """Where values lie between the ends of their axis, as shares of it."""
+    """Compute where values lie between the ends of their axis, as shares of it."""
     low, high = reach
     return [((math.log10(v) if logarithmic else v) - low) / (high - low) for v in values]
 
 
 def drawn(value: Value, quantity: Quantity) -> Value:
-    """The value as it is drawn: milliseconds in seconds."""
+    """Convert a value to the unit that it is drawn in: milliseconds to seconds."""
     if quantity.unit is not Unit.MILLISECONDS:
         return value
     seconds = [None if end is None else end / 1000 for end in (value.value, value.ci_low, value.ci_high)]
@@ -121,7 +121,7 @@ def drawn(value: Value, quantity: Quantity) -> Value:
 
 
 def error_bars(values: Sequence[Value]) -> dict[str, Any] | None:
-    """Bars to the ends of the intervals; None where no value has one."""
+    """Build bars to the ends of the intervals; None where no value has one."""
     if not any(v.ci_low is not None for v in values):
         return None
     ends = [
@@ -136,7 +136,7 @@ def error_bars(values: Sequence[Value]) -> dict[str, Any] | None:
 
 
 def hover(subject: Subject, shown: Sequence[tuple[Quantity, Value]], part: str | None = None) -> str:
-    """Model, part of a slice, and values with interval and n; for `hovertext`, which fills in nothing."""
+    """Write model, part of a slice, and values with interval and n; for `hovertext`, which fills in nothing."""
     lines = [f"<b>{safe(subject.name)}</b>", *([safe(part)] if part is not None else [])]
     for quantity, v in shown:
         ends = interval(v.ci_low, v.ci_high, quantity.unit, v.value)
@@ -146,12 +146,12 @@ def hover(subject: Subject, shown: Sequence[tuple[Quantity, Value]], part: str |
 
 
 def value_text(value: Value, quantity: Quantity) -> str:
-    """A value as it stands in a drawing."""
+    """Write a value as it stands in a drawing."""
     return "unknown" if value.value is None else number(value.value, quantity.unit) + UNRELIABLE * value.doubtful
 
 
 def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> str:
-    """Who is missing from a drawing, and why; empty where nobody is."""
+    """Say which models are missing from a drawing, and why; empty where none is."""
     if not missing:
         return ""
     if len(missing) == len(of):
@@ -161,7 +161,7 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
 
 
 def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[str, Any]:
-    """Where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
+    """Choose where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
     if not logarithmic and unit not in (Unit.SHARE, Unit.US_DOLLARS):
         return _TICKS.get(unit, {})
     ends = (max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
@@ -171,7 +171,7 @@ def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[st
 
 
 def _powers(reach: tuple[float, float]) -> Iterator[list[float]]:
-    """Marks of a scale in decades: 1, 2, 5; powers of ten; every second power, and so on."""
+    """Yield sets of marks for a scale in decades: 1, 2, 5; powers of ten; every second power, and so on."""
     decades = range(math.floor(reach[0]), math.ceil(reach[1]) + 1)
     some = [[step * 10.0**decade for decade in decades for step in _STEPS]]
     some += [[10.0**decade for decade in decades if decade % k == 0] for k in range(1, len(decades) + 1)]
@@ -179,7 +179,7 @@ def _powers(reach: tuple[float, float]) -> Iterator[list[float]]:
 
 
 def _multiples(ends: tuple[float, float]) -> Iterator[list[float]]:
-    """Marks at the multiples of 1, 2, 5 times a power of ten, from the densest of use to two or three."""
+    """Yield sets of marks at the multiples of 1, 2, 5 times a power of ten, from the densest of use to 2 or 3 marks."""
     low, high = ends
     power = 10.0 ** math.floor(math.log10(high - low) - 1)
     for step in (scale * each * power for scale in (1, 10) for each in _STEPS):
@@ -199,11 +199,11 @@ def _label(at: float, unit: Unit) -> str:
 
 
 def names(subjects: Sequence[Subject]) -> list[str]:
-    """Short names, all different."""
+    """Shorten the names of subjects; all stay different."""
     fits = all(len(subject.name) <= LONGEST_NAME for subject in subjects)
     return short_names([subject.name if fits else subject.brief for subject in subjects], LONGEST_NAME)
 
 
 def safe(text: str) -> str:
-    """Text that Plotly shows as it is: its labels understand tags and entities."""
+    """Escape a text so that Plotly shows it as it is: its labels understand tags and entities."""
     return escape(visible(text, 300), quote=False)

@@ -52,7 +52,7 @@ class Series:
 
 
 def draw_bars(report: Report, figure: Bars) -> Drawing:
-    """Quantities side by side, or stacked as parts of a whole."""
+    """Draw quantities side by side, or stacked as parts of a whole."""
     subjects, note = report.subjects, ""
     if figure.stacked:
         subjects = tuple(s for s in subjects if any(report.value(s, q).value is not None for q in figure.quantities))
@@ -67,7 +67,7 @@ def draw_bars(report: Report, figure: Bars) -> Drawing:
 
 
 def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
-    """One quantity of every model, a bar a judge."""
+    """Draw one quantity of every model, with a bar for each judge."""
 
     def seen_by(judge: str | None) -> list[tuple[Subject, Value]]:
         subjects = [Subject(model, judge) for model in report.models]
@@ -82,7 +82,7 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
 
 
 def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:
-    """Statistics of judges, a bar a judge; None for those of models, which are too many to be anything but a table."""
+    """Draw statistics of judges, a bar a judge; None for those of models, which are too many for a drawing."""
     if not figure.by_judge:
         return None
     known = [quantity for quantity in figure.quantities if report.judges(quantity)]
@@ -97,7 +97,7 @@ def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:
 
 
 def draw_decisions(report: Report, figure: Decisions) -> Drawing:
-    """Each statistic in a plot of its own: under each decision that it is known of, a bar a pair of judges."""
+    """Draw each statistic in a plot of its own: under each decision that has it, a bar for each pair of judges."""
     pairs = report.slice_values(figure.statistics[0], figure.slice)
     shown = pairs[:MOST_PAIRS]
     panels = {each.label: _decided(report, figure, each, shown) for each in figure.statistics}
@@ -111,7 +111,7 @@ def draw_decisions(report: Report, figure: Decisions) -> Drawing:
 
 
 def _decided(report: Report, figure: Decisions, statistic: Quantity, pairs: Sequence[str]) -> "go.Figure | None":
-    """One statistic of the decisions that it is known of; None where that is none."""
+    """Draw one statistic of the decisions that have it; None where none has."""
     values = {
         label: [report.pooled(replace(statistic, metric=statistic.metric + ending), figure.slice, p) for p in pairs]
         for ending, label in figure.decisions
@@ -183,19 +183,19 @@ def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], *, stack
 
 
 def _ends(series: Series) -> list[tuple[float, str]]:
-    """Where each bar and its interval end, and what it comes to."""
+    """Compute where each bar and its interval end, and write its value."""
     values = [(value, drawn(value, series.quantity)) for _, value in series.values]
     return [(max(at.value or 0.0, at.ci_high or 0.0), value_text(value, series.quantity)) for value, at in values]
 
 
 def _lows(series: Series) -> list[float]:
-    """Where each bar that is below zero ends, or its interval."""
+    """Compute the lower end of each bar that is below zero, or of its interval."""
     ends = [drawn(value, series.quantity) for _, value in series.values]
     return [min(at.value or 0.0, at.ci_low or 0.0) for at in ends]
 
 
 def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:
-    """Where the stacked bars of each row end, and what they come to, unless that is a whole; unknown where one is."""
+    """Compute where the stacked bars of each row end, and write their sum: empty for a whole, unknown if a part is."""
     quantity = series[0].quantity
     ends = []
     for parts in zip(*(each.values for each in series), strict=True):
@@ -208,7 +208,7 @@ def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:
 
 
 def _parts(series: Sequence[Series]) -> list[str]:
-    """What each part of each row comes to, in the order of the legend; shares in whole percents."""
+    """Write the values of the parts of each row, in the order of the legend; shares in whole percents."""
     percents = series[0].quantity.unit is Unit.SHARE
     rows = []
     for parts in zip(*(each.values for each in series), strict=True):

@@ -74,7 +74,7 @@ class _Sheet:
             yield Padding(self._grid(columns, width - 1), (1 if number else 0, 0, 0, 1), expand=False)
 
     def blocks(self, width: int) -> list[list[int]]:
-        """Columns that fit beside each other, as far as they do; those up to the key are repeated in every block."""
+        """Group the columns that fit beside each other, as far as they do; those up to the key begin every block."""
         widths = [self._width(i) + GAP for i in range(len(self.table.headings))]
         fixed = list(range(self.table.key + 1))
         room = width - 1 + GAP - sum(min(widths[i], KEY_WIDTH + GAP) for i in fixed)
@@ -109,12 +109,12 @@ def _text(cell: Cell, before_interval: str | None) -> str:
 
 
 def _heading(text: str) -> str:
-    """A heading broken where words end, so that numbers decide how wide a column is."""
+    """Break a heading where words end, so that numbers decide how wide a column is."""
     return _folded(text, HEADING_WIDTH)
 
 
 def _folded(text: str, width: int) -> str:
-    """Text in lines of at most so many cells, broken where words or parts of names end as far as these fit."""
+    """Break a text into lines of at most `width` cells, where words or parts of names end as far as these fit."""
     lines = [""]
     for part in _PARTS.findall(text):
         if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:

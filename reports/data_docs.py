@@ -19,5 +19,5 @@ def write_data_docs(data: Mapping[str, Any], folder: Path) -> Path:
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """The page of what `tasks.jobs.data_docs` gathers."""
+    """Render the page of what `tasks.jobs.data_docs` gathers."""
     return fill("data_docs.html.j2", check=data)

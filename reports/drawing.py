@@ -38,7 +38,7 @@ class Drawing:
 
     @classmethod
     def of(cls, figure: "go.Figure | None", alt: str, notes: Sequence[str] = (), **more: object) -> "Drawing":
-        """One figure without a title, or none; empty notes are dropped, and repeated ones said once."""
+        """Build a drawing of one figure without a title, or of none; empty and repeated notes are dropped."""
         distinct = tuple(dict.fromkeys(note for note in notes if note))
         return cls({} if figure is None else {"": figure}, alt, distinct, **more)  # type: ignore[arg-type]
 
@@ -49,5 +49,5 @@ class Drawing:
 
 
 def colour(k: int) -> str:
-    """The colour of the k-th thing shown."""
+    """Choose the colour of the k-th thing shown."""
     return COLOURS[k % len(COLOURS)]

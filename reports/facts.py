@@ -14,7 +14,7 @@ _ORIGINS = {"run": "models were called", "import": "recorded results were import
 
 
 def headline(report: Report) -> list[str]:
-    """Run and snapshot, counts, cost, how many models reach the target, and what trivial ones get: a line each."""
+    """List run and snapshot, counts, cost, how many models reach the target, and what trivial ones get: a line each."""
     run = report.run
     lines = [
         f"run {_shown(run['run_id'])}, {_shown(run['state'])} · snapshot {_shown(report.snapshot['snapshot_id'])[:12]}",
@@ -26,7 +26,7 @@ def headline(report: Report) -> list[str]:
 
 
 def trivial_line(report: Report) -> str | None:
-    """What models get that answer every sample alike, whether or not they ran; None where the suite knows none."""
+    """Write what models get that answer every sample alike, whether they ran or not; None where the suite has none."""
     if report.ranking is None or not report.trivial:
         return None
     quantity = report.ranking.quantity
@@ -35,7 +35,7 @@ def trivial_line(report: Report) -> str | None:
 
 
 def target_line(report: Report) -> str | None:
-    """How many models reach the target, and how many may or may not; None without a target."""
+    """Write how many models reach the target, and how many may or may not; None without a target."""
     if report.target is None or report.ranking is None:
         return None
     decisions = [report.decision(subject) for subject in report.subjects]
@@ -50,7 +50,7 @@ def target_line(report: Report) -> str | None:
 
 
 def warnings(report: Report) -> list[str]:
-    """What a reader of the numbers must know first."""
+    """List what a reader of the numbers must know first."""
     run = report.run
     own = [_shown(run["message"])] if run.get("message") else []
     if run["rows_quarantined"] and "quarantine" not in (run.get("message") or ""):
@@ -59,7 +59,7 @@ def warnings(report: Report) -> list[str]:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Everything that says where the numbers come from, as (what, value)."""
+    """List everything that says where the numbers come from, as (what, value)."""
     run, snapshot = report.run, report.snapshot
     return [
         ("run", _shown(run["run_id"])),
@@ -99,7 +99,7 @@ def _calls(run: Mapping[str, Any]) -> str:
 
 
 def _paid(run: Mapping[str, Any]) -> str:
-    """What was paid; where prices are unknown, what is known of it as the least."""
+    """Write what was paid; where some prices are unknown, the known part of it as the least."""
     if run["cost_usd"] is not None or run.get("calls_unpriced") is None:
         return _cost(run["cost_usd"])
     return (
@@ -120,7 +120,7 @@ def _moment(value: datetime | None) -> str:
 
 
 def _pairs(text: str) -> str:
-    """A JSON object as `name: value` lines; any other text as it is."""
+    """Write a JSON object as `name: value` lines; any other text as it is."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from core.errors import UsageError
 
 
 def as_json(data: Any) -> str:
-    """Data as a report's JSON file has it."""
+    """Write data as JSON, as a report's file holds it."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
 
 

@@ -131,7 +131,7 @@ def _number(value: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of others on one line, without characters that XML does not have."""
+    """Write text of others on one line, without characters that XML does not have."""
     return one_line(text, LONGEST)
 
 

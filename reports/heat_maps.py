@@ -30,7 +30,7 @@ LONGEST_HEADING, LONGEST_TITLE = 26, 60
 
 
 def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
-    """Models by values of a slice; models without any are left out."""
+    """Draw models by values of a slice; models without any are left out."""
     quantity = figure.quantity
     parts, every = _most_sampled(report, figure)
     cells = {s: [report.value(s, quantity, figure.slice, part) for part in parts] for s in report.subjects}
@@ -51,7 +51,7 @@ def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
 
 
 def draw_agreement(report: Report, figure: AgreementMatrix) -> Drawing:
-    """A matrix of judges by judges for every model."""
+    """Draw a matrix of judges by judges for every model."""
     quantity = figure.quantity
     alt = f"{quantity.label} of every pair of judges, one matrix a model."
     agreement = report.agreement(figure)
@@ -65,7 +65,7 @@ def draw_agreement(report: Report, figure: AgreementMatrix) -> Drawing:
 
 
 def _most_sampled(report: Report, figure: HeatMap) -> tuple[list[str], int]:
-    """The values of the slice that are drawn, in order, and how many there are."""
+    """Select the values of the slice with the most samples, which are drawn, in order; and count all values."""
     parts = report.slice_values(figure.quantity, figure.slice)
 
     def samples(part: str) -> int:
@@ -151,13 +151,13 @@ def _columns(headings: Sequence[str]) -> dict[str, Any]:
 
 
 def _tell_script(plot: "go.Figure", headings: Sequence[str], longest_text: int) -> None:
-    """What the page's script needs to know to make headings and texts fit the width that there is."""
+    """Store in the figure what the page's script needs to make headings and texts fit the width that there is."""
     longest = max(map(cell_len, headings))
     plot.update_layout(meta={"columns": len(headings), "heading": longest, "text": longest_text})
 
 
 def _short(value: Value, quantity: Quantity) -> str:
-    """A cell's text: a share in whole per cent, for there is little room; the table has the decimals."""
+    """Write a cell's text: a share in whole per cent, for there is little room; the table has the decimals."""
     if value.value is None:
         return "·" if value.n else ""
     text = f"{100 * value.value:.0f}%" if quantity.unit is Unit.SHARE else number(value.value, quantity.unit)
@@ -175,7 +175,7 @@ def _colours(quantity: Quantity) -> list[tuple[float, str]]:
 
 
 def _scale(quantity: Quantity, ends: tuple[float, float]) -> tuple[Key, ...]:
-    """What the colours stand for."""
+    """Build the legend of what the colours stand for."""
     low, high = ends
     marks = [(low + at * (high - low), colour) for at, colour in _colours(quantity)]
     good = high if quantity.higher_is_better else low

@@ -14,9 +14,9 @@ _SIDES = (  # diagonal ones first: error bars run straight
 
 
 def place_labels(points: Sequence[tuple[float, float]], lengths: Sequence[int]) -> tuple[list[str], bool]:
-    """For each point (shares of the axes) with a label of so many characters: Plotly's text position.
+    """Choose Plotly's text position for the label of each point (in shares of the axes), of so many characters.
 
-    And whether it is too crowded for labels of that length: some overlap, or reach over the edge.
+    Returns also whether it is too crowded for labels of that length: some overlap, or reach over the edge.
     """
     taken: list[Box] = [(x - MARKER, y - LINE / 2, x + MARKER, y + LINE / 2) for x, y in points]
     chosen, crowded = [], False

@@ -9,7 +9,7 @@ from reports.report import Report
 
 
 def as_data(report: Report) -> dict[str, Any]:
-    """Give everything but the figures as JSON knows it; unknown numbers are null."""
+    """Convert everything but the figures to what JSON has; unknown numbers are null."""
     data = {
         "title": report.title,
         "run": dict(report.run),

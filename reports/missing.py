@@ -20,7 +20,7 @@ class Missing:
 
     @property
     def sentence(self) -> str:
-        """Say how much is missing, why, and what that leaves open."""
+        """How much is missing, why, and what that leaves open."""
         judged = "" if self.judge is None else f" by {self.judge}"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
         ends = ", ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.bounds.items())

@@ -2,9 +2,9 @@
 
 The script that draws is five megabytes, so the reports of a folder share one, which lies beside their own folders.
 
-Names, commands and replies are hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are escaped
-for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it names
-by hash, and the shared one, by a number that nobody knew before the page was written; nothing else is fetched.
+Names, commands and replies may be hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are
+escaped for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it
+names by hash, and the shared one, which it names by a nonce drawn for each page; nothing else is fetched.
 """
 
 import base64
@@ -43,7 +43,7 @@ class Section:
 
     @property
     def wide(self) -> bool:
-        """It takes the page's whole width."""
+        """Whether it takes the page's whole width."""
         return self.drawing is None or self.drawing.wide
 
 
@@ -79,7 +79,7 @@ def library_name() -> str:
 
 
 def render(report: Report) -> str:
-    """The page, which finds the script that draws in the folder above its own."""
+    """Render the page, which finds the script that draws in the folder above its own."""
     script = source("plots.js")
     sections = [_section(report, figure) for figure in report.shown]
     return fill(
@@ -113,7 +113,7 @@ def _section(report: Report, figure: Any) -> Section:
 
 
 def _plots(section: Section) -> list[Any]:
-    """The figures of a drawing as the objects that Plotly's script takes."""
+    """Convert the figures of a drawing to the objects that Plotly's script takes."""
     figures = section.drawing.panels.values() if section.drawing else ()
     return [json.loads(figure.to_json()) for figure in figures]
 
@@ -135,7 +135,7 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
 
 
 def _group(row: dict[str, Any], *columns: str | None) -> str:
-    """The first of the columns that says something."""
+    """Read the value of the first of the columns that has one."""
     return next((visible(row[c], 80) for c in columns if c is not None and row[c] is not None), UNKNOWN)
 
 

@@ -15,7 +15,7 @@ from metrics.definition import Metric
 class Comparison:
     """Two models on the samples that both answered: `difference` is first minus second, in the quantity that ranks.
 
-    `p` is None where no test is for the metric; the interval then tells whether the difference is significant.
+    `p` is None where the metric has no test; the interval then tells whether the difference is significant.
     """
 
     first: str
@@ -92,7 +92,7 @@ def _adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparis
 
 
 def _significant(c: Comparison, higher_is_better: bool) -> list[tuple[str, str]]:
-    """(better, worse) where the difference is significant."""
+    """List the pair (better, worse) where the difference is significant."""
     if c.difference is None:
         return []
     if c.p_adjusted is not None:

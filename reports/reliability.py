@@ -10,7 +10,7 @@ MOST_LINES = 6
 
 
 def draw_reliability(report: Report, figure: Reliability) -> Drawing:
-    """Accuracy against mean confidence in each tenth, one line a model; the diagonal is perfect calibration."""
+    """Draw accuracy against mean confidence in each tenth, one line a model; the diagonal is perfect calibration."""
     import plotly.graph_objects as go
 
     alt = f"{figure.accuracy.label} against {figure.confidence.label}, one line a model."
@@ -55,7 +55,7 @@ def draw_reliability(report: Report, figure: Reliability) -> Drawing:
 
 
 def _most_judged(report: Report, figure: Reliability) -> list[Subject]:
-    """Of each model, best first, the judge by whom most of its answers were judged: lines that repeat say nothing."""
+    """Choose for each model, best first, the judge of most of its answers: lines of further judges would repeat it."""
     chosen: dict[str, Subject] = {}
     for subject in report.subjects:
         best = chosen.setdefault(subject.model, subject)

@@ -51,7 +51,7 @@ class Value:
 
     @property
     def doubtful(self) -> bool:
-        """There is a value, and it is not reliable."""
+        """Whether there is a value that is not reliable."""
         return self.value is not None and not self.reliable
 
 
@@ -125,11 +125,11 @@ class Report:
         return tuple(self.standings)
 
     def value(self, subject: Subject, quantity: Quantity, slice_: str = "all", slice_value: str = "") -> Value:
-        """The value of a metric; unknown where the snapshot has none."""
+        """Look up the value of a metric; unknown where the snapshot has none."""
         return self._values.get((subject, quantity.metric, slice_, slice_value), Value())
 
     def slice_values(self, quantity: Quantity, slice_: str) -> list[str]:
-        """The values of a slice for which a metric was measured, in order."""
+        """List the values of a slice for which a metric was measured, in order."""
         rows = self.metrics.filter(pl.col("metric") == quantity.metric, pl.col("slice") == slice_)
         return rows["slice_value"].unique().sort().to_list()
 
@@ -145,12 +145,12 @@ class Report:
         return next(iter(judges)) if len(judges) == 1 else None
 
     def judges(self, quantity: Quantity) -> list[str | None]:
-        """The judges by whom the quantity is known of some model, in order of name."""
+        """List the judges by whom the quantity is known of some model, in order of name."""
         known = {s.judge for s in self.subjects if self.value(s, quantity).value is not None}
         return sorted(known, key=lambda judge: judge or "")
 
     def agreement(self, figure: AgreementMatrix) -> dict[Subject, dict[tuple[str, str], Value]]:
-        """Of each subject, what the quantity is for each pair of judges that it was measured for."""
+        """Look up each subject's values of the quantity for the pairs of judges that it was measured for."""
         pairs = self.slice_values(figure.quantity, figure.slice)
         values: dict[Subject, dict[tuple[str, str], Value]] = {}
         for subject in self.subjects:
@@ -162,12 +162,12 @@ class Report:
         return values
 
     def pooled(self, quantity: Quantity, slice_: str, pair: str) -> Value:
-        """What a quantity is for a pair of judges over all models; it stands with each model that they judged."""
+        """Look up a quantity of a pair of judges over all models; it stands with each model that they judged."""
         values = (self.value(subject, quantity, slice_, pair) for subject in self.subjects)
         return next((value for value in values if value.n), Value())
 
     def decision(self, subject: Subject) -> Decision | None:
-        """Whether a model reaches the target, by its interval; None where there is no target or no value."""
+        """Decide by its interval whether a model reaches the target; None where there is no target or no value."""
         if self.target is None or self.ranking is None:
             return None
         quantity = self.ranking.quantity
@@ -184,7 +184,7 @@ class Report:
         )
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
-        """Each model's wrong answers, in the order of the ranking; models without any are left out."""
+        """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""
         if self.answers is None or self.results is None:
             return
         mistake = ~pl.col(self.answers.correct) if self.answers.mistake is None else self.answers.mistake

@@ -19,5 +19,5 @@ def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """The page of what `as_data` of a roadmap gives."""
+    """Render the page of what `as_data` of a roadmap gives."""
     return fill("roadmap.html.j2", roadmap=data)

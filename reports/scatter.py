@@ -41,7 +41,7 @@ Reach = tuple[float, float]
 
 
 def draw_scatter(report: Report, figure: Scatter) -> Drawing:
-    """One point a model, with intervals."""
+    """Draw one point a model, with intervals."""
     import plotly.graph_objects as go
 
     points = [(s, report.value(s, figure.x), report.value(s, figure.y)) for s in report.subjects]
@@ -89,19 +89,19 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
 
 
 def pareto(xs: Sequence[float], ys: Sequence[float], x_up: bool, y_up: bool) -> list[int]:
-    """Indices, by x, of the points that no other beats: at least as good in both, and better in one."""
+    """List the indices, by x, of the points that no other beats: at least as good in both, and better in one."""
     goods = [(x if x_up else -x, y if y_up else -y) for x, y in zip(xs, ys, strict=True)]
     beaten = {i for i, a in enumerate(goods) for b in goods if b != a and b[0] >= a[0] and b[1] >= a[1]}
     return sorted((i for i in range(len(goods)) if i not in beaten), key=lambda i: (xs[i], ys[i]))
 
 
 def letter(k: int) -> str:
-    """A to Z, AA to ZZ, and so on."""
+    """Name the k-th thing by letters: A to Z, AA to ZZ, and so on."""
     return chr(ord("A") + k) if k < 26 else letter(k // 26 - 1) + letter(k % 26)
 
 
 def _reaches(report: Report, figure: Scatter, known: Sequence[Point], logarithmic: bool) -> tuple[Reach, Reach]:
-    """The ends of both axes: of a target's zone from 0 to 1, whole; else as far as the points and the target go."""
+    """Compute the ends of both axes: 0 to 1 with a target's zone, else as far as the points and the target go."""
     if figure.target_zone:
         return (-0.04, 1.04), (-0.04, 1.04)
     headline = report.ranking is not None and figure.y == report.ranking.quantity
@@ -114,7 +114,7 @@ def _reaches(report: Report, figure: Scatter, known: Sequence[Point], logarithmi
 def _labels(
     report: Report, subjects: Sequence[Subject], at: Sequence[tuple[float, float]]
 ) -> tuple[list[str], list[str], tuple[Key, ...]]:
-    """Labels, their places, and the legend: names beside the points if all find room there, letters if not.
+    """Choose labels, their places, and the legend: names beside the points if all find room there, letters if not.
 
     A letter is the same model's in every drawing of a report.
     """

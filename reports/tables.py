@@ -48,13 +48,13 @@ class Table:
 
 
 def measured(value: Value, unit: Unit) -> Cell:
-    """A value as a cell."""
+    """Build the cell of a value."""
     shown = interval(value.ci_low, value.ci_high, unit, value.value)
     return Cell(number(value.value, unit), shown, value.n, value.doubtful)
 
 
 def counted(value: Value) -> Cell:
-    """A share as a cell, and what it is a share of: how many of how many."""
+    """Build the cell of a share, with what it is a share of: how many of how many."""
     cell = measured(value, Unit.SHARE)
     if value.value is None:
         return cell
@@ -62,7 +62,7 @@ def counted(value: Value) -> Cell:
 
 
 def ranking_table(report: Report, figure: Ranking) -> Table:
-    """Rank, model, verdict against the target, band, and quantities."""
+    """Build the table of rank, model, verdict against the target, band, and quantities."""
     shown = (figure.quantity, *figure.columns)
     has_bands = any(report.comparisons.values())
     headings = ["#", "model"]
@@ -86,12 +86,12 @@ def ranking_table(report: Report, figure: Ranking) -> Table:
 
 
 def scatter_table(report: Report, figure: Scatter) -> Table:
-    """Both quantities of every model."""
+    """Build the table of both quantities of every model."""
     return _by_model(report, figure.title, (figure.x, figure.y))
 
 
 def bars_table(report: Report, figure: Bars) -> Table:
-    """The quantities of every model."""
+    """Build the table of the quantities of every model."""
     if not figure.counted:
         return _by_model(report, figure.title, figure.quantities)
     rows = tuple(
@@ -102,7 +102,7 @@ def bars_table(report: Report, figure: Bars) -> Table:
 
 
 def heat_map_table(report: Report, figure: HeatMap) -> Table:
-    """One column a value of the slice."""
+    """Build a table with one column for each value of the slice."""
     parts = report.slice_values(figure.quantity, figure.slice)
 
     def cell(subject: Subject, part: str) -> Cell:
@@ -114,12 +114,12 @@ def heat_map_table(report: Report, figure: HeatMap) -> Table:
 
 
 def reliability_table(report: Report, figure: Reliability) -> Table:
-    """Accuracy in each tenth of stated confidence."""
+    """Build the table of accuracy in each tenth of stated confidence."""
     return heat_map_table(report, HeatMap(figure.title, figure.accuracy, figure.slice))
 
 
 def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
-    """One row a model and pair of judges."""
+    """Build a table with one row for each model and pair of judges."""
     unit = figure.quantity.unit
     rows = tuple(
         (Cell(one_line(subject.model, 300)), *(Cell(one_line(judge, 80)) for judge in pair), measured(value, unit))
@@ -130,7 +130,7 @@ def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
 
 
 def by_judge_table(report: Report, figure: ByJudge) -> Table:
-    """One row a model, one column a judge."""
+    """Build a table with one row for each model and one column for each judge."""
     judges = report.judges(figure.quantity)
     rows = tuple(
         (
@@ -143,7 +143,7 @@ def by_judge_table(report: Report, figure: ByJudge) -> Table:
 
 
 def statistics_table(report: Report, figure: Statistics) -> Table:
-    """One row a model or judge, one column a quantity, as far as they have values."""
+    """Build a table with one row for each model or judge and one column for each quantity, where they have values."""
     shown = tuple(quantity for quantity in figure.quantities if report.judges(quantity))
     of = [s for s in report.subjects if any(report.value(s, q).value is not None for q in shown)]
     if not figure.by_judge:
@@ -157,7 +157,7 @@ def statistics_table(report: Report, figure: Statistics) -> Table:
 
 
 def decisions_table(report: Report, figure: Decisions) -> Table:
-    """One row a decision of each pair of judges, one column a statistic."""
+    """Build a table with one row for each decision of each pair of judges and one column for each statistic."""
     pairs = report.slice_values(figure.statistics[0], figure.slice)
 
     def cell(pair: str, statistic: Quantity, ending: str) -> Cell:
@@ -214,7 +214,7 @@ def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:
 
 
 def _name(report: Report, subject: Subject) -> Cell:
-    """Name a row; where all have one judge, whom the headline names, without it."""
+    """Name a row by model and judge; by model alone where all have one judge, whom the headline names."""
     return Cell(one_line(subject.name if report.only_judge is None else subject.model, 300))
 
 
@@ -229,7 +229,7 @@ def _verdict(decision: Decision | None) -> Cell:
 
 
 def _difference(c: Comparison, unit: Unit) -> str:
-    """A difference with its sign and interval; that of shares in percentage points."""
+    """Write a difference with its sign and interval; that of shares in percentage points."""
     if c.difference is None:
         return UNKNOWN
     shown = f"{100 * c.difference:+.1f} pp" if unit is Unit.SHARE else f"{c.difference:+.4g}"

@@ -20,7 +20,7 @@ def fill(template: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return what knows the templates; each is compiled once."""
+    """Make Jinja's environment, which knows the templates; each is compiled once."""
     made = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,

@@ -8,16 +8,16 @@ DEFAULT_PORT = 8601  # of `evalake view`
 
 
 def viewer_address() -> str:
-    """Return where the viewer is, without a slash at its end."""
+    """Look up the address of the viewer, without a slash at its end."""
     return (os.environ.get(VIEWER_URL) or f"http://127.0.0.1:{DEFAULT_PORT}").rstrip("/")
 
 
 def items_address(run_id: str, **filters: str | None) -> str:
-    """Return the address of a run's items, as filters choose them; those that are None choose nothing."""
+    """Build the address of a run's items under these filters; filters that are None are left out."""
     wanted = urlencode({name: value for name, value in filters.items() if value is not None}, errors="replace")
     return f"{viewer_address()}/runs/{quote(run_id, safe='')}/items" + (f"?{wanted}" if wanted else "")
 
 
 def item_address(run_id: str, sample_hash: str) -> str:
-    """Return the address of one item of a run."""
+    """Build the address of one item of a run."""
     return f"{items_address(run_id)}/{quote(sample_hash, safe='')}"

@@ -17,12 +17,12 @@ _SCALES = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"))  # in milliseconds
 
 
 def number(value: float | None, unit: Unit) -> str:
-    """A value with its unit; a dash where it is unknown."""
+    """Write a value with its unit; a dash where it is unknown."""
     return UNKNOWN if value is None or not math.isfinite(value) else "".join(_parts(value, unit, value))
 
 
 def interval(low: float | None, high: float | None, unit: Unit, value: float | None) -> str:
-    """The 95 % interval of `value` in brackets, in the value's scale; empty where there is none."""
+    """Write the 95 % interval of `value` in brackets, in the value's scale; empty where there is none."""
     if low is None or high is None or value is None or not all(map(math.isfinite, (low, high, value))):
         return ""
     ends = ["".join(_parts(end, unit, value)[:2]) for end in (low, high)]
@@ -30,24 +30,24 @@ def interval(low: float | None, high: float | None, unit: Unit, value: float | N
 
 
 def visible(text: object, limit: int = 2000) -> str:
-    """Text as it is safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
+    """Make text safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
     whole = str(text)
     shown = visible_text.visible(whole[:limit])
     return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit:,} more characters)"
 
 
 def one_line(text: object, limit: int) -> str:
-    """The same on one line, for names."""
+    """Make text safe to show on one line, for names."""
     return visible_text.on_one_line(visible(text, limit))
 
 
 def markdown_text(text: object, limit: int) -> str:
-    """The same in Markdown, a table's cells included, where nothing of it is markup: no image that a page fetches."""
+    """Make text safe in Markdown, table cells included: nothing of it is markup, such as an image that is fetched."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|~!@" else c for c in one_line(text, limit))
 
 
 def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
-    """Names for narrow places, all different: where too long, without leading path parts, then cut in the middle.
+    """Shorten names for narrow places, all different: where too long, drop leading path parts, then cut the middle.
 
     `limit` counts cells of a terminal, of which wide characters take two.
     """
@@ -66,13 +66,13 @@ def _size(text: str) -> int:
 
 
 def _fitting(text: str, room: int) -> str:
-    """The beginning of a text that takes no more room than there is."""
+    """Cut a text to the beginning that takes no more room than there is."""
     ends = accumulate(max(1, cell_len(c)) for c in text)
     return text[: sum(end <= room for end in ends)]
 
 
 def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
-    """What stands before a number, the number, and what stands behind it; durations take the scale of `like`."""
+    """Write what stands before a number, the number, and what stands behind it; durations take the scale of `like`."""
     match unit:
         case Unit.SHARE:
             return "", f"{100 * value:.1f}", "%"
@@ -90,6 +90,6 @@ def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
 
 
 def _dollars(value: float) -> str:
-    """Cents, or three significant digits of what is less than a dollar."""
+    """Write dollars with cents, or with three significant digits where it is less than a dollar."""
     cents = f"{value:,.2f}"
     return cents if value == 0 or abs(value) >= 1 else max(cents, f"{Decimal(f'{value:.3g}'):f}", key=len)

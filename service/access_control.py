@@ -31,7 +31,7 @@ class AccessControl:
         except ApiError as error:
             answer = refusal(error)
             if scope["type"] == "http" and _has_body(HTTPConnection(scope)):
-                answer.headers["connection"] = "close"  # what is not read cannot be followed by another request
+                answer.headers["connection"] = "close"  # the rest of the body is not read, so no request can follow
             await answer(scope, receive, send)
             return
         await self._app(scope, _bounded(receive) if scope["type"] == "http" else receive, send)
@@ -50,7 +50,7 @@ _TOO_LARGE = f"the request's body is larger than {LARGEST_BODY:,} bytes: ask for
 
 
 def refusal(error: ApiError) -> JSONResponse:
-    """The answer that an error is."""
+    """Build the answer to an error: its status, and its message as JSON."""
     headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "5"}, 503: {"retry-after": "30"}}.get(
         error.status
     )
@@ -58,12 +58,12 @@ def refusal(error: ApiError) -> JSONResponse:
 
 
 def _is_page(scope: Scope) -> bool:
-    """Whether a request only reads the dashboard's files, which hold nothing of anybody's."""
+    """Tell whether a request only reads the dashboard's files, which hold nobody's data."""
     return scope["type"] == "http" and scope["method"] in SAFE_METHODS and not scope["path"].startswith(API)
 
 
 def _announced(connection: HTTPConnection) -> int:
-    """How long the body will be by the request's own word; 0 where it does not say."""
+    """Read the length of the body in bytes from the header `content-length`; 0 where it gives none."""
     length = connection.headers.get("content-length", "")
     return int(length) if length.isdecimal() else 0
 
@@ -73,7 +73,7 @@ def _has_body(connection: HTTPConnection) -> bool:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """`receive` for a body that may not be larger than it should, whatever was announced."""
+    """Wrap `receive` to refuse a body of more than LARGEST_BODY bytes, whatever length was announced."""
     size = 0
 
     async def receive_some() -> Message:

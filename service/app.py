@@ -22,7 +22,7 @@ from tasks.runtime.context import CODE_VERSION
 
 
 def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
-    """The service as an ASGI application. Prefect must be configured (PREFECT_API_URL) when it starts.
+    """Build the service as an ASGI application. Prefect must be configured (PREFECT_API_URL) when it starts.
 
     Args:
         settings: What it is started with.

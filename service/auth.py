@@ -18,7 +18,7 @@ _BEARER = "bearer."
 
 
 def who(connection: HTTPConnection, settings: Settings) -> str:
-    """The name of who is asking. Raises NotAllowedError where it may not be told, or is nobody's."""
+    """Name the user of a request. Raises NotAllowedError where neither a trusted proxy nor the token tells who asks."""
     if settings.is_open:
         return NOBODY_IN_PARTICULAR
     if _is_trusted(connection, settings) and (name := _named(connection, settings)):
@@ -29,7 +29,7 @@ def who(connection: HTTPConnection, settings: Settings) -> str:
 
 
 def subprotocol(connection: HTTPConnection) -> str | None:
-    """The subprotocol to choose for a WebSocket; None where none was offered."""
+    """Choose the subprotocol for a WebSocket; None where ours was not offered."""
     return SUBPROTOCOL if SUBPROTOCOL in _offered(connection) else None
 
 
@@ -45,18 +45,18 @@ def _is_trusted(connection: HTTPConnection, settings: Settings) -> bool:
 
 
 def _named(connection: HTTPConnection, settings: Settings) -> str:
-    """The user that a trusted proxy names; empty where it names none, or where there are two names, one a client's."""
+    """Read the user that a trusted proxy names; empty where it names none, or there are two names, one a client's."""
     headers = connection.headers.getlist(settings.configuration.service.user_header)
     return _name(headers[0]) if len(headers) == 1 else ""
 
 
 def _name(header: str) -> str:
-    """A name as a header gives it, without what cannot be shown."""
+    """Decode the name of a user from a header, without characters that cannot be shown."""
     return "".join(letter for letter in _text(header) if letter.isprintable()).strip()[:LONGEST_NAME]
 
 
 def _text(header: str) -> str:
-    """A header's text: as UTF-8 where it is, and as it was decoded (Latin-1) where it is not."""
+    """Decode a header's text as UTF-8; where it is not UTF-8, it stays as it was decoded (Latin-1)."""
     with suppress(UnicodeError):
         return header.encode("latin-1").decode("utf-8")
     return header

@@ -1,7 +1,7 @@
 """Processes beside the service: a Prefect server of its own, and a runner. They end with it, however it ends.
 
-A killed process tells nobody. So each runs under a small keeper, which holds the reading end of a pipe that only the
-service writes to: when the service is gone, the pipe ends, and the keeper ends its charge.
+A killed process cannot end its children. So each of them runs under a small keeper process, which holds the reading end
+of a pipe that only the service writes to: when the service is gone, the pipe ends, and the keeper ends the process.
 """
 
 import os
@@ -36,14 +36,14 @@ class Beside:
         return self._keeper.poll() is None
 
     def stop(self) -> None:
-        """End it, politely first; returns when it is gone."""
+        """End the process, first by SIGTERM, then by SIGKILL; returns when it is gone."""
         if self._keeper.stdin is not None:
             self._keeper.stdin.close()
         self._keeper.wait()
 
 
 def free_port() -> int:
-    """Returns a port of the loopback interface that the kernel gives to nobody else for the next minute.
+    """Find a port of the loopback interface that the kernel gives to nobody else for the next minute.
 
     A connection that its listening side closes first leaves the port in TIME_WAIT: only a server that asks for this
     very port, with SO_REUSEADDR as all servers do, still gets it.
@@ -57,12 +57,12 @@ def free_port() -> int:
 
 
 def keep(arguments: Sequence[str]) -> int:
-    """Run `python -m …` in a session of its own until the service ends; started again where it dies, not at its start.
+    """Run `python -m …` in a session of its own until the service ends; restart it where it dies, not at its start.
 
-    Returns its exit code where it ended by itself, soon after its start.
+    Returns its exit code where it ended by itself, soon after its start, or where the service has ended.
     """
     for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.SIG_IGN)  # the service decides when it is over, whoever presses Ctrl-C
+        signal.signal(name, signal.SIG_IGN)  # it ends with the service alone, not by Ctrl-C
     over = threading.Event()
     threading.Thread(target=_await_end_of_service, args=(over,), daemon=True).start()
     while True:
@@ -88,7 +88,7 @@ def _await_end_of_service(over: threading.Event) -> None:
 
 
 def _kill_group(group: int) -> None:
-    """End whatever the charge has started and left behind."""
+    """End the processes that the kept process has started and left behind."""
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:

@@ -38,7 +38,7 @@ async def _malformed(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """As usual, but for the one 400 that FastAPI has: a body that cannot be read at all is malformed like any other."""
+    """Answer an error as FastAPI does, but with 422 instead of 400 where the body cannot be read: it is malformed."""
     assert isinstance(error, HTTPException)
     if error.status_code == 400:
         return JSONResponse({"detail": [{"type": "json_invalid", "loc": ["body"], "msg": str(error.detail)}]}, 422)

@@ -4,7 +4,7 @@ from core.errors import EvalakeError
 
 
 class ApiError(EvalakeError):
-    """Base: `status` is the HTTP status that tells it."""
+    """Base: `status` is the HTTP status of the answer."""
 
     status = 500
 
@@ -22,7 +22,7 @@ class WrongQueryError(ApiError):
 
 
 class NotAllowedError(ApiError):
-    """Nobody that the service knows is asking."""
+    """The service does not know who is asking."""
 
     status = 401
 

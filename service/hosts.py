@@ -23,7 +23,7 @@ class Hosts:
     def require_ours(self, connection: HTTPConnection) -> None:
         """Raise WrongHostError where a request is addressed to a name that is not the service's.
 
-        A page of another site can have its own name point to this machine, and would then be asked in its name.
+        A page of another site can have its own name point to this machine (DNS rebinding), and could then read answers.
         """
         asked = connection.headers.getlist("host")
         host = _hostname(asked[0]) if len(asked) == 1 else None
@@ -34,7 +34,7 @@ class Hosts:
             )
 
     def require_own_page(self, connection: HTTPConnection) -> None:
-        """Raise NotAllowedError where a page of another site would start something, or listen."""
+        """Raise NotAllowedError where a page of another site would start something, or open a WebSocket."""
         origins = connection.headers.getlist("origin")
         if not origins or (connection.scope["type"] == "http" and connection.scope["method"] in SAFE_METHODS):
             return
@@ -45,7 +45,7 @@ class Hosts:
 
 
 def _hostname(place: str) -> str | None:
-    """The host of `host:port`; None where it is none."""
+    """Read the host out of `host:port`; None where there is none."""
     if "@" in place:  # a user is no part of a host
         return None
     try:

@@ -20,7 +20,7 @@ def require_reachable_by_whom(settings: Settings, host: str) -> None:
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """The port, taken before anything else is started."""
+    """Bind the port, before anything else is started, and yield its socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -33,6 +33,6 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address of a listener, as a browser takes it."""
+    """Write the address of a listener as the URL that a browser takes."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -20,7 +20,7 @@ SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 
 
 def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = False, folder: Path = FOLDER) -> None:
-    """Serve the pages at their addresses, where the folder is there; `only_viewer` leaves out those of scoring."""
+    """Serve the pages at their addresses, where their folder exists; `only_viewer` leaves out those of scoring."""
     page = folder / "index.html"
     if not page.is_file():
         return
@@ -38,7 +38,7 @@ def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = Fal
 
 
 class _Files(StaticFiles):
-    """Static files; a browser at an address without any gets the page, which says so."""
+    """Static files; at an address without a file a browser gets the page, which says so, with status 404."""
 
     def __init__(self, folder: Path, page: str) -> None:
         super().__init__(directory=folder, html=True)

@@ -1,4 +1,4 @@
-"""Pauses of a service, and how they are kept short: nobody is answered while one thread keeps the interpreter."""
+"""Pauses of a service, and how they are kept short: no request is answered while one thread holds the interpreter."""
 
 import gc
 

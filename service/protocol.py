@@ -15,7 +15,7 @@ _UNFINISHED = (h11.IDLE, h11.SEND_BODY)  # the client has still to send a reques
 
 
 def bounded_protocol(request_seconds: float, connections: int) -> type[asyncio.Protocol]:
-    """Make what uvicorn creates for each connection.
+    """Build the factory of the protocol that uvicorn creates for each connection.
 
     Args:
         request_seconds: How long the headers of a request may take, then its body, then each part of the answer.
@@ -26,10 +26,10 @@ def bounded_protocol(request_seconds: float, connections: int) -> type[asyncio.P
 
 
 class BoundedProtocol(H11Protocol):
-    """Uvicorn's protocol with deadlines, which it does not have itself, and with room for those who keep them.
+    """Uvicorn's protocol with deadlines and a limit on open connections, which it does not have itself.
 
     The deadlines are fixed from the start: a client that sends a byte a second gains nothing. Where too many
-    connections are open, the one that has owed its request for longest makes room for a new one.
+    connections are open, the one whose request has been unfinished for longest is closed for a new one.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class BoundedProtocol(H11Protocol):
         self.unfinished_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, where there is room."""
+        """Start the deadline of the first request, or answer 503 where there is no room."""
         super().connection_made(transport)
         if len(self.connections) > self._most and not self._make_room():
             transport.write(BUSY)
@@ -59,7 +59,7 @@ class BoundedProtocol(H11Protocol):
         self._time_request()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, and time what has still to come."""
+        """Take the data, and start the deadline of what has still to come."""
         super().data_received(data)
         if self.flow.read_paused and self.conn.their_state is h11.DONE and not self.cycle.response_complete:
             # The next request came before the answer to this one, and what follows it would be kept in memory
@@ -67,12 +67,12 @@ class BoundedProtocol(H11Protocol):
         self._time_request()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Start the deadline of the next request."""
         super().on_response_complete()
         self._time_request()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Leave the connection to the WebSocket protocol, which has deadlines of its own for whom it has answered."""
+        """Hand the connection to the WebSocket protocol, which has deadlines of its own after the handshake."""
         self._forget()
         _cancel(self._unread)
         super().handle_websocket_upgrade(event)
@@ -81,23 +81,23 @@ class BoundedProtocol(H11Protocol):
             self.send_400_response("Invalid WebSocket handshake.")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel all deadlines."""
         self._forget()
         _cancel(self._unread)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Begin to wait for a client that does not read its answer."""
+        """Start the deadline of a client that does not read its answer."""
         super().pause_writing()
         self._unread = self.loop.call_later(self._seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
+        """Cancel the deadline of a client that reads its answer again."""
         super().resume_writing()
         _cancel(self._unread)
 
     def _time_request(self) -> None:
-        """Start the deadline of what the client has to send, where that is something new."""
+        """Start the deadline of what the client has to send next, unless it runs already."""
         state = self.conn.their_state
         if state is self._timed or self.transport.is_closing():
             return
@@ -112,7 +112,7 @@ class BoundedProtocol(H11Protocol):
         self._timed = self.unfinished_since = None
 
     def _make_room(self) -> bool:
-        """Close the connection whose request is unfinished for longest; False where none is."""
+        """Close the connection whose request has been unfinished for longest; False where there is none."""
         waiting = [each for each in self.connections if isinstance(each, BoundedProtocol) and each.unfinished_since]
         if not waiting:
             return False

@@ -1,4 +1,4 @@
-"""Headers on every answer: what a page may load and who may frame it; and what the API says is not kept."""
+"""Headers on every answer: what a page may load, who may frame it, and that answers of the API are not stored."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,13 +28,13 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Puts the headers on, whatever answers."""
+    """Puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and dress its answer."""
+        """Pass the request on, and put the headers on its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

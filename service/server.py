@@ -1,4 +1,4 @@
-"""The server: Prefect beside it where none is configured, the flow served where nobody does, an end in good order."""
+"""The server: starts Prefect where none is configured, and a runner where there are no workers; ends in good order."""
 
 import logging
 import os
@@ -32,9 +32,9 @@ logger = logging.getLogger("evalake.service")
 
 
 def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until told to stop. `announce` is told where, once requests are answered.
+    """Serve until told to stop. `announce` is called with the address, once requests are answered.
 
-    Raises UsageError where nobody could be told from anybody else on the network, EvalakeError where it cannot start.
+    Raises UsageError where others reach the service and it could not tell who asks, EvalakeError where it cannot start.
     """
     require_reachable_by_whom(settings, host)
     settings.check()
@@ -53,7 +53,7 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
             log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
             log_level="warning",
             server_header=False,
-            proxy_headers=False,  # whom to believe is for evalake.toml to say
+            proxy_headers=False,  # trusted proxies are named in evalake.toml
             ws_max_size=LARGEST_MESSAGE,
             timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds
             lifespan="on",
@@ -64,7 +64,7 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
 
 
 def _show_logs() -> None:
-    """What the service itself logs is for the terminal, too, where Prefect's logs are not."""
+    """Write the service's own log to the terminal, too, unlike the logs of Prefect."""
     redact_logs()
     if not as_json() and not logger.handlers:
         handler = logging.StreamHandler()
@@ -82,7 +82,7 @@ class _Server(uvicorn.Server):
         self._app_state, self._drain_seconds = app_state, drain_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and call `when_started`."""
         await super().startup(sockets)
         if self.started:
             spare_what_lasts()
@@ -105,7 +105,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _prefect() -> Iterator[bool]:
-    """The Prefect server that is configured, or one beside this process; whether it outlives this process."""
+    """Use the configured Prefect server, or start one beside this process; yields whether it outlives this process."""
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
@@ -131,7 +131,7 @@ def _prefect() -> Iterator[bool]:
 
 @contextmanager
 def _runner(settings: ScoringSettings) -> Iterator[bool]:
-    """A runner of the scoring flow, unless its deployment has workers of its own; whether there is one."""
+    """Start a runner of the scoring flow, unless its deployment has workers; yields whether there is a runner."""
     from service.scoring.prefect_gateway import PrefectGateway
 
     gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)

@@ -1,4 +1,4 @@
-"""What every service is started with: its lake, its configuration, and whom it believes."""
+"""What every service is started with: its lake, its configuration, and its token."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,5 +26,5 @@ class Settings:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who reaches the service may use it, for want of a token and of trusted proxies."""
+        """Whether everybody who reaches the service may use it, as it has neither a token nor trusted proxies."""
         return self.token is None and not self.configuration.service.trusted_proxies

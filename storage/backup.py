@@ -19,7 +19,7 @@ from core.errors import LakeError, UsageError
 from storage.lake import Lake, first_words
 from storage.objects import objects_of, store_of, write_object
 
-FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # they speak of versions of the others
+FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
 LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")
 COPIERS = 8
 CHUNK_BYTES = 1 << 22
@@ -37,9 +37,9 @@ class BackedUp:
 
 
 def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedUp]:
-    """Bring the copy in `to` up to the lake as it is now; one row a table that exists.
+    """Bring the copy in `to` up to the present state of the lake; return one entry for each table that exists.
 
-    A backup that was cut off is taken up by the next. Raises LakeError where the copy is of another lake, or of one
+    The next backup continues one that was cut off. Raises LakeError where the copy is of another lake, or of one
     that has since lost or changed what was copied: then nothing of that table is copied.
     """
     if to.uri.rstrip("/") == lake.uri.rstrip("/"):
@@ -50,7 +50,7 @@ def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedU
 
 
 def _log(lake: Lake, table: str) -> dict[str, int]:
-    """The log files of a table up to the newest entry there is now. `_last_checkpoint` is a hint to do without."""
+    """List the log files of a table up to the newest entry there is now. `_last_checkpoint` is a hint, and left out."""
     files = {path: size for path, size in objects_of(lake, table).items() if LOG_FILE.match(path)}
     newest = max((_number(path) for path in files if path.endswith(".json")), default=-1)
     return {path: size for path, size in files.items() if _number(path) <= newest}
@@ -77,7 +77,7 @@ def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> Bac
 
 
 def _other_entries(lake: Lake, to: Lake, table: str, log: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
-    """The log entries of a copy that are not the lake's. The newest is compared as a whole, the others by size."""
+    """List a copy's log entries that are not the lake's. The newest is compared as a whole, the others by size."""
     entries = sorted(path for path in there if LOG_FILE.match(path) and path.endswith(".json"))
     other = [path for path in entries if log.get(path) != there[path]]
     if entries and not other and _content(lake, table, entries[-1]) != _content(to, table, entries[-1]):
@@ -124,5 +124,5 @@ def _is_data(path: str) -> bool:
 
 
 def _number(path: str) -> int:
-    """The version that a log file is of."""
+    """Read the version of a log file from its name."""
     return int(Path(path).name.split(".")[0])

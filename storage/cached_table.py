@@ -1,4 +1,4 @@
-"""A table kept open, so that its version is cheap to ask for; and one kept in memory, and read on where that moves."""
+"""A table kept open, so that reading its version is cheap; and one kept in memory, of which only new files are read."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ REOPEN_AFTER = 32  # versions: the engine keeps what it has read of each commit
 
 
 class OpenTable:
-    """A table that stays open, so that to see whether it moved reads only what is new of its log. Safe for threads."""
+    """A table that stays open, so that a look for a newer version reads only new log entries. Safe for threads."""
 
     def __init__(self, lake: Lake, contract: Contract) -> None:
         self._lake, self._contract = lake, contract
@@ -26,7 +26,7 @@ class OpenTable:
         self._log = None if "://" in location else Path(location, "_delta_log")
 
     def version(self) -> int:
-        """The newest version of the table; -1 where it does not exist."""
+        """Look up the newest version of the table; -1 where it does not exist."""
         with self._lock:
             try:
                 if self._table is None:
@@ -48,11 +48,11 @@ class OpenTable:
             self._opened_at = self._table.version()
 
     def files(self) -> frozenset[str]:
-        """The files of the version that was asked for last; none where the table does not exist."""
+        """List the files of the version that `version` returned last; none where the table does not exist."""
         with self._lock:
             return frozenset() if self._table is None else frozenset(self._table.file_uris())
 
-    # A file system tells by one look whether the next entry of a log is there, which takes the engine a millisecond.
+    # To look up the next log entry in the file system is quicker than the engine, which takes a millisecond for it.
 
     def _is_there(self) -> bool:
         return (self._log is None or self._log.is_dir()) and self._lake.exists(self._contract)
@@ -79,7 +79,7 @@ class CachedTable:
         self._rows: pl.DataFrame | None = None
 
     def rows(self) -> pl.DataFrame:
-        """The rows; none where the table does not exist. The frame is the same object until the table changes."""
+        """Return the rows; none where there is no table. The frame is the same object until the table changes."""
         with self._lock:
             if (version := self._table.version()) != self._version or self._rows is None:
                 self._rows = self._read()

@@ -1,4 +1,4 @@
-"""Commits: a change that lost a race is made again on what the winner wrote, and what fails is said in words."""
+"""Commits: a change that lost a race is made again on what the winner wrote, and failures get a plain message."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,13 +19,13 @@ T = TypeVar("T")
 def commit(
     change: Callable[[], T], *, busy: str, failed: str, refused: str | None = None, table: DeltaTable | None = None
 ) -> T:
-    """Change a table, again and again until no other change comes first.
+    """Change a table, and try again where another commit came first.
 
     Args:
-        change: Makes the change; it can be made again.
-        busy: What is said where others came first for two minutes.
-        failed: What is said of any other failure, before the engine's own words.
-        refused: What is said where a constraint of the table refuses a row; none is a failure like any other.
+        change: Makes the change; may be called again.
+        busy: The error message where other commits came first for two minutes.
+        failed: The error message of any other failure, before the engine's own words.
+        refused: The error message where a constraint of the table refuses a row; None: a failure like any other.
         table: Brought to its newest version before the change is made again.
 
     Returns:
@@ -51,7 +51,7 @@ def commit(
         raise LakeError(busy) from error
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
         if refused is not None and _is_refusal(str(error)):
-            # The engine quotes the refused rows, which may hold what no log must hold: its error goes no further.
+            # The engine's error quotes the refused rows, which may hold what must not be logged: it is not passed on.
             raise ContractError(refused) from None
         raise LakeError(f"{failed}: {first_words(error)}") from error
 

@@ -10,11 +10,11 @@ _LATEST = "evalake.compaction"
 def compact(
     table: DeltaTable, target_size: int | None = None, writer_properties: WriterProperties | None = None
 ) -> None:
-    """Join the small files of a table that was just opened. Raises CommitFailedError where another one was quicker.
+    """Join the small files of a table that was just opened. Raises CommitFailedError where another was quicker.
 
-    The engine looks whether a compaction meets any other change, but not whether it meets another compaction: two that
-    began on the same files would both keep their rows. So each begins with a change of the table's properties, and what
-    such a change finds or leaves outdated is refused.
+    The engine checks whether a compaction conflicts with any other change, but not with another compaction: two that
+    began on the same files would both keep their rows. So each begins with a change of the table's properties, and the
+    engine refuses commits that conflict with such a change.
     """
     if len(table.file_uris()) > 1:
         table.alter.set_table_properties({_LATEST: uuid4().hex}, raise_if_not_exists=False)

@@ -27,15 +27,15 @@ _ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
 
 
 def forgotten_samples(lake: Lake) -> set[str]:
-    """The content hashes of the samples that were forgotten, or are about to be."""
+    """Read the content hashes of the samples that were forgotten, or are about to be."""
     tombstones = lake.frame(FORGOTTEN).filter(pl.col("table_name") == SAMPLES.table).select("row_hash")
     return set(tombstones.collect()["row_hash"])
 
 
 def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
-    """Remove the rows of a table that have one of these values, and every trace of them; returns the version left.
+    """Remove the rows of a table whose `column` has one of these values, and every trace of them; return its version.
 
-    Raises LakeError where that fails: what is left is done by erasing the same again.
+    Raises LakeError where that fails: erase the same again to do what is left.
     """
 
     def erase_once() -> int:
@@ -76,7 +76,7 @@ def _delete(table: DeltaTable, column: str, values: Collection[str]) -> None:
 def _remove_old_files(lake: Lake, name: str) -> None:
     """Remove every file that the newest version does not have: of earlier versions, and of writers that died.
 
-    And all checkpoints, which hold statistics of such files; the log entries tell the same.
+    And all checkpoints, which hold statistics of such files; all else in them is in the log entries, too.
     """
     live = {path for path, _ in data_files(_open(lake, name))}
     store = store_of(lake, name)
@@ -86,7 +86,7 @@ def _remove_old_files(lake: Lake, name: str) -> None:
 
 
 def _clear_log(lake: Lake, name: str) -> None:
-    """Take out of the log entries what they tell of rows that are gone: statistics of files, and conditions."""
+    """Remove from the log entries what they hold of deleted rows: statistics of files, and conditions of commits."""
     live = {path for path, _ in data_files(_open(lake, name))}
     store = store_of(lake, name)
     for path in sorted(filter(_ENTRY.fullmatch, objects_of(lake, name))):

@@ -1,4 +1,4 @@
-"""Integrity of the stored tables: is the log whole, are all data files there, and is the ledger what was asked."""
+"""Integrity of the stored tables: is the log whole, are all data files there, and is the ledger unaltered."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ class Seen:
 
 
 def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
-    """By table, what snapshots and earlier checks have seen of it; snapshots have seen their values land, too."""
+    """Collect by table what snapshots and earlier checks saw of it; any snapshot adds METRIC_SNAPSHOTS."""
     pinned = pinned_versions(lake)
     checked = lake.frame(CONTRACT_CHECKS).filter(pl.col("table_version").is_not_null())
     newest = dict(checked.group_by("table_name").agg(pl.col("table_version").max()).collect().iter_rows())
@@ -56,7 +56,7 @@ def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
 
 
 def has_traces(lake: Lake, contract: Contract) -> bool:
-    """Whether anything is stored where the table should be, be it readable or not."""
+    """Tell whether anything is stored where the table should be, readable or not."""
     return bool(_objects(lake, contract))
 
 
@@ -73,7 +73,7 @@ class Inspected:
 
 
 def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Sequence[Defect]:
-    """What is wrong with the log and the data files of a table; with any of it, its rows cannot be relied on."""
+    """Find defects in the log and the data files of a table; with any of them, its rows cannot be relied on."""
     return inspect(lake, contract, seen).damage
 
 
@@ -92,7 +92,7 @@ def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
 
 
 def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before: Files) -> dict[str, StoredFile]:
-    """Read data files of a table through, of `before` those alone that may have changed meanwhile; proofs stay.
+    """Hash data files of a table, but for those in `before` that cannot have changed; unchanged ones keep their proofs.
 
     Files on this machine are always read, for a disk may lose a bit unnoticed; an object store looks after that itself.
     """
@@ -112,7 +112,7 @@ def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before:
 
 
 def find_changed(contract: Contract, now: Files, before: Files) -> Iterator[Defect]:
-    """What has become of data files since they were first read: nobody may ever change one."""
+    """Find data files that changed since they were first read: nobody may ever change one."""
     changed = sorted(path for path, file in now.items() if path in before and before[path].digest != file.digest)
     if changed:
         problem = f"{len(changed)} data files are not what an earlier check has read: {_some(changed)}"
@@ -120,7 +120,7 @@ def find_changed(contract: Contract, now: Files, before: Files) -> Iterator[Defe
 
 
 def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
-    """What somebody changed around evalake in a readable table: constraints taken away, requests and stamps altered."""
+    """Find what was changed in a readable table without evalake: constraints removed, ledger keys or stamps altered."""
     table = lake.open(contract)
     if absent := sorted(check_constraints(contract).keys() - constraints(table)):
         problem = f"lacks the constraints {', '.join(absent)}"
@@ -131,7 +131,7 @@ def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
 
 
 def false_requests(calls: pl.DataFrame) -> pl.Series:
-    """Say of every row of the ledger whether it holds a call whose request does not hash to its prompt hash."""
+    """Tell for every row of the ledger whether it holds a call whose request does not hash to its prompt hash."""
     rows = calls.select("origin", "request", "prompt_hash").iter_rows()
     false = [origin == "call" and _sha256(request) != prompt_hash for origin, request, prompt_hash in rows]
     return pl.Series(false, dtype=pl.Boolean)
@@ -203,7 +203,7 @@ def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
 
 
 def _objects(lake: Lake, contract: Contract) -> Mapping[str, int]:
-    """Everything stored for a table: path within it, and size in bytes."""
+    """List everything stored for a table: path within it, and size in bytes."""
     return objects_of(lake, contract.table)
 
 
@@ -212,7 +212,7 @@ def _store(lake: Lake, contract: Contract) -> fs.FileSystem:
 
 
 def _numbers(objects: Collection[str], ending: str) -> set[int]:
-    """The versions of which the log has a file of this ending."""
+    """List the versions for which the log has a file with this ending."""
     pattern = re.compile(rf"{LOG}/(\d{{20}})\.{ending}")
     return {int(match[1]) for path in objects if (match := pattern.fullmatch(path))}
 
@@ -229,7 +229,7 @@ def _is_there(lake: Lake, contract: Contract, version: int, entries: Collection[
 
 
 def _is_whole(store: fs.FileSystem, path: str) -> bool:
-    """Whether a log entry is lines of JSON objects, as many as it takes to say what was done."""
+    """Tell whether a log entry is whole: one JSON object on each line, and at least one."""
     with store.open_input_stream(path) as stream:
         content = stream.read()
     try:
@@ -240,7 +240,7 @@ def _is_whole(store: fs.FileSystem, path: str) -> bool:
 
 
 def data_files(table: DeltaTable) -> Iterator[tuple[str, int]]:
-    """The files of an opened version: path within the table, and size in bytes."""
+    """Yield the files of an opened version: path within the table, and size in bytes."""
     files = pl.DataFrame(table.get_add_actions(flatten=True))
     if files.height:
         yield from ((unquote(path), size) for path, size in files.select("path", "size_bytes").iter_rows())

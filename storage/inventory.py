@@ -22,7 +22,7 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def inventory(lake: Lake, contracts: Sequence[Contract]) -> pl.DataFrame:
-    """One row a table that exists, the most recently changed first."""
+    """List the tables that exist, one row each, the most recently changed first."""
     with ThreadPoolExecutor() as threads:  # most of it is waiting for files
         rows = [row for row in threads.map(lambda contract: _row(lake, contract), contracts) if row is not None]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True, nulls_last=True)

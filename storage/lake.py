@@ -47,7 +47,7 @@ class Table(DeltaTable):
     """
 
     def file_uris(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The files of this version: paths of a local table, URIs of any other."""
+        """List the files of this version: paths of a local table, URIs of any other."""
         uris = super().file_uris(*args, **kwargs)
         if not self.table_uri.startswith("file://"):
             return uris
@@ -69,7 +69,7 @@ class Opened:
         return self.schema_version == self.contract.schema_version
 
     def rows(self) -> pl.LazyFrame:
-        """The rows, in the contract's order of columns: one that was added later is the last one of the table."""
+        """Scan the rows, in the contract's order of columns: in the table itself, one added later comes last."""
         rows = pl.scan_delta(self.table)
         if self.is_current:
             return rows.select(list(self.contract.column))
@@ -101,18 +101,18 @@ class Lake:
             )
 
     def location(self, contract: Contract) -> str:
-        """The URI of a table."""
+        """Build the URI of a table."""
         return self._uri(contract.table)
 
     def exists(self, contract: Contract) -> bool:
-        """Whether the table has been created."""
+        """Tell whether the table has been created."""
         return self.find(contract.table) is not None
 
     def open(self, contract: Contract) -> Table:
-        """An existing table, at its newest version.
+        """Open an existing table at its newest version.
 
-        Raises LakeError where there is none, OlderLakeError or NewerLakeError where another evalake's schema is on it,
-        SchemaMismatchError where it is nobody's.
+        Raises LakeError where there is none, OlderLakeError or NewerLakeError where it has the schema of another
+        version of evalake, SchemaMismatchError where it has that of none.
         """
         table = self._find_current(contract)
         if table is None:
@@ -120,7 +120,7 @@ class Lake:
         return table
 
     def ensure(self, contract: Contract) -> Table:
-        """The table, created from its contract where it does not exist yet; safe against others doing the same."""
+        """Open the table, created from its contract where it does not exist yet; safe against others doing the same."""
         table = self._find_current(contract)
         if table is None:
             self._create(contract)
@@ -129,7 +129,7 @@ class Lake:
         return table
 
     def frame(self, contract: Contract, version: int | None = None) -> pl.LazyFrame:
-        """The rows of a table as a lazy frame; without rows where the table does not exist.
+        """Scan the rows of a table as a lazy frame; without rows where the table does not exist.
 
         Rows of an older version of the table have the columns of the newest, whichever schema they were written by.
         """
@@ -138,7 +138,7 @@ class Lake:
         return self.pinned(contract, {})
 
     def frame_of_files(self, contract: Contract, files: Sequence[str]) -> pl.LazyFrame:
-        """The rows of some files of a table as a lazy frame, each with the `file` that it is in."""
+        """Scan the rows of some files of a table as a lazy frame, each with the `file` that it is in."""
         if not files:
             return _no_rows(contract).with_columns(pl.lit("").alias(FILE))
         schema = polars_schema(contract)
@@ -156,16 +156,16 @@ class Lake:
         return scanned.select(*contract.column, FILE)
 
     def pinned(self, contract: Contract, versions: Mapping[str, int | None]) -> pl.LazyFrame:
-        """The rows of a table at the version that `versions` has for it, by its name or by one that it had before.
+        """Scan the rows of a table at the version that `versions` has for its name, or for a name that it had before.
 
-        Without rows where that version is None, for then the table did not exist; the newest where there is none.
-        Raises LakeError where that version was removed, for it held what was forgotten.
+        Without rows where that version is None, for then the table did not exist; at the newest version where
+        `versions` has no such name. Raises LakeError where that version was removed, for it held what was forgotten.
         """
         found = self.pinned_table(contract, versions)
         return _no_rows(contract) if found is None else found.rows()
 
     def pinned_table(self, contract: Contract, versions: Mapping[str, int | None]) -> "Opened | None":
-        """The table whose rows `pinned` gives; None where it has none. Raises as that does."""
+        """Open the table whose rows `pinned` scans; None where it scans none. Raises as that does."""
         for name in (contract.table, *contract.former_tables):
             if name in versions:
                 version = versions[name]
@@ -181,20 +181,20 @@ class Lake:
         return None if table is None else Opened(table, contract, contract.schema_version)
 
     def version(self, contract: Contract) -> int | None:
-        """The newest version of a table; None where it does not exist."""
+        """Look up the newest version of a table; None where it does not exist."""
         table = self.find(contract.table)
         return None if table is None else table.version()
 
     def first_versions(self) -> dict[str, int]:
-        """By table, the first version that is left, where data was forgotten; earlier ones cannot be read.
+        """Find by table the first version that is left, where data was forgotten; earlier ones cannot be read.
 
-        None counts as left where that was cut off.
+        Where forgetting was cut off, no version counts as left.
         """
         first = pl.col("first_version").fill_null(_NO_VERSION).max()
         return dict(self.frame(FORGOTTEN).group_by("table_name").agg(first).collect().iter_rows())
 
     def find(self, name: str, version: int | None = None) -> Table | None:
-        """The table of that name, of whatever schema it is; None where there is none."""
+        """Open the table of that name, whatever its schema; None where there is none."""
         # By opening it: `DeltaTable.is_deltatable` would hold up every other thread while it asks an object store.
         try:
             return Table(self._uri(name), version=version, storage_options=dict(self.storage_options))
@@ -209,7 +209,7 @@ class Lake:
         return f"{self.uri.rstrip('/')}/{name}"
 
     def _find_current(self, contract: Contract) -> Table | None:
-        """The table, of the newest schema; None where it does not exist, under a former name neither."""
+        """Open the table, of the newest schema; None where it does not exist, not even under a former name."""
         table = self.find(contract.table)
         if table is None:
             for name in contract.former_tables:
@@ -231,7 +231,7 @@ class Lake:
         return Opened(table, contract, self.schema_version(table, contract))
 
     def schema_version(self, table: DeltaTable, contract: Contract) -> int:
-        """The version of the schema that a table has, up to the contract's.
+        """Find the version of the schema that a table has, up to the contract's.
 
         Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
         """
@@ -254,7 +254,7 @@ class Lake:
         return stored
 
     def _require_absent(self, name: str, error: TableNotFoundError) -> None:
-        """Raise LakeError unless the table is not there: the engine says the same of what it cannot reach."""
+        """Raise LakeError unless the table is not there: the engine raises the same where it cannot reach it."""
         if "Unknown scheme" in str(error):
             raise LakeError(f"cannot open the lake {self.uri}: Delta knows no such scheme of URIs") from error
         if "://" in self.uri:
@@ -304,7 +304,7 @@ class Lake:
 
 
 def schema_commit(version: int) -> CommitProperties:
-    """What makes a commit bring a table to a version of its schema; it fails if any other came before it."""
+    """Build the properties of a commit that sets a table's schema version; it fails if any other came before it."""
     return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(_SCHEMA, version)])
 
 
@@ -313,13 +313,13 @@ def _no_rows(contract: Contract) -> pl.LazyFrame:
 
 
 def constraints(table: DeltaTable) -> set[str]:
-    """The names of the CHECK constraints a table has."""
+    """List the names of the CHECK constraints that a table has."""
     prefix = "delta.constraints."
     return {key.removeprefix(prefix) for key in table.metadata().configuration if key.startswith(prefix)}
 
 
 def first_words(error: BaseException) -> str:
-    """What an engine says of an error as one short line, without the colours and stack that it may come with."""
+    """Shorten an engine's error message to one line, without the colours and stack trace that it may come with."""
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
     return " ".join(text.split())[:400]
 
@@ -343,7 +343,7 @@ def _require_writable(folder: Path) -> None:
 
 
 def delta_fields(contract: Contract) -> list[Any]:
-    """The fields of the table's schema, as Delta has them."""
+    """List the fields of the table's schema, as Delta has them."""
     from deltalake import Schema
 
     return list(Schema.from_arrow(arrow_schema(contract)).fields)

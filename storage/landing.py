@@ -15,7 +15,7 @@ from contracts.contract import Contract
 from storage.commit import commit
 from storage.lake import Lake
 
-MANY_ROWS = 1000  # from which on a landing looks for keys itself
+MANY_ROWS = 1000  # from so many on, `_append_new` lands them, not `_merge`
 
 # What `land_together` is to land, by lake and table
 _waiting: defaultdict[tuple[str, str], list[tuple[pl.DataFrame, Future[None]]]] = defaultdict(list)
@@ -84,8 +84,8 @@ def land_together(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
 def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: str) -> int:
     """Insert each row unless some row of the table meets `unless`, SQL over `old` and `new`; returns how many were.
 
-    Who races is put in order by the table's log: a merge that lost is made again against what the winner wrote, so of
-    rows that stand against one another exactly one gets in. Rows of one call must not stand against one another.
+    The table's log puts racing merges in order: one that lost is made again against what the winner wrote, so of rows
+    that exclude one another exactly one is inserted. Rows of one call must not exclude one another.
     Raises LakeError where the lake does not take the commit.
     """
     table = lake.ensure(contract)
@@ -113,15 +113,15 @@ def _commit(table: DeltaTable, contract: Contract, merge: Callable[[], dict[str,
 
 @cache
 def _turn(table_uri: str) -> threading.RLock:
-    """The lock by which the threads of a process write a table in turn, for those that lose a race merge again."""
+    """Make the lock by which threads of a process write a table in turn: a merge that loses a race is made again."""
     return threading.RLock()
 
 
 def _append_new(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:
     """Append the rows whose key is not there, as a merge would; merge where a row that is there may be replaced.
 
-    It reads keys alone, for which a merge takes several times as long and as much memory. Like the ledger's, the commit
-    comes right after the version that was read, or not at all: then it is made again on what the other one wrote.
+    It reads only keys; a merge takes several times as long and as much memory. Like the ledger's, the commit comes
+    right after the version that was read, or not at all: then it is made again on what the other commit wrote.
     """
     there = _present(table, contract, source)
     if there.height and contract.replaced_when:
@@ -134,7 +134,7 @@ def _append_new(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> 
 
 
 def _present(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> pl.DataFrame:
-    """The keys of the source that the table has."""
+    """Find the keys of the source that the table has."""
     keys = list(contract.key)
     if not table.file_uris():
         return source.select(keys).clear()

@@ -44,7 +44,7 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
     """Append replies (rows of CALLS without `ledger_version`) in one commit and return its version.
 
     Of several rows of one key the first is taken, so that no two rows of a key share a version. `table` is the ledger
-    where the caller, and nobody else, has it open: opening it takes the longer, the more commits there are.
+    where the caller, and nobody else, has it open: opening it takes longer with every commit.
     """
     table = lake.ensure(CALLS) if table is None else table
     fresh = {(row["prompt_hash"], row["replicate"]): row for row in reversed(rows)}
@@ -74,7 +74,7 @@ def priced(lake: Lake, run_id: str) -> dict[str, Any]:
 
 
 def compact(lake: Lake) -> None:
-    """Join the small files of the ledger. Never fails a run: a lost race is as good, and what hinders it is logged."""
+    """Join the small files of the ledger. Never fails a run: a lost race is ignored, any other failure logged."""
     try:
         compaction.compact(lake.open(CALLS), COMPACT_TARGET, COMPACTED)
     except CommitFailedError:
@@ -84,14 +84,14 @@ def compact(lake: Lake) -> None:
 
 
 def replies(frame: pl.LazyFrame, run_id: str | None = None) -> pl.LazyFrame:
-    """Of rows of the ledger, the earliest committed of each key; or that which a run bought, where it bought one."""
+    """Select the ledger's earliest committed row of each key; or the one that a run bought, where it bought one."""
     order = ["ledger_version"] if run_id is None else [pl.col("run_id") != run_id, "ledger_version"]
     return frame.sort(order).unique(subset=KEY, keep="first", maintain_order=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyLengths:
-    """How long the replies of a model are, in output tokens, of those that tell it."""
+    """The lengths of a model's replies, in output tokens, over those whose length is known."""
 
     replies: int
     mean: float
@@ -99,7 +99,7 @@ class ReplyLengths:
 
 
 def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
-    """How long the replies of each model in the ledger are."""
+    """Compute how long the replies of each model in the ledger are."""
     tokens = pl.col("output_tokens")
     known = lake.frame(CALLS).filter(tokens.is_not_null()).group_by("model")
     usage = known.agg(pl.len(), tokens.mean().alias("mean"), tokens.max().alias("max")).collect()
@@ -110,7 +110,7 @@ def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
 class LedgerIndex:
     """Which keys some files of the ledger hold, and where (`storage/key_index`).
 
-    Two keys may be taken for each other here, never in `fetch`, which compares them whole.
+    Two keys may be mistaken for each other here, but never in `fetch`, which compares them whole.
     """
 
     lake: Lake
@@ -124,7 +124,7 @@ class LedgerIndex:
 
     @classmethod
     def of(cls, lake: Lake, table: DeltaTable, known: Collection[str] = ()) -> "LedgerIndex":
-        """Index the ledger as it was just opened, likewise."""
+        """Index a ledger that was just opened, but for the files that are `known` to the caller."""
         files = sorted(set(table.file_uris()) - set(known))
         return cls(lake, tuple(files), keys_of(lake, table, files, keep=not known))
 
@@ -132,7 +132,7 @@ class LedgerIndex:
         """Fetch the replies to `keys` as rows of CALLS without their requests; keys without a reply are left out.
 
         Args:
-            keys: What was asked.
+            keys: The keys of the calls.
             run_id: The run whose own reply is taken where it bought one; otherwise it is the earliest committed.
         """
         places = self.keys.places(_marks(keys))
@@ -148,11 +148,11 @@ class LedgerIndex:
         }
 
     def known(self, keys: Sequence[Key]) -> bool:
-        """Whether any of the keys may be in the ledger."""
+        """Tell whether any of the keys may be in the ledger."""
         return self.keys.has_any(_marks(keys))
 
     def superseded(self) -> list[tuple[str, int, int]] | None:
-        """Tell which rows are not the reply of their key (key and version); None where those may be very many."""
+        """List the rows that are not the reply of their key (key and version); None where those may be very many."""
         if self.keys.repeated is None:
             return None
         if not (places := self.keys.places(self.keys.repeated)):
@@ -163,7 +163,7 @@ class LedgerIndex:
 
 
 def rows_at(lake: Lake, places: Mapping[str, Part]) -> pl.LazyFrame:
-    """The rows of the ledger at some places, and more of the same files: of these as little as can be."""
+    """Scan the rows of the ledger at some places, with as few other rows of the same files as possible."""
     whole = [file for file, part in places.items() if not part.is_small]
     parts = [
         lake.frame_of_files(CALLS, [file]).slice(part.first, part.end - part.first)
@@ -180,12 +180,12 @@ def _marks(keys: Sequence[Key]) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 @lru_cache(maxsize=4)
 def shared_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
-    """The index that all batches of a process share; id and version name the state of the ledger it was read for."""
+    """Read the index that all batches of a process share; id and version name the ledger's state it was read for."""
     return LedgerIndex.read(lake)
 
 
 def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
-    """The ledger's id and newest version, and the shared index of it."""
+    """Look up the ledger's id and newest version, and the shared index of it."""
     ledger = lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
     return ledger_id, version, shared_index(lake, ledger_id, version)

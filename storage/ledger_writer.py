@@ -52,7 +52,7 @@ class LedgerWriter:
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Return when everything that was handed over before is committed."""
+        """Wait until everything that was handed over before is committed."""
         with self._changed:
             target = self._taken
             self._urgent = True

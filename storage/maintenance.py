@@ -36,7 +36,7 @@ def maintain(
     """Compact, checkpoint and vacuum every table that exists, and add constraints it lacks.
 
     Versions pinned by snapshots stay readable. May run beside any number of writers, unless `retention_hours` is
-    shorter than they take to commit. Raises LakeError where a table could not be maintained; the others are, then.
+    shorter than they take to commit. Raises LakeError where a table could not be maintained; the others still are.
     """
     pinned = pinned_versions(lake)
     done, failures = [], []
@@ -53,7 +53,7 @@ def maintain(
 
 
 def pinned_versions(lake: Lake) -> dict[str, set[int]]:
-    """By table, the versions that any snapshot was computed from and that `forget` has not removed."""
+    """Collect by table the versions that any snapshot was computed from and that `forget` has not removed."""
     pinned: dict[str, set[int]] = {}
     first = lake.first_versions()
     for text in lake.frame(SNAPSHOTS).select("pinned_versions").collect()["pinned_versions"]:
@@ -104,12 +104,12 @@ def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
 
 
 def _superseded(lake: Lake, table: DeltaTable) -> pl.DataFrame:
-    """The keys and versions of these rows: from the index, or where it does not tell, by a scan of all keys."""
+    """Find the keys and versions of these rows: by the index, or where it does not list them, by a scan of all keys."""
     keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version")
     told = ledger.LedgerIndex.of(lake, table).superseded()
     if told is not None:
         return pl.DataFrame(told, schema=keys.collect_schema(), orient="row")
-    discard(lake.uri)  # it does not see that they are gone, for it does not know them one by one
+    discard(lake.uri)  # it does not list these rows, and so could not drop them once they are deleted
     return keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY)).collect()
 
 

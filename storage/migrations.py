@@ -8,8 +8,8 @@ What is to be done follows from the `changes` of a table's contract and from the
 * a table that has another name: one commit makes the new one with all rows in it. The old one stays as it is, for the
   versions that snapshots pin.
 
-The commit that changes a schema carries its version. So what was cut off is begun again, and of two who migrate at
-once one finds it done.
+The commit that changes a schema carries its version. So what was cut off is begun again, and of two migrations
+at once, one finds it done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Migration:
 
 
 def pending(lake: Lake, contracts: Sequence[Contract]) -> list[Migration]:
-    """The migrations that the lake's tables need; none where it is of this evalake's schema.
+    """List the migrations that the lake's tables need; none where it is of this evalake's schema.
 
     Raises NewerLakeError where a table is of a newer schema, SchemaMismatchError where it is of none.
     """
@@ -153,7 +153,7 @@ def _move(lake: Lake, contract: Contract, migration: Migration, table: DeltaTabl
 
 
 def _rows(table: DeltaTable, contract: Contract, migration: Migration) -> pa.RecordBatchReader:
-    """The rows of a table as those of the newest schema, a chunk at a time."""
+    """Read the rows of a table as those of the newest schema, a chunk at a time."""
     schema = arrow_schema(contract)
     frame = bring_forward(pl.scan_delta(table), contract, migration.from_version)
 

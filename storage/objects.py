@@ -11,18 +11,18 @@ from storage.lake import Lake, first_words
 
 
 def store_of(lake: Lake, folder: str = "") -> fs.PyFileSystem:
-    """A file system of the lake, or of a folder of it, such as a table's."""
+    """Open a file system on the lake, or on a folder of it, such as a table's."""
     uri = f"{lake.uri.rstrip('/')}/{folder}" if folder else lake.uri
     return fs.PyFileSystem(DeltaStorageHandler(uri, dict(lake.storage_options)))
 
 
 def objects_of(lake: Lake, folder: str = "") -> Mapping[str, int]:
-    """Everything stored there: path within it, and size in bytes; nothing where there is no such folder."""
+    """List everything stored there: path within it, and size in bytes; nothing where there is no such folder."""
     return {path: info.size for path, info in infos_of(lake, folder).items()}
 
 
 def infos_of(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
-    """What the store says of everything stored there, by path within it; nothing where there is no such folder."""
+    """List the store's details of everything stored there, by path within it; nothing where there is no such folder."""
     try:
         selector = fs.FileSelector("", recursive=True, allow_not_found=True)
         infos = store_of(lake, folder).get_file_info(selector)

@@ -20,7 +20,7 @@ from core.private_folders import cache_folder, is_ours, make_private
 from storage.lake import Lake
 
 FORMAT = 1
-# What a proof was made with. Where one of these is another, it might come out otherwise.
+# What a proof was made with: another version of one of these might give another result.
 ENGINES = ("evalake", "polars", "great-expectations", "pandas", "pyarrow", "numpy", "scipy", "deltalake")
 
 
@@ -90,7 +90,7 @@ def keep_proofs(lake: Lake, proofs: Proofs) -> None:
 
 
 def rules_and_engines(contract: Contract) -> str:
-    """SHA-256 over all that decides whether rows of a table keep its row rules, but for the rows."""
+    """Hash (SHA-256) all that decides whether rows of a table keep its row rules, but for the rows."""
     return content_hash(
         [contract.table, contract.schema_version, repr(contract.columns), repr(contract.rules), engines()]
     )
@@ -98,7 +98,7 @@ def rules_and_engines(contract: Contract) -> str:
 
 @cache
 def engines() -> tuple[str, ...]:
-    """The versions of all that proves rows and snapshots."""
+    """Look up the versions of all packages that prove rows and snapshots."""
     return tuple(version(name) for name in ENGINES)
 
 

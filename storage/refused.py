@@ -1,4 +1,4 @@
-"""Refused: the rows of a run that are in quarantine, as far as they are rows."""
+"""Refused: the rows of a run that are in quarantine, as far as they could be read."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from storage.lake import Lake
 
 
 def refused_rows(lake: Lake, run_id: str, contracts: Sequence[Contract]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a run that these tables refused; recorded lines that could not be read are none."""
+    """Yield the rows of a run that these tables refused; recorded lines that could not be read are left out."""
     tables = [contract.table for contract in contracts]
     refused = lake.frame(QUARANTINE).filter(pl.col("run_id") == run_id, pl.col("table_name").is_in(tables))
     for payload in refused.select("payload").collect()["payload"]:

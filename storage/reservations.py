@@ -38,7 +38,7 @@ class Amount:
         return Amount(self.usd - other.usd, self.calls - other.calls)
 
     def within(self, other: "Amount") -> bool:
-        """Whether it is no more than `other`, in money and in calls."""
+        """Tell whether it is no more than `other`, in money and in calls."""
         return self.usd <= other.usd + ROUNDING_USD and self.calls <= other.calls
 
 
@@ -62,7 +62,7 @@ class Ceiling:
         return Amount(self.usd or 0.0, self.calls or 0)
 
     def of(self, amount: Amount) -> Amount:
-        """What of an amount counts under this ceiling."""
+        """Reduce an amount to the parts that this ceiling limits; the others become 0."""
         return Amount(0.0 if self.usd is None else amount.usd, 0 if self.calls is None else amount.calls)
 
 
@@ -93,14 +93,14 @@ class Holding:
 
 
 def standing(lake: Lake, run_id: str, holder: str = "") -> Standing:
-    """How a run stands now."""
+    """Read how a run stands now."""
     return _standing(lake, run_id, holder, _rows(lake.ensure(RUN_RESERVATIONS), run_id))
 
 
 def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Holding]) -> Standing:
-    """Write a holder's row as `decide` says; returns what it was decided on.
+    """Write a holder's row as `decide` returns it; return the standing that `decide` was given.
 
-    `decide` is asked again where another holder was quicker. Raises LakeError where the lake takes no commit.
+    `decide` is called again where another holder was quicker. Raises LakeError where the lake takes no commit.
     """
     table = lake.ensure(RUN_RESERVATIONS)
 
@@ -119,13 +119,13 @@ def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Hold
 
 
 def _rows(table: DeltaTable, run_id: str) -> Rows:
-    """The rows of a run by their holders."""
+    """Read the rows of a run by their holders."""
     rows_of_run = pl.scan_delta(table).filter(pl.col("run_id") == run_id).collect()
     return {row["holder"]: row for row in rows_of_run.iter_rows(named=True)}
 
 
 def _standing(lake: Lake, run_id: str, holder: str, rows: Rows) -> Standing:
-    """Read the ledger after the rows: whatever a row does not hold back any more was in the ledger before."""
+    """Read the ledger after the rows: what a row no longer holds back was in the ledger before."""
     mine = (pl.col("run_id") == run_id) & (pl.col("origin") == "call")
     asked = lake.frame(CALLS).filter(mine).select(pl.col("cost_usd").sum(), pl.len().alias("calls")).collect()
     outside = sum((Amount(row["outside_usd"], row["outside_calls"]) for row in rows.values()), Amount())
@@ -138,7 +138,7 @@ def _standing(lake: Lake, run_id: str, holder: str, rows: Rows) -> Standing:
 
 
 def _decided(rows: Rows, run_id: str, holder: str, holding: Holding) -> pl.DataFrame:
-    """The holder's row, one beat later, and those of dead holders without what they held back."""
+    """Build the holder's row, one beat later, and those of dead holders without what they held back."""
     own = {
         "run_id": run_id,
         "holder": holder,

@@ -73,7 +73,7 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
 
 
 def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
-    """The snapshot that a row of SNAPSHOTS is about, without its warnings."""
+    """Build the snapshot that a row of SNAPSHOTS is about, without its warnings."""
     return Snapshot(
         run_id=row["run_id"],
         suite=row["suite"],
@@ -87,7 +87,7 @@ def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
 
 
 def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:
-    """The values of the metric engine as rows of METRIC_SNAPSHOTS."""
+    """Convert the values of the metric engine to rows of METRIC_SNAPSHOTS."""
     keys = [content_hash([row[name] for name in ROW_KEY]) for row in values.iter_rows(named=True)]
     return values.with_columns(
         pl.lit(snapshot_id).alias("snapshot_id"),
@@ -97,13 +97,13 @@ def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFr
 
 
 def read_metrics(lake: Lake, snapshot_id: str) -> pl.DataFrame:
-    """The metric rows of one snapshot, in a stable order."""
+    """Read the metric rows of one snapshot, in a stable order."""
     rows = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect()
     return rows.sort("model", "judge", "slice", "slice_value", "tier", "metric", nulls_last=True)
 
 
 def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:
-    """The newest snapshot of a run, the snapshot an id (or its beginning) names, or without either the newest of all.
+    """Find the newest snapshot of a run, the one an id (or its beginning) names, or without either the newest of all.
 
     Raises UsageError where there is none, or where the beginning of an id names several.
     """

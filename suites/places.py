@@ -1,4 +1,4 @@
-"""Where suites are, and what each says of itself in its `suite.toml`; no suite is imported for it.
+"""Where suites are, and the manifest (`suite.toml`) of each; no suite is imported for it.
 
 A suite is a folder with a `suite.py` that holds a SUITE, in suites/ or in a folder that the user's configuration lists,
 or an entry point of the group `evalake.suites`.
@@ -35,7 +35,7 @@ class Place:
 
 
 class Manifest(BaseModel):
-    """What a suite says of itself; a test holds that those of suites/ say what the suites are."""
+    """What a `suite.toml` says of its suite; a test checks that those in suites/ match the suites."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,11 +43,11 @@ class Manifest(BaseModel):
     prompt_types: tuple[str, ...] = ()  # that come with it
     models: tuple[str, ...] = ()  # rule-based ones
     judges: tuple[str, ...] = ()  # rule-based ones
-    examples: tuple[str, ...] = ()  # of `evalake run`, what stands behind the suite's name
+    examples: tuple[str, ...] = ()  # arguments of `evalake run` after the suite's name
 
 
 def places() -> dict[str, Place]:
-    """Every suite's place by its name. Raises ConfigurationError where two suites have one name."""
+    """Find every suite's place, by its name. Raises ConfigurationError where two suites have one name."""
     by_name: dict[str, Place] = {}
     for place in (*_in_folder(FOLDER), *_installed(), *(each for path in suite_paths() for each in _in_folder(path))):
         if other := by_name.get(place.name):
@@ -59,7 +59,7 @@ def places() -> dict[str, Place]:
 
 
 def manifest(place: Place) -> Manifest:
-    """Read what a suite says of itself, which may be nothing. Raises SuiteError where its `suite.toml` is wrong."""
+    """Read the manifest of a suite, empty where it has none. Raises SuiteError where its `suite.toml` is wrong."""
     file = None if place.folder is None else place.folder / _MANIFEST
     if file is None or not file.is_file():
         return Manifest()

@@ -16,14 +16,14 @@ from suites.places import FOLDER, Place, places
 
 
 def suite_names() -> tuple[str, ...]:
-    """The names of all suites, sorted; none is imported for it."""
+    """List the names of all suites, sorted; none is imported for it."""
     return tuple(sorted(places()))
 
 
 def suite(name: str) -> Suite:
-    """The suite of this name.
+    """Load the suite of this name.
 
-    Raises UsageError where there is none, naming those there are, and SuiteError where its code cannot be used.
+    Raises UsageError where there is none, naming the known ones, and SuiteError where its code cannot be used.
     """
     known = places()
     if name not in known:
@@ -32,17 +32,17 @@ def suite(name: str) -> Suite:
 
 
 def suite_folders() -> Mapping[str, Path]:
-    """The folders of the suites that are found by their folder, by name."""
+    """Find the folders of the suites that are found by their folder, by name."""
     return {name: place.folder for name, place in sorted(places().items()) if place.folder is not None}
 
 
 def baselines() -> Mapping[str, Baseline]:
-    """The rule-based models of all suites, by name."""
+    """Collect the rule-based models of all suites, by name."""
     return {baseline: function for name in suite_names() for baseline, function in suite(name).baselines.items()}
 
 
 def all_contracts() -> tuple[Contract, ...]:
-    """The contracts of every table: those that all suites share, then each suite's own.
+    """List the contracts of every table: those that all suites share, then each suite's own.
 
     Raises SuiteError where two suites have a table of one name.
     """

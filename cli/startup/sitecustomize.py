@@ -79,7 +79,7 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
 
 
 def install() -> None:
-    """Replace all that, now or when it is loaded. Must run before Prefect is used."""
+    """Replace the functions in `_REPLACED`, now or when they are loaded. Must run before Prefect is used."""
     for name in _REPLACED.keys() & sys.modules.keys():
         replace(sys.modules[name])
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -87,9 +87,9 @@ def install() -> None:
 
 
 def replace(module: ModuleType) -> None:
-    """Replace what is to be replaced in the module.
+    """Replace the functions of one module.
 
-    Raises ImportError where it is not as it is known here: then nobody knows what it reads.
+    Raises ImportError where the module is not as it is known here: what it reads is then unknown.
     """
     for path, replacement in _REPLACED[module.__name__].items():
         owner: Any = module

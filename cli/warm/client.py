@@ -32,7 +32,7 @@ def carry_out(folder: Path) -> int | None:
         The exit code; None where there is no warm process, or it is not like this one: carry it out here then.
 
     Raises:
-        EvalakeError: What carried it out was killed.
+        EvalakeError: The process that carried it out was killed.
     """
     if not _has_streams():
         return None
@@ -55,7 +55,7 @@ def carry_out(folder: Path) -> int | None:
 
 @contextmanager
 def address(folder: Path) -> Iterator[str]:
-    """Name the socket in a way that is short enough for any folder."""
+    """Yield an address of the socket that is short enough, however long the folder's path is."""
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{directory}/{WARM}"
@@ -64,13 +64,13 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def peer(connection: socket.socket) -> int:
-    """Return the user who holds the other end."""
+    """Look up the id of the user who holds the other end."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])
 
 
 def _has_streams() -> bool:
-    """Whether this process's streams are those that a copy of another process would be given."""
+    """Tell whether this process's standard streams are files 0, 1 and 2, as those of a copy would be."""
     try:
         return [stream.fileno() for stream in (sys.stdin, sys.stdout, sys.stderr)] == [0, 1, 2]
     except (AttributeError, OSError, ValueError):

@@ -56,7 +56,7 @@ _OF_ONE_COMMAND = frozenset(
 
 
 def likeness() -> dict[str, Any]:
-    """Describe this process as far as a command must be like it, as JSON knows it."""
+    """Describe, as JSON values, what a command's process and the warm process must have in common."""
     return {
         "python": [sys.prefix, sys.version, sys._xoptions, list(sys.warnoptions), sys.flags.optimize],
         "evalake": str(Path(__file__).resolve().parents[2]),

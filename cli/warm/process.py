@@ -29,7 +29,7 @@ from cli.warm.client import ACCEPTED, LENGTH, PATIENCE_SECONDS, STATUS, address,
 from cli.warm.likeness import likeness
 from service.local.background import WARM
 
-# Threads of libraries that bear a fork: they are started anew in the copy, or not needed there.
+# Threads of libraries that may run during a fork: they are started anew in the copy, or not needed there.
 _HARMLESS_THREADS = ("jemalloc_bg_thd", "polars-ooc-clea")
 _REFUSED = b"n"
 _STREAMS = (0, 1, 2)
@@ -56,7 +56,7 @@ _MODULES = (
 
 def serve(lake: str) -> None:
     """Import everything, and carry out commands until told to end. A copy returns when its command has ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which who keeps it ignores
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its keeper ignores it, which a child inherits
     first_environment = dict(os.environ)
     environment.prepare()
     ours = likeness()
@@ -130,7 +130,7 @@ def _await_command(
     listener: socket.socket, ours: Mapping[str, Any], known: Mapping[str, tuple[int, int]]
 ) -> dict[str, Any] | None:
     """Wait for commands; returns one in the copy that is to carry it out, and None where files have changed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets copies that have ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes copies that have ended
     while True:
         connection, _ = listener.accept()
         with connection, _received(connection) as (request, streams):
@@ -149,11 +149,11 @@ def _await_command(
 
 @contextmanager
 def _received(connection: socket.socket) -> Iterator[tuple[dict[str, Any] | None, list[int]]]:
-    """What a command asks, with its streams, which are closed here at the end; None where not all of it came."""
+    """Receive a command's request and its streams, which are closed here at the end; None where not all of it came."""
     streams: list[int] = []
     request = None
     try:
-        with suppress(OSError, ValueError, struct.error):  # whoever it was asks no more
+        with suppress(OSError, ValueError, struct.error):  # the caller has gone
             if peer(connection) == os.geteuid():
                 connection.settimeout(PATIENCE_SECONDS)
                 length, streams, _, _ = socket.recv_fds(connection, LENGTH.size, len(_STREAMS))
@@ -170,14 +170,14 @@ def _answer(connection: socket.socket, answer: bytes) -> None:
 
 
 def _has_threads() -> bool:
-    """Whether a library has started threads meanwhile that a fork would leave behind with what they hold."""
+    """Tell whether a library has started threads meanwhile: a fork copies the locks that they hold, but not them."""
     native = (Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
-    own = Path("/proc/self/comm").read_text().strip()  # OpenBLAS, whose threads have it, too, knows of forks
+    own = Path("/proc/self/comm").read_text().strip()  # of OpenBLAS's threads, too, for which it handles forks
     return threading.active_count() > 1 or any(name not in (own, *_HARMLESS_THREADS) for name in native)
 
 
 def _files(known: Mapping[str, object] | None = None) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The files of all that is imported, or those that were known, with size and time."""
+    """Yield the files of all modules that are imported, or those that were known, with size and time."""
     files = known if known is not None else {getattr(each, "__file__", None) for each in sys.modules.values()}
     for file in files:
         with suppress(OSError, TypeError):
@@ -186,9 +186,9 @@ def _files(known: Mapping[str, object] | None = None) -> Iterator[tuple[str, tup
 
 
 def _become_copy(connection: socket.socket, streams: Sequence[int]) -> None:
-    """In a copy: make another that is to carry the command out, and wait for it; only the other one returns."""
+    """Fork once more, in a copy: the child returns, to carry the command out; the copy waits for it, and exits."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()  # neither what ends the servers nor a terminal's Ctrl-C reaches it but by its caller
+    os.setsid()  # signals to the servers or from a terminal do not reach it, but those that its caller sends
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -209,7 +209,7 @@ def _wait(connection: socket.socket, child: int) -> None:
     while ended not in select.select([ended, connection.fileno()], [], [])[0]:
         numbers = connection.recv(16)
         _pass_on(child, numbers)
-        if not numbers:  # whoever waited is gone
+        if not numbers:  # the caller has gone
             os.waitpid(child, 0)
             return
     connection.sendall(STATUS.pack(os.waitpid(child, 0)[1]))
@@ -222,7 +222,7 @@ def _pass_on(child: int, numbers: bytes) -> None:
 
 
 def _opened(stream: TextIO) -> TextIO:
-    """Open a standard stream as Python does at its start: what it knows of its file is that of another file now."""
+    """Open a standard stream anew, as Python does at its start: its number now stands for another file."""
     number = stream.fileno()
     by_line = os.isatty(number) or stream is sys.stderr
     opened = open(  # noqa: SIM115 - for as long as the process lives

@@ -39,7 +39,7 @@ _WORDS: Mapping[type, str] = {
 
 
 def arrow_schema(contract: Contract) -> pa.Schema:
-    """The Arrow schema of the table: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
+    """Build the table's Arrow schema: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
     return pa.schema(
         [
             pa.field(column.name, _arrow_type(column), column.nullable, {"comment": column.description})
@@ -49,14 +49,14 @@ def arrow_schema(contract: Contract) -> pa.Schema:
 
 
 def polars_schema(contract: Contract) -> pl.Schema:
-    """The Polars schema of the table's rows, in the order of the row model."""
+    """Build the Polars schema of the table's rows, in the order of the row model."""
     return pl.Schema({column.name: _polars_type(column) for column in contract.columns})
 
 
 def conform(
     rows: Sequence[Mapping[str, Any]] | pl.DataFrame, contract: Contract, shared: Mapping[str, Any] = NOTHING
 ) -> pl.DataFrame:
-    """A frame with exactly the contract's columns, in their order and types.
+    """Build a frame with exactly the contract's columns, in their order and types.
 
     Every row must have every column, a null written out where the value is unknown: nothing is filled in. Only
     lossless changes of type are made (whole numbers to floats, zones to UTC, categories to text). Whether nulls and
@@ -94,7 +94,7 @@ def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
 
 
 def _element(column: Column) -> type:
-    """The type of a list column's elements, or of the column itself."""
+    """Find the type of a list column's elements, or of the column itself."""
     (declared,) = get_args(column.type) if column.base is list else (column.base,)
     return declared  # type: ignore[no-any-return]
 
@@ -141,7 +141,7 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
 
 def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
     if isinstance(kind, pl.Datetime):  # as whole numbers, from which Polars builds them several times faster
-        # The difference of the standard library: Prefect's times are of Pendulum, whose differences divide by no other.
+        # Subtract as the standard library does: Prefect's times are Pendulum's, whose differences cannot be divided so.
         values = [None if value is None else datetime.__sub__(value, _EPOCH) // _MICROSECOND for value in values]
         return pl.Series(name, values, pl.Int64).cast(kind)
     if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
@@ -150,7 +150,7 @@ def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
 
 
 def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence[Any], kind: pl.DataType) -> pl.Series:
-    """Lists by their offsets, built several times faster than from Python's lists, and without importing pandas."""
+    """Build a list column from offsets: several times faster than from Python's lists, and without importing pandas."""
     ends = list(accumulate(0 if value is None else len(value) for value in values))
     starts = [None if value is None else end - len(value) for value, end in zip(values, ends, strict=True)]
     offsets = pl.Series([*starts, len(elements)], dtype=pl.Int64).to_arrow()

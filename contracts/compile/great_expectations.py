@@ -42,7 +42,7 @@ class ExpectationReport:
 
 
 def expectations(contract: Contract) -> Any:
-    """The `great_expectations.ExpectationSuite` of the contract; the rule's id is in each expectation's `meta`."""
+    """Build the contract's `great_expectations.ExpectationSuite`; the rule's id is in each expectation's `meta`."""
     with _quiet():
         return _suite(contract.table, contract.rules, contract.table_rules)
 
@@ -68,7 +68,7 @@ def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) 
 
 
 def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
-    """Each rule's `ExpectationValidationResult`, complete with its failing rows, by rule id.
+    """Compute each rule's `ExpectationValidationResult`, complete with its failing rows, by rule id.
 
     Raises ContractError if an expectation crashed; Great Expectations itself would report it as bad data.
     """
@@ -78,7 +78,7 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
         from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
         from great_expectations.validator.validator import Validator
 
-        # A data source would hash the whole frame twice, to tell batches apart that come back; these do not.
+        # A data source would hash the whole frame twice, to recognise a batch that is used again; none is here.
         batch: Any = numbered  # by its type a batch would be of a class, not of data
         validator = Validator(PandasExecutionEngine(), data_context=_context(), batches=[Batch(batch)])
         wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": [_ROW]}
@@ -90,7 +90,7 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
 
 
 def _context() -> Any:
-    """An ephemeral context: nothing on disk, no telemetry, no progress bars."""
+    """Build an ephemeral context: nothing on disk, no telemetry, no progress bars."""
     import great_expectations
     from great_expectations.data_context.types import base
 
@@ -110,7 +110,7 @@ def _suite(name: str, rules: Sequence[Rule], table_rules: Sequence[TableRule]) -
 
 
 def _columns_of(rules: Sequence[Rule], table_rules: Sequence[TableRule]) -> list[str]:
-    """The columns that the rules look at: others would only be copied."""
+    """List the columns that the rules look at: others would only be copied."""
     named = {rule.column for rule in rules} | {rule.parameters["other"] for rule in rules if "other" in rule.parameters}
     return sorted(named.union(*(rule.columns for rule in table_rules)))
 
@@ -175,7 +175,7 @@ def _table_expectation(rule: TableRule) -> Any:
 
 
 def _libraries() -> tuple[Any, Any]:
-    """The expectations of Great Expectations, and our own."""
+    """Import the expectations of Great Expectations, and our own."""
     from great_expectations import expectations as library
 
     from contracts.compile import custom_expectations as custom_expectations
@@ -184,7 +184,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _said_of(rule: Rule | TableRule) -> dict[str, Any]:
-    severity = "warning" if rule.severity is Severity.WARNING else "critical"  # its third word, info, is none of ours
+    severity = "warning" if rule.severity is Severity.WARNING else "critical"  # `info` is not used
     return {"meta": {_RULE: rule.id}, "notes": describe(rule), "severity": severity}
 
 
@@ -210,7 +210,7 @@ def _require_evaluated(rule_id: str, exception_info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Great Expectations' warnings and log lines, which say nothing about the data."""
+    """Silence Great Expectations' warnings and log lines in the block: they say nothing about the data."""
     logger = logging.getLogger("great_expectations")
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")

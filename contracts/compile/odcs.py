@@ -32,10 +32,10 @@ _PHYSICAL: Mapping[type, str] = {
 
 
 def odcs_yaml(contract: Contract) -> str:
-    """The contract as one YAML document: columns with types, key and descriptions, and every rule as a quality check.
+    """Render the contract as one YAML document: columns with types, key, descriptions, and all rules as quality checks.
 
-    A rule that the standard's own metrics can say is of type `library`; any other is of type `sql`, a query that counts
-    the rows, or the groups, that break it.
+    A rule that the standard's own metrics can express is of type `library`; any other is of type `sql`, a query that
+    counts the rows, or the groups, that break it.
     """
     document = {
         "apiVersion": STANDARD,

@@ -11,16 +11,16 @@ _LARGEST = repr(sys.float_info.max)
 
 
 def condition(rule: Rule, contract: Contract) -> str | None:
-    """SQL that is true for a row that keeps the rule and false for any other; never null.
+    """Build a SQL condition that is true for a row that keeps the rule and false for any other; never null.
 
-    None for `matches`: there is no regular expression that all SQL engines read.
+    It is None for `matches`: there is no regular expression that all SQL engines read.
     """
     column, parameters = rule.column, rule.parameters
     match rule.kind:
         case Kind.PRESENT:
             return f"{column} IS NOT NULL"
         case Kind.FINITE:
-            # NaN by a test of its own: the statistics by which engines skip files do not count it.
+            # NaN has a test of its own: the statistics by which engines skip files do not count it.
             return f"{column} IS NULL OR (NOT isnan({column}) AND {column} >= -{_LARGEST} AND {column} <= {_LARGEST})"
         case Kind.NOT_BLANK:
             return f"{column} IS NULL OR trim(BOTH {literal(WHITE_SPACE)} FROM {column}) <> ''"
@@ -49,7 +49,7 @@ def condition(rule: Rule, contract: Contract) -> str | None:
 
 
 def literal(value: Any) -> str:
-    """A string, boolean or number as SQL writes it."""
+    """Write a string, boolean or number as a SQL literal."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -7,7 +7,7 @@ from contracts.rule import Kind, Rule, TableKind, TableRule
 
 
 def describe(rule: Rule | TableRule) -> str:
-    """What the rule demands, such as `cost_usd is at least 0`."""
+    """Say what the rule demands, such as `cost_usd is at least 0`."""
     return _of_table(rule) if isinstance(rule, TableRule) else _of_row(rule)
 
 

@@ -45,9 +45,9 @@ YES, NO = "yes", "no"
 
 
 def answered(word: Mapping[str, Any], answers: Mapping[str, str | bool | float | None]) -> list[dict[str, Any]]:
-    """The rows of one person's word on one thing: one for each of the `answers`, by question, that is not null.
+    """Build the rows of one person's answers about one thing: one for each of `answers`, by question, that is not null.
 
-    `word` has the columns that they share; its `label_id` identifies what is labelled, and by whom.
+    `word` has the columns that the rows share; its `label_id` identifies what is labelled, and by whom.
     """
     return [
         {
@@ -69,7 +69,7 @@ _FIRST_QUESTIONS = (
 
 
 def _one_row_a_question(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """What the first schema had in a column for each question."""
+    """Turn the columns of the first schema, one for each question, into rows."""
     return pl.concat([_answers_to(rows, question) for question in _FIRST_QUESTIONS])
 
 

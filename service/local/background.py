@@ -27,7 +27,7 @@ PATIENCE = {"PREFECT_CLIENT_MAX_RETRIES": "8"}
 
 @dataclass(frozen=True, kw_only=True)
 class Background:
-    """What runs for a lake: addresses, what lets one in, and the process to end."""
+    """The servers of a lake: their addresses, the password and token for them, and the process to end."""
 
     lake: str
     pid: int
@@ -44,7 +44,7 @@ class Background:
 
     @property
     def link(self) -> str:
-        """The address of the pages that lets its reader in."""
+        """The address of the pages with the token in it."""
         return f"{self.pages}/#token={self.token}"
 
     def use(self) -> None:
@@ -53,13 +53,13 @@ class Background:
 
 
 def folder_of(lake: str) -> Path:
-    """Where the state of a lake's servers is kept, by the lake's whole address."""
+    """Name the folder in which the state of a lake's servers is kept, by the lake's whole address."""
     state = Path(os.environ.get(STATE) or Path.home() / ".local" / "state")
     return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
 
 
 def make_folder_of(lake: str) -> Path:
-    """Make where the state of a lake's servers is kept. Raises EvalakeError where somebody else has made it."""
+    """Make the folder for the state of a lake's servers. Raises EvalakeError where another user has made it."""
     folder = folder_of(lake)
     if not is_ours(folder):
         raise EvalakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
@@ -68,9 +68,9 @@ def make_folder_of(lake: str) -> Path:
 
 
 def find(lake: str) -> Background | None:
-    """The servers that run for a lake; None where there are none.
+    """Find the servers that run for a lake; None where there are none.
 
-    Raises EvalakeError where the file that tells of them is not one of ours.
+    Raises EvalakeError where the file that describes them cannot be read.
     """
     file = folder_of(lake) / "up.json"
     try:
@@ -85,7 +85,7 @@ def find(lake: str) -> Background | None:
 
 
 def is_running(lake: str) -> bool:
-    """Whether a supervisor of this lake runs, be it that its servers have not started yet."""
+    """Tell whether a supervisor of this lake runs, even if its servers have not started yet."""
     if not is_ours(folder_of(lake)):
         return False
     try:
@@ -102,9 +102,9 @@ def is_running(lake: str) -> bool:
 
 @contextmanager
 def held(lake: str) -> Iterator[Path]:
-    """Be the one supervisor of a lake; yields the folder of its state, which is this user's alone.
+    """Hold the lock of a lake's only supervisor; yields the folder of its state, which is this user's alone.
 
-    Raises EvalakeError where there is one already, or where somebody else has made the folder.
+    Raises EvalakeError where there is a supervisor already, or where another user has made the folder.
     """
     folder = make_folder_of(lake)
     folder.chmod(0o700)
@@ -121,7 +121,7 @@ def held(lake: str) -> Iterator[Path]:
 
 
 def tell(folder: Path, background: Background) -> None:
-    """Let commands find the servers. A reader never sees half of the file."""
+    """Write the file by which commands find the servers. A reader never sees half of the file."""
     draft = folder / "up.json.draft"
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -21,15 +21,15 @@ PRIVATE = 0o600
 
 
 def template() -> Path:
-    """Return where the template of the installed version of Prefect is kept."""
+    """Name the file of the template for the installed version of Prefect."""
     return cache_folder() / f"prefect-{version('prefect')}.db"
 
 
 def is_migrated(database: Path) -> bool:
-    """Make the database from the template where it is missing; say whether it needs neither migrations nor blocks.
+    """Make the database from the template where it is missing; tell whether it has the schema and block types already.
 
-    False also where nobody can tell, because no template could be made, or another user has made it: Prefect finds out
-    for itself then.
+    False also where this is unknown, because no template could be made, or another user has made it: Prefect then
+    checks for itself.
     """
     if not is_ours(template()):
         return False
@@ -65,7 +65,7 @@ def make_template() -> None:
 def _copy(source: Path, target: Path) -> None:
     """Copy a whole database into place at once.
 
-    One that somebody else has put there meanwhile stays; on a file system without links, Prefect makes its own.
+    A database that was put there meanwhile stays; on a file system without hard links, Prefect makes its own.
     """
     make_private(target.parent)
     with TemporaryDirectory(dir=target.parent) as folder:
@@ -77,7 +77,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _schema_of(database: Path) -> tuple[str, int] | None:
-    """The schema's revision and how many block types are known; None for what is no database of Prefect's."""
+    """Read the schema's revision and the number of block types; None where this is no database of Prefect's."""
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
             revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()

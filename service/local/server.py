@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import uvicorn
 
 GRACE_SECONDS = 5
-# What `create_app` knows Prefect's own temporary servers by: no pages, and none of the services that start, look for or
-# tidy away runs over hours. What records runs, task runs, events and logs stays.
+# By these `create_app` recognises Prefect's own temporary servers: they have no pages, and none of the services that
+# start, look for or tidy away runs over hours. The services that record runs, task runs, events and logs stay.
 TEMPORARY = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
@@ -42,7 +42,7 @@ def main(descriptor: int) -> None:
     is_usual = connection is not None and connection.get_secret_value() == f"sqlite+aiosqlite:///{database}"
     try:
         ready = is_usual and is_migrated(database)
-    except OSError:  # of which the command itself tells, for it looks at the folder, too
+    except OSError:  # the command reports it, for it reads the folder, too
         sys.exit(1)
     changed = {PREFECT_API_DATABASE_MIGRATE_ON_START: False, PREFECT_API_BLOCKS_REGISTER_ON_START: False}
     with temporary_settings(changed if ready else {}), socket.socket(fileno=descriptor) as listener:
@@ -62,7 +62,7 @@ def main(descriptor: int) -> None:
 def _end_with_input(server: "uvicorn.Server") -> None:
     while os.read(0, 1):
         pass
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else who reads the command's messages would wait
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else a reader of the command's messages would wait
     server.should_exit = True
     atexit.register(gc.freeze)  # the interpreter need not look for garbage before it ends
 

@@ -64,7 +64,7 @@ def _say(line: str) -> None:
 
 
 class _Servers:
-    """Starts them one after the other; each ends with the stack."""
+    """The servers of a lake, started one after the other; the exit stack ends each."""
 
     def __init__(self, lake: str, folder: Path, running: ExitStack, over: threading.Event) -> None:
         self._lake, self._folder, self._running, self._over = lake, folder, running, over
@@ -72,7 +72,7 @@ class _Servers:
         self._environment = dict(os.environ)  # of the command that started us
 
     def start(self, port: int, project: Path | None) -> Background:
-        """Start all of them; returns where they are. Raises EvalakeError where one does not come up."""
+        """Start all servers; returns their addresses. Raises EvalakeError where one does not come up."""
         home = self._folder / "prefect"  # of its own: two lakes share no queue
         home.mkdir(exist_ok=True, mode=0o700)
         password = f"evalake:{self._password}"
@@ -83,7 +83,7 @@ class _Servers:
         _say("starting a Prefect server …")
         is_migrated(home / "prefect.db")  # makes it from the template
         prefect = f"http://127.0.0.1:{(prefect_port := free_port())}/api"
-        os.environ["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages ask the port that is usual
+        os.environ["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
         server = self._child("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
         way_in = httpx.BasicAuth("evalake", self._password)
         self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")
@@ -100,7 +100,7 @@ class _Servers:
         return Background(lake=self._lake, pid=os.getpid(), password=password, token=self._token, **where)  # type: ignore[arg-type]
 
     def warm_up(self) -> None:
-        """Start the process that has imported everything, and carries out commands; nothing waits for it."""
+        """Start the warm process, which imports everything and carries out commands; nothing waits for it."""
         self._child("cli.warm.process", self._lake, environment=self._environment)
 
     def _child(self, *command: str, environment: Mapping[str, str] | None = None) -> Beside:
@@ -109,7 +109,7 @@ class _Servers:
         return child
 
     def _wait_for(self, url: str, way_in: httpx.Auth, child: Beside, what: str) -> None:
-        """Wait until what listens there lets us in: another's server, which had the port already, would not."""
+        """Wait until the server lets us in: another user's, which had the port already, would not."""
         for _ in range(round(START_SECONDS / LOOK_SECONDS)):
             if not child.is_running:
                 raise EvalakeError(f"{what} ended at its start; why stands in {self._folder / 'up.log'}")
@@ -139,7 +139,7 @@ class _Servers:
 
 
 class Bearer(httpx.Auth):
-    """The token of `evalake serve`, as it wants it."""
+    """Authentication by the token of `evalake serve`, in the header that it reads."""
 
     def __init__(self, token: str) -> None:
         self._token = token

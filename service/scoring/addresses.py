@@ -4,16 +4,16 @@ from starlette.convertors import Convertor, register_url_convertor
 
 
 class SessionIdConvertor(Convertor[str]):
-    """Starlette's own `path` ends at a line break, and its `str` at a slash."""
+    """A convertor for session ids: Starlette's own `path` ends at a line break, and its `str` at a slash."""
 
     regex = r"[\s\S]+"
 
     def convert(self, value: str) -> str:
-        """The id as it stands in the address, decoded by the server."""
+        """Return the id as it stands in the address, which the server has decoded."""
         return value
 
     def to_string(self, value: str) -> str:
-        """The id as an address has it before it is encoded."""
+        """Return the id as it stands in an address before it is encoded."""
         return value
 
 

@@ -31,7 +31,7 @@ class AppState:
 
     @classmethod
     def open(cls, settings: ScoringSettings) -> "AppState":
-        """Everything as the settings say."""
+        """Build the state of the service from its settings."""
         sessions = Sessions(settings.lake, settings.sources)
         gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)
         scorings = Scorings(settings, sessions, gateway)
@@ -39,27 +39,27 @@ class AppState:
         return cls(settings, sessions, gateway, scorings, Ratings(settings.lake), monitor)
 
     def is_scoring(self) -> bool:
-        """Whether a scoring is under way; False where the table cannot be read."""
+        """Tell whether a scoring is in progress; False where the table cannot be read."""
         try:
             return any(row["status"] == ACTIVE[1] for row in self.scorings.state().by_id.values())
         except EvalakeError:
             return False
 
     def score(self, row: Row, state: State | None = None) -> dict[str, Any]:
-        """A scoring as the API gives it."""
+        """Convert the row of a scoring to the form of the API."""
         state, score_id = state or self.scorings.state(), row["score_id"]
         tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
         return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row), is_current=is_current)
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
-        """A session as the list shows it."""
+        """Build the entry of a session in the list."""
         if newest is None:
             return entry(known, None, None, is_current=False)
         is_current = newest["criteria_hash"] == self.settings.criteria
         return entry(known, newest, self.monitor.phase(newest["score_id"]), is_current=is_current)
 
     def detail(self, known: Known) -> Detail:
-        """A session whole."""
+        """Build the whole description of a session."""
         state = self.scorings.state()
         newest = state.newest(known.session_id)
         return Detail(
@@ -73,7 +73,7 @@ class AppState:
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:
-    """The state of the service that a request came to."""
+    """Look up the state of the service that a request came to."""
     state: AppState = connection.app.state.app_state
     return state
 
@@ -82,7 +82,7 @@ AppStateHere = Annotated[AppState, Depends(app_state_of)]
 
 
 def user_of(connection: HTTPConnection) -> str:
-    """Who is asking, as access control found."""
+    """Look up the user of a request, as access control found it."""
     user: str = connection.state.user
     return user
 

@@ -1,4 +1,4 @@
-"""Events of scorings for everybody who listens: ordered, the current state first, and nobody waits for a slow one."""
+"""Events of scorings for every client that listens: in order, current state first; a slow client delays no other."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -23,14 +23,14 @@ class Listener:
         self.dropped = asyncio.Event()
 
     def put(self, message: Event) -> None:
-        """Have a message sent, or drop the client where it is too far behind. Never waits."""
+        """Queue a message for the client, or drop the client where it is too far behind. Never waits."""
         try:
             self.waiting.put_nowait(message)
         except asyncio.QueueFull:
             self.dropped.set()
 
     def hears(self, event: Event) -> bool:
-        """Whether an event is for this client."""
+        """Tell whether an event is for this client, by the channels that it listens to."""
         if f"{ONE}{event['session_id']}" in self.channels:
             return True
         return ALL in self.channels and event["type"] != PROGRESS
@@ -44,7 +44,7 @@ class Hub:
         self._listeners: set[Listener] = set()
 
     def join(self) -> Listener:
-        """A new client, which hears nothing yet."""
+        """Add a client, which listens to no channel yet."""
         listener = Listener()
         self._listeners.add(listener)
         return listener
@@ -54,7 +54,7 @@ class Hub:
         self._listeners.discard(listener)
 
     def publish(self, event: Event) -> None:
-        """Send an event to everybody whom it is for."""
+        """Send an event to every client whom it is for."""
         for listener in self._listeners:
             if listener.hears(event):
                 listener.put(event)

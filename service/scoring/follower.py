@@ -17,7 +17,7 @@ async def follow(sessions: Sessions, hub: Hub, seconds: float) -> None:
         try:
             new = await asyncio.to_thread(sessions.read_sources)
         except Exception:
-            logger.exception("the sources of sessions could not be read")  # and are read again: nobody else would
+            logger.exception("the sources of sessions could not be read")  # they are read again at the next turn
             continue
         for session_id in new:
             hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})

@@ -79,7 +79,7 @@ Found = tuple[Known, Row | None]  # a session and its newest scoring
 
 
 def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:
-    """The sessions that are wanted, in order; those without a value to sort by come last."""
+    """List the sessions that match the filters, in order; those without a value to sort by come last."""
     chosen = [
         (known, newest)
         for known in sessions
@@ -93,7 +93,7 @@ def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Fo
 
 
 def choices(sessions: Iterable[Known], state: State) -> Choices:
-    """What some sessions can be filtered by."""
+    """List the values that these sessions can be filtered by."""
     known = list(sessions)
     newest = (state.newest(each.session_id) for each in known)
     return Choices(

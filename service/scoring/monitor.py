@@ -1,8 +1,8 @@
-"""The watch: sees what becomes of scorings, whoever runs them, says so as events, and fails those that are lost.
+"""The watch: follows scorings, whoever runs them, announces their changes as events, and fails those that are lost.
 
-A scoring is lost where Prefect says that its flow run ended without it, where Prefect has no flow run of it, or where
-its process gave no sign of life for as long as is configured. Only changes are timed, on this process's own clock: a
-sign of life is an artifact whose time of update moves, so clocks that differ do no harm.
+A scoring is lost where Prefect says that its flow run ended before it did, where Prefect has no flow run of it, or
+where its process gave no sign of life for as long as is configured. Only changes are timed, on this process's own
+clock: a sign of life is an artifact whose time of update moves, so clocks that differ do no harm.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ logger = logging.getLogger("evalake.service")
 
 @dataclass
 class _Life:
-    """The last that was seen of a scoring's process, and when."""
+    """The last sign of life of a scoring's process, and when it was first seen."""
 
     sign: tuple[Any, ...]
     since: float
@@ -64,29 +64,29 @@ class ScoringMonitor:
         self._complaint: str | None = None
 
     def phase(self, score_id: str) -> str:
-        """The phase of a scoring that is in progress."""
+        """Look up the phase of a scoring that is in progress."""
         return self._phase.get(score_id, next(iter(PHASES)))
 
     def current(self, session_id: str) -> Event | None:
-        """The event that tells a session's current state; None where it was never scored."""
+        """Look up the event of a session's current state; None where it was never scored."""
         return self._latest.get(session_id)
 
     def active(self) -> Iterable[Event]:
-        """The current state of every session whose scoring is not over."""
+        """List the events of the current state of every session whose scoring is not over."""
         over = ("scoring.completed", "scoring.failed")
         return [event for event in self._announced.values() if event["type"] not in over]
 
     async def run(self) -> None:
-        """Look until cancelled. What goes wrong is logged, and looked at again."""
+        """Look again and again until cancelled. An error is logged, and the next look tries again."""
         while True:
             try:
                 await self.look()
-            except Exception as error:  # noqa: BLE001 - whatever it is, nobody else would look
+            except Exception as error:  # noqa: BLE001 - whatever fails, the watch must go on
                 self._complain(error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Look once: tell what has changed, then fail what is lost."""
+        """Look once: announce what has changed, then fail the scorings that are lost."""
         self._tell(await asyncio.to_thread(self._scorings.state))
         rows = [row for session in self._state_now.by_session.values() if (row := session[-1])["status"] in ACTIVE]
         ids = {row["score_id"] for row in rows}
@@ -96,7 +96,7 @@ class ScoringMonitor:
             self._tell(await asyncio.to_thread(self._scorings.state))
 
     def _complain(self, error: Exception) -> None:
-        """Log what goes wrong, once for as long as it goes wrong in the same way."""
+        """Log an error, once for as long as the same error repeats."""
         if repr(error) != self._complaint:
             self._complaint = repr(error)
             trace = None if isinstance(error, EvalakeError) else error
@@ -125,7 +125,7 @@ class ScoringMonitor:
                     self._latest[rows[-1]["session_id"]] = self._event(rows[-1], *_ending(rows[-1]))
 
     def _steps(self, row: Mapping[str, Any]) -> None:
-        """Tell the steps up to where a scoring is, none twice and none left out, and its end where it has ended."""
+        """Announce the steps that a scoring has reached, each exactly once, and its end where it has ended."""
         score_id, status = row["score_id"], row["status"]
         published = self._published.get(score_id, 0)
         reached = {"pending": 1, "failed": max(published, 1), "completed": len(_STEPS)}.get(status)
@@ -174,7 +174,7 @@ class ScoringMonitor:
                     self._gateway.crash(run.flow_run_id, reason)
 
     def _why_lost(self, row: Mapping[str, Any], run: Seen | None) -> str | None:
-        """Why a scoring counts as lost; None while it may still come to an end by itself."""
+        """Say why a scoring counts as lost; None while it may still come to an end by itself."""
         sign = (row["status"], run.state, run.beat, run.since) if run else (row["status"],)
         life = self._life.get(row["score_id"])
         if life is None or life.sign != sign:
@@ -192,7 +192,7 @@ class ScoringMonitor:
 
 
 def _in_words(message: str | None) -> str:
-    """Why a flow run ended, without the numbers of the operating system."""
+    """Say why a flow run ended; where a signal killed its process, by the signal's name instead of an exit code."""
     match = _STATUS_CODE.search(message or "")
     code = int(match[1]) if match else 0
     number = -code if code < 0 else code - _BY_SHELLS

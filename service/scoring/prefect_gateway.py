@@ -29,7 +29,7 @@ class PrefectGatewayError(EvalakeError):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A scoring's flow run as Prefect tells it. `beat` moves for as long as its process lives; None before it began."""
+    """A scoring's flow run as Prefect describes it. `beat` moves while its process lives; None before it began."""
 
     flow_run_id: str
     state: str  # Prefect's state type, such as SCHEDULED, PENDING, RUNNING, CRASHED
@@ -40,9 +40,9 @@ class Seen:
 
 
 def run_name(row: Row) -> str:
-    """The name of a scoring's flow run, by which it is found again.
+    """Name the flow run of a scoring, so that it can be found again.
 
-    The request that began it is part of it: in two lakes, or in one that was made anew, scorings may have one id.
+    The name holds the request that began it: in two lakes, or in one that was made anew, scorings may have one id.
     """
     return f"{row['session_id'][:60]} {row['score_id'][:24]} {row['run_id'][-12:]}"
 
@@ -61,7 +61,7 @@ class PrefectGateway:
         self.is_lasting = True
 
     def submit(self, rows: Sequence[Row]) -> None:
-        """Have scorings run, each once however often it is submitted. Where it fails, `has` tells which will."""
+        """Submit scorings to Prefect, each once however often this is called; on failure `has` tells which will run."""
         from prefect.client.orchestration import get_client
 
         with _translated_errors("submit a scoring"), get_client(sync_client=True) as client:
@@ -78,11 +78,11 @@ class PrefectGateway:
                 self._runs[row["score_id"]] = str(run.id)
 
     def has(self, row: Row) -> bool:
-        """Whether Prefect is known to have a flow run of a scoring."""
+        """Tell whether Prefect is known to have a flow run of a scoring."""
         return bool(self._runs.get(row["score_id"]))
 
     def flow_run_of(self, row: Row) -> str | None:
-        """The flow run of a scoring; None where it was no such run, or where Prefect does not tell."""
+        """Look up the id of a scoring's flow run; None where it has none, or where Prefect does not answer."""
         if row["score_id"] not in self._runs and row["asked_at"] is not None:
             try:
                 self.look([row])
@@ -102,7 +102,7 @@ class PrefectGateway:
         return url
 
     def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
-        """The flow runs of some scorings, by score id; those that Prefect does not know are left out."""
+        """Read the flow runs of some scorings, by score id; those that Prefect does not know are left out."""
         from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 
@@ -133,7 +133,7 @@ class PrefectGateway:
         return seen
 
     def crash(self, flow_run_id: str, reason: str) -> None:
-        """Say in Prefect too that a flow run is lost, so that nothing takes it up again."""
+        """Mark a lost flow run as crashed in Prefect, too, so that nothing takes it up again."""
         from prefect.client.orchestration import get_client
         from prefect.states import Crashed
 
@@ -141,7 +141,7 @@ class PrefectGateway:
             client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
 
     def cancel(self, row: Row) -> None:
-        """Have the flow run of a scoring end: one that waits is not begun, the process of one that runs is ended."""
+        """Cancel the flow run of a scoring: one that waits is not begun, the process of one that runs is ended."""
         from prefect.client.orchestration import get_client
         from prefect.states import Cancelled, Cancelling
 
@@ -152,7 +152,7 @@ class PrefectGateway:
             client.set_flow_run_state(UUID(seen.flow_run_id), state(message="the scoring was cancelled"), force=True)
 
     def has_pool(self) -> bool | None:
-        """Whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""
+        """Tell whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""
         from prefect.client.orchestration import get_client
 
         with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
@@ -160,7 +160,7 @@ class PrefectGateway:
             return None if deployment is None else deployment.work_pool_name is not None
 
     def idle_pool(self) -> str | None:
-        """The name of the deployment's work pool where none of its workers is online; None where one is."""
+        """Name the deployment's work pool where none of its workers is online; None where one is."""
         from prefect.client.orchestration import get_client
 
         with _translated_errors("look for its workers"), get_client(sync_client=True) as client:
@@ -170,7 +170,7 @@ class PrefectGateway:
         return name if status is not None and status.value != "READY" else None
 
     def _deployment(self, client: "SyncPrefectClient") -> "DeploymentResponse | None":
-        """What serves this lake's scorings: the deployment that has workers, else the lake's own queue."""
+        """Find what serves this lake's scorings: the deployment that has workers, else the lake's own queue."""
         from prefect.exceptions import ObjectNotFound
 
         for name in (DEPLOYMENT, self._queue):

@@ -25,18 +25,18 @@ class Ratings:
         self._rows = CachedTable(lake, HUMAN_LABELS, suite=SUITE.name)
 
     def all(self) -> Sequence[Row]:
-        """The rows of `human_labels` that rate a session."""
+        """List the rows of `human_labels` that rate a session."""
         return [row for row in self._rows.rows().iter_rows(named=True) if row["question"] == QUESTION]
 
     def of(self, session_id: str, state: State) -> list[Rating]:
-        """The ratings of one session, newest first."""
+        """List the ratings of one session, newest first."""
         scored = {rated(row): row for row in state.by_session.get(session_id, ())}
         rows = [row for row in self.all() if row["sample_id"] == session_id]
         rows.sort(key=lambda row: row["labelled_at"], reverse=True)
         return [_rating(row, scored.get(rated(row))) for row in rows]
 
     def put(self, score: Row, value: float, note: str | None, user: str) -> Rating:
-        """Keep a person's rating of a scored session, in place of an earlier one of theirs on this score."""
+        """Keep a person's rating of a scored session, in place of that person's earlier one of this score."""
         shown = ("sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
         word = {
             "label_id": content_hash([SUITE.name, score["score_id"], None, user]),
@@ -55,7 +55,7 @@ class Ratings:
 
 
 def rated(row: Row) -> tuple[Any, ...]:
-    """What tells which score a rating is about, of a row of either table."""
+    """Build the key of the score that a rating is about, from a row of `human_labels` or `session_scores`."""
     return tuple(row[name] for name in ("sample_hash", "judge", "prompt_type", "replicate"))
 
 

@@ -30,7 +30,7 @@ class StatusView(BaseModel):
 
 @router.get("/status", response_model=StatusView, responses=errors(401, 500))
 def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
-    """Version, judge, current criteria, where Prefect's pages are, and who is asking."""
+    """Read the version, the judge, the current criteria, where Prefect's pages are, and who is asking."""
     return {
         "version": CODE_VERSION,
         "user": user,
@@ -44,7 +44,7 @@ def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
 
 @router.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
 def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
-    """The sessions, filtered, sorted, and a page at a time."""
+    """List the sessions, filtered, sorted, and a page at a time."""
     sessions, state = app_state.sessions.all().values(), app_state.scorings.state()
     listed = matching(sessions, state, wanted)
     start = (wanted.page - 1) * wanted.page_size
@@ -60,5 +60,5 @@ def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> d
 
 @router.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
 def read_session(session_id: SessionId, app_state: AppStateHere, user: User) -> Detail:
-    """A session whole: alert, conversation, final analysis, newest score and people's ratings."""
+    """Read a session whole: alert, conversation, final analysis, newest score and people's ratings."""
     return app_state.detail(app_state.sessions.find(session_id))

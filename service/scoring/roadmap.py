@@ -18,7 +18,7 @@ class Mention(BaseModel):
 
 
 class Theme(BaseModel):
-    """What means the same, in how many sessions, and the points that these lack because of it."""
+    """Mentions of the same meaning: in how many sessions they stand, and the points that these lack because of it."""
 
     theme_id: str
     rank: int

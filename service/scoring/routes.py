@@ -33,7 +33,7 @@ _REASONS = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI."""
+    """Describe the error answers of a route, for OpenAPI."""
     return {
         status: {
             "model": Error,
@@ -145,7 +145,7 @@ def ask_for_score(
 
 @router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
 def read_score(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
-    """The newest score of a session: one that is under way, or the last one that ended."""
+    """Read the newest score of a session: one that is under way, or the last one that ended."""
     return app_state.score(_newest(session_id, app_state))
 
 
@@ -157,7 +157,7 @@ def cancel(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[s
 
 @router.get(f"{SESSION}/history", response_model=History, responses=errors(400, 401, 404, 500))
 def read_history(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
-    """All scorings of a session, newest first."""
+    """List all scorings of a session, newest first."""
     state = app_state.scorings.state()
     rows = state.by_session.get(session_id, ())
     if not rows:
@@ -200,7 +200,7 @@ def estimate_scores(
 
 @router.get("/statistics", response_model=Statistics, responses=errors(401, 500))
 def read_statistics(app_state: AppStateHere, user: User) -> Statistics:
-    """Distribution, trend, missing tools, failure tags, and agreement with people."""
+    """Compute the distribution and trend of scores, missing tools, failure tags, and agreement with people."""
     return statistics(app_state.sessions.all(), app_state.scorings.state(), app_state.ratings.all())
 
 
@@ -212,13 +212,13 @@ def read_roadmap(app_state: AppStateHere, user: User) -> RoadmapView:
 
 @router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
 def rate(session_id: SessionId, app_state: AppStateHere, user: User, body: RatingRequest) -> Rating:
-    """Rate the investigation as a person; it is kept beside the session's newest score."""
+    """Rate the investigation as a person; the rating is kept beside the session's newest score."""
     return app_state.ratings.put(_newest(session_id, app_state), body.score, body.note, user)
 
 
 @router.get(f"{SESSION}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
 def read_ratings(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
-    """What people gave the investigation, newest first."""
+    """List the ratings that people gave the investigation, newest first."""
     _newest(session_id, app_state)
     return {"session_id": session_id, "ratings": app_state.ratings.of(session_id, app_state.scorings.state())}
 

@@ -66,7 +66,7 @@ class _Scorings:
         self._complaint = ""
 
     def look(self) -> None:
-        """Begin what waits, end what was cancelled, forget what is over. Logs where Prefect does not answer."""
+        """Begin flow runs that wait, end cancelled ones, forget ended ones. Logs where Prefect does not answer."""
         try:
             self._end_cancelled()
             self._begin_scheduled()
@@ -78,7 +78,7 @@ class _Scorings:
             self._complaint = ""
 
     def end(self) -> None:
-        """Give up all that is under way; returns when it has ended."""
+        """Give up all scorings under way; returns when they have ended."""
         for score_id, _ in self._under_way.values():
             give_up(score_id)
         self._threads.shutdown()
@@ -114,7 +114,7 @@ class _Scorings:
                 logger.warning("the flow run %s of a scoring ended: %s", run_id, error)
 
     def _cancelling(self) -> list[UUID]:
-        """The deployment's flow runs that someone wants to be ended."""
+        """List the deployment's flow runs that are to be cancelled."""
         if not self._under_way:
             return []
         wanted = FlowRunFilter.model_validate(

@@ -33,7 +33,7 @@ TRIES = 20  # how often a request is decided anew because others were quicker
 LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
 
 
-# Rows that stand against a new scoring of their session
+# Rows that block a new scoring of their session
 _ANY = "old.session_id = new.session_id"
 _ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.score_id)"
 
@@ -58,16 +58,16 @@ class State:
     criteria: str = ""
 
     def newest(self, session_id: str) -> Row | None:
-        """The scoring that is asked about: one under way, or the last one that ended."""
+        """Find a session's newest scoring: one under way, or the last one that ended."""
         rows = self.by_session.get(session_id)
         return rows[-1] if rows else None
 
     def is_current(self, row: Mapping[str, Any]) -> bool:
-        """Whether a scoring was made under the criteria in use."""
+        """Tell whether a scoring was made under the criteria in use."""
         return bool(row["criteria_hash"] == self.criteria)
 
     def ended(self, row: Row) -> datetime | None:
-        """When a scoring ended: by itself, or with the run that it was part of; None where that is not known."""
+        """Look up when a scoring ended: by itself, or with the run that it was part of; None where this is unknown."""
         ended: datetime | None = row["completed_at"] or self.runs.get(row["run_id"])
         return ended
 
@@ -94,7 +94,7 @@ class Scorings:
         self.draining = False
 
     def state(self) -> State:
-        """All scorings as they are now. The same object until something changes."""
+        """Read all scorings as they are now. Returns the same object until something changes."""
         with self._lock:
             frames = (self._rows.rows(), self._tools.rows(), self._runs.rows())
             if len(self._read[0]) != 3 or any(a is not b for a, b in zip(frames, self._read[0], strict=True)):
@@ -102,7 +102,7 @@ class Scorings:
             return self._read[1]
 
     def request(self, session_id: str, user: str, *, force: bool = False) -> Decision:
-        """Score a session, or say what there is. Raises the ApiError that tells why not."""
+        """Begin to score a session, or return the scoring that it has. Raises the ApiError that says why not."""
         known = self._sessions.find(session_id)
         with self._alone(session_id):
             for _ in range(TRIES):
@@ -115,7 +115,7 @@ class Scorings:
         raise EvalakeError(f"the scorings of the session {session_id[:200]!r} keep changing: try again")
 
     def request_many(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Decision | EvalakeError]:
-        """As `request` for each of several sessions, with one commit for all that are new."""
+        """Do as `request` for each of several sessions, with one commit for all that are new."""
         state = self.state()
         decided: dict[str, Decision | EvalakeError] = {}
         new: list[Known] = []
@@ -154,12 +154,12 @@ class Scorings:
         return self.state().by_id[row["score_id"]]
 
     def startable(self, sessions: Sequence[Known], *, force: bool) -> list[Known]:
-        """Those of some sessions of which a request would start a scoring."""
+        """Select the sessions for which a request would start a scoring."""
         newest = ((known, self.state().newest(known.session_id)) for known in sessions)
         return [known for known, row in newest if row is None or (force and row["status"] not in ACTIVE)]
 
     def estimate(self, sessions: Sequence[Known]) -> Estimate:
-        """What the judge would be asked and paid for scoring sessions. Of many, some stand for all."""
+        """Estimate the judge's calls and their cost for scoring sessions. Of many sessions, a sample stands for all."""
         context = self._context("estimate")
         state = self.state()
         some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
@@ -180,7 +180,7 @@ class Scorings:
             return error
 
     def _start(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Row]:
-        """Begin scorings of those sessions that nothing stands against, and submit them; returns their rows."""
+        """Begin scorings of the sessions in which no other scoring blocks them, and submit them; returns their rows."""
         if not sessions:
             return []
         if self.draining:
@@ -211,7 +211,7 @@ class Scorings:
 
     @contextmanager
     def _alone(self, session_id: str) -> Iterator[None]:
-        """Let the requests for one session wait for each other, which spares the log their races."""
+        """Hold the lock of a session, so that requests for it wait for each other and cause no conflicts in the log."""
         with self._lock:
             lock, waiting = self._busy.get(session_id, (threading.Lock(), 0))
             self._busy[session_id] = (lock, waiting + 1)
@@ -228,7 +228,7 @@ class Scorings:
 
 
 def _existing(current: Row | None, *, force: bool) -> Row | None:
-    """The scoring that answers a request; None where a new one may start."""
+    """Find the scoring that answers a request; None where a new one may start."""
     if current is None:
         return None
     if current["status"] not in ACTIVE:
@@ -239,7 +239,7 @@ def _existing(current: Row | None, *, force: bool) -> Row | None:
 
 
 def _next(state: State, known: Known) -> int:
-    """The number of a session's next scoring: above all that it had, whoever judged."""
+    """Compute the number of a session's next scoring: above all that it had, whoever judged."""
     return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
 
 

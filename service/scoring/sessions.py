@@ -67,7 +67,7 @@ class Sessions:
         self._reading = threading.Lock()  # of its own, so that nobody who asks for a known session waits for a source
 
     def all(self) -> Mapping[str, Known]:
-        """All sessions by id."""
+        """Read all sessions, by id."""
         with self._lock:
             rows, of_runs = self._samples.rows(), self._runs.rows()
             if self._seen is None or self._seen[0] is not rows or self._seen[1] is not of_runs:
@@ -76,7 +76,7 @@ class Sessions:
             return self._current
 
     def find(self, session_id: str) -> Known:
-        """One session. Raises NotOverError where it is still going on, NotFoundError where nobody knows it."""
+        """Find one session. Raises NotOverError where it is still going on, NotFoundError where there is none."""
         if (known := self.all().get(session_id)) is None:
             self.read_sources()
             known = self.all().get(session_id)
@@ -87,14 +87,14 @@ class Sessions:
         raise NotFoundError(f"there is no session {session_id[:200]!r}")
 
     def samples(self, sessions: Sequence[Known]) -> Iterator[tuple[Known, Sample]]:
-        """Sessions with their samples, with all of their input, some read at a time: they may be large."""
+        """Yield sessions with their samples and all of their input, some read at a time: they may be large."""
         for start in range(0, len(sessions), READ_AT_ONCE):
             some = sessions[start : start + READ_AT_ONCE]
             samples = read_samples(self._lake, [known.sample_hash for known in some])
             yield from ((known, samples[known.sample_hash]) for known in some)
 
     def session(self, known: Known) -> Session:
-        """The session itself."""
+        """Read the session itself."""
         with self._lock:
             text = self._texts.get(known.sample_hash)
         if text is None:
@@ -118,7 +118,7 @@ class Sessions:
     def read_sources(self) -> list[str]:
         """Read what has changed in the sources and land the sessions that are new; returns their ids.
 
-        Does nothing where the sources just were looked at, or are being read: who asked does not wait for another.
+        Does nothing where the sources were just looked at, or are being read: no caller waits for another.
         """
         if not self._reading.acquire(blocking=False):
             return []

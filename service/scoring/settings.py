@@ -27,7 +27,7 @@ class ScoringSettings(Settings):
         return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompt_types[0])
 
     def check(self) -> None:
-        """Look everything up. Raises an EvalakeError for the first thing that is wrong."""
+        """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""
         options_of(SUITE, self.configuration)
         for source in self.sources:
             require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")

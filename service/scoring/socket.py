@@ -19,7 +19,7 @@ LONGEST_MESSAGE = 4096  # characters
 
 @router.websocket("/api/v1/ws")
 async def listen(socket: WebSocket) -> None:
-    """Let a client subscribe, and send it what happens until it leaves or falls behind."""
+    """Let a client subscribe, and send it events until it leaves or falls behind."""
     app_state = app_state_of(socket)
     await socket.accept(subprotocol(socket))
     hub = app_state.monitor.hub
@@ -66,7 +66,7 @@ def _decoded(text: str | None) -> Any:
 
 
 async def _drop(socket: WebSocket) -> None:
-    """Close a client that does not read; the closing itself must not wait for it."""
+    """Close the connection of a client that does not read; wait a second for that at most."""
     try:
         await asyncio.wait_for(socket.close(TOO_SLOW, "too slow: connect and subscribe again"), timeout=1.0)
     except (TimeoutError, RuntimeError):

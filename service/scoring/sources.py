@@ -33,7 +33,7 @@ class Source:
     _mark: Any = None
 
     def read(self) -> Dataset | None:
-        """What it holds, which may be nothing; None where it has not changed, or cannot be read now, which is kept."""
+        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`."""
         try:
             mark = watermark(self.name)
             if self.state in ("read", "empty") and mark == self._mark:
@@ -59,5 +59,5 @@ class Source:
 
 
 def sources_of(names: Sequence[str]) -> tuple[Source, ...]:
-    """The sources with these names, none of which was read yet."""
+    """Make the sources with these names, none of which was read yet."""
     return tuple(Source(name) for name in names)

@@ -76,7 +76,7 @@ class Agreement(BaseModel):
 
 
 class Statistics(BaseModel):
-    """All of them."""
+    """All figures over the scorings."""
 
     sessions: Counts
     scores: Scores
@@ -89,7 +89,7 @@ class Statistics(BaseModel):
 
 
 def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) -> Statistics:
-    """The figures over these sessions; `ratings` are rows of `human_labels` with a score."""
+    """Compute the figures over these sessions; `ratings` are rows of `human_labels` with a score."""
     ids = set(sessions) | state.by_session.keys()
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())

@@ -65,7 +65,7 @@ EXAMPLE_NEW: dict[str, Any] = {
 
 
 class Body(BaseModel):
-    """A request's body: nothing in it that is not known."""
+    """A request's body; fields that are not known are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -164,12 +164,12 @@ class Detail(Entry):
 
 
 def micros(at: datetime | None) -> int | None:
-    """A time in microseconds since 1970."""
+    """Convert a time to microseconds since 1970."""
     return None if at is None else round(at.timestamp() * 1_000_000)
 
 
 def brief(row: Mapping[str, Any], phase: str | None, *, is_current: bool) -> dict[str, Any]:
-    """A row of `session_scores` as lists show it. `phase` counts only while it is in progress."""
+    """Convert a row of `session_scores` to the form of lists. `phase` counts only while it is in progress."""
     return {
         **{name: row[name] for name in ("score_id", "status", "total_score", "error_message", "score_triggered_by")},
         "current_prompt_used": is_current,
@@ -188,7 +188,7 @@ def score(
     *,
     is_current: bool,
 ) -> dict[str, Any]:
-    """A row of `session_scores` as the API gives it; `tools` are those that it names, in their order."""
+    """Convert a row of `session_scores` to the form of the API; `tools` are those that it names, in their order."""
     shared = [name for name in Score.model_fields if name in row and name != "missing_tools"]
     missing = row["missing_tools"]
     explained = {tool["tool_name"] for tool in tools}
@@ -208,7 +208,7 @@ def score(
 
 
 def entry(known: Known, newest: Mapping[str, Any] | None, phase: str | None, *, is_current: bool) -> dict[str, Any]:
-    """A session as the list shows it."""
+    """Build the entry of a session in the list."""
     shared = [name for name in Entry.model_fields if name != "score"]
     return {
         **{name: getattr(known, name) for name in shared},
@@ -217,6 +217,6 @@ def entry(known: Known, newest: Mapping[str, Any] | None, phase: str | None, *, 
 
 
 def conversation(session: Session) -> dict[str, Any]:
-    """What a session page shows beside the entry."""
+    """Collect what a session page shows beside the entry."""
     names = ("alert", "runbook", "final_analysis", "summary", "error", "stages")
     return {name: getattr(session, name) for name in names}

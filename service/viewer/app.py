@@ -22,7 +22,7 @@ from tasks.runtime.context import CODE_VERSION
 
 
 def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
-    """Make the viewer as an ASGI application.
+    """Build the viewer as an ASGI application.
 
     Args:
         settings: What it is started with.
@@ -45,7 +45,7 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
 
     @app.get("/api/v1/status")
     def read_status(request: Request) -> dict[str, str | bool | None]:
-        """What this is, and who asks."""
+        """Read the version, and who is asking."""
         return {"version": CODE_VERSION, "user": request.state.user, "prefect_url": None, "only_viewer": True}
 
     @app.get("/", include_in_schema=False)
@@ -57,9 +57,9 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
 
 
 def view(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve the viewer until told to stop. `announce` is told where, once requests are answered.
+    """Serve the viewer until told to stop. `announce` is called with the address, once requests are answered.
 
-    Raises UsageError where nobody could be told from anybody else on the network, or the port is taken.
+    Raises UsageError where others reach the viewer and it could not tell who asks, or the port is taken.
     """
     require_reachable_by_whom(settings, host)
     with listening(host, port) as listener:
@@ -69,7 +69,7 @@ def view(settings: Settings, host: str, port: int, announce: Callable[[str], Non
             http=bounded_protocol(limits.request_seconds, limits.connections),
             log_level="warning",
             server_header=False,
-            proxy_headers=False,  # whom to believe is for evalake.toml to say
+            proxy_headers=False,  # trusted proxies are named in evalake.toml
             timeout_graceful_shutdown=5,
         )
         server = _Server(config, lambda: announce(address_of(listener)))
@@ -77,14 +77,14 @@ def view(settings: Settings, host: str, port: int, announce: Callable[[str], Non
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that calls `when_started` once it answers."""
 
     def __init__(self, config: uvicorn.Config, when_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._when_started = when_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and call `when_started`."""
         await super().startup(sockets)
         if self.started:
             spare_what_lasts()

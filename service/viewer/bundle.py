@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-# How the modules of the pages are written; a test holds that nothing else is.
+# The only forms of import and export in the modules of the pages; a test checks that there are no others.
 _IMPORT = re.compile(r'^import \{([\w, ]+)\} from "(/js/[\w/]+\.js)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
 
 
 def bundle(front: Path, entry: str) -> str:
-    """Return a module with all that it imports as one script.
+    """Write a module with all that it imports as one script.
 
     Args:
         front: The folder of the pages.

@@ -45,7 +45,7 @@ class TableCheck(BaseModel):
 
 
 def last_checks(lake: Lake) -> list[TableCheck]:
-    """Each table's rules, as they fared in its newest version that was checked; tables that broke one come first."""
+    """List each table's rules with their results in its newest checked version; tables that broke one come first."""
     rows = lake.frame(CONTRACT_CHECKS).filter(pl.col("batch_id").is_null(), pl.col("table_version").is_not_null())
     is_newest = pl.col("table_version") == pl.col("table_version").max().over("table_name")
     newest = rows.filter(is_newest).sort("rule_id", "engine").collect()

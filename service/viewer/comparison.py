@@ -141,7 +141,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
 
 
 def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
-    """One page of the samples that both sides have answered. Raises as `comparison` does."""
+    """Build one page of the samples that both sides have answered. Raises as `comparison` does."""
     with _as_answers():
         sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
@@ -164,7 +164,7 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
 
 
 def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
-    """One page of the samples that several sides have answered. Raises as `comparison` does."""
+    """Build one page of the samples that several sides have answered. Raises as `comparison` does."""
     with _as_answers():
         sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)
     if len({side.run["suite"] for side in sides}) > 1:
@@ -194,13 +194,13 @@ def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
 
 
 def _further_key(*sides: Side) -> list[str]:
-    """What a pair has in common beside the sample: the model and the prompt, where the sides do not name them."""
+    """Name what pairs answers beside the sample: the model and the prompt, where the sides do not name them."""
     models = ["model"] if any(len(side.models) > 1 for side in sides) else []
     return [*models, *([] if any(side.prompt_type for side in sides) else ["prompt_type"])]
 
 
 def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
-    """The answers of one side, each as a struct beside what pairs it."""
+    """Select the answers of one side, each as a struct beside the columns that pair it."""
     texts = pl.col("model", "judge", "prompt_type", "verdict", "error").cast(pl.String)
     answers = index.answers.with_columns(texts).filter(pl.col("model").is_in(side.models))
     if side.prompt_type is not None:
@@ -241,7 +241,7 @@ def _views(lake: Lake, index_a: RunIndex, index_b: RunIndex, page: pl.DataFrame)
 
 
 def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The rows of a page, each with what is shown of its sample."""
+    """Yield the rows of a page, each with what is shown of its sample."""
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
     known = page.select("sample_hash").unique().join(index.samples, on="sample_hash")
     samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
@@ -253,7 +253,7 @@ def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[t
 
 @contextmanager
 def _as_answers() -> Iterator[None]:
-    """Answer what cannot be compared with a status that says so."""
+    """Turn the errors of a comparison into errors that the API answers with a status."""
     try:
         yield
     except NotComparableError as error:

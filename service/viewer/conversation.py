@@ -89,13 +89,13 @@ class Asked:
         self.failures = {(row["prompt_hash"], row["replicate"]): row for row in failures.iter_rows(named=True)}
 
     def rows(self, prompt_hash: str) -> Sequence[Row]:
-        """All replies to a request, those that were committed first before the others."""
+        """Read all replies to a request, those that were committed first before the others."""
         if prompt_hash not in self._rows:
             self._read([prompt_hash])
         return self._rows[prompt_hash]
 
     def reply(self, prompt_hash: str, replicate: int) -> Row | None:
-        """The reply to a request; None where there is none."""
+        """Find the reply to a request; None where there is none."""
         return next((row for row in self.rows(prompt_hash) if row["replicate"] == replicate), None)
 
     def _read(self, hashes: Iterable[str]) -> None:
@@ -118,7 +118,7 @@ class Conversations:
         self._views: dict[str, CallView] = {}
 
     def of(self, entry: Row) -> list[str]:
-        """The ids of the calls of one conversation, in order."""
+        """List the ids of the calls of one conversation, in order."""
         replicate = entry["replicate"]
         calls: list[str] = []
         exchanges: list[Exchange] = []
@@ -131,18 +131,18 @@ class Conversations:
             elif failure := self._asked.failures.get((prompt_hash, replicate)):
                 exchanges.append(Exchange(prompt_hash, _failure(failure)))
             else:
-                return calls  # not asked yet, or a panel's, which asked nobody
+                return calls  # not asked yet, or a panel's, which makes no call
             calls.append(self._view(entry, prompt_hash, len(calls)))
         if self._index.run["origin"] != "import":
             calls += self._following(entry, exchanges)
         return calls
 
     def calls(self) -> list[CallView]:
-        """All calls that were named."""
+        """List all calls whose ids `of` has returned."""
         return list(self._views.values())
 
     def _following(self, entry: Row, exchanges: list[Exchange]) -> list[str]:
-        """The calls after those that the manifest names."""
+        """Find the calls after those that the manifest names."""
         item = Item(self._sample, *(entry[name] for name in ANSWER_NAMES))
         calls: list[str] = []
         while len(calls) < MOST_TURNS and all(isinstance(each.outcome, Reply) for each in exchanges):
@@ -160,7 +160,7 @@ class Conversations:
         return calls
 
     def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
-        """The request with the parameters that its model was asked with before in this conversation."""
+        """Give the request the parameters that its model was asked with before in this conversation."""
         for exchange in reversed(exchanges):
             rows = self._asked.rows(exchange.prompt_hash)
             if rows and rows[0]["model"] == request.model:
@@ -247,7 +247,7 @@ def _parameters(request: str) -> dict[str, Any]:
 
 
 def _decoded(request: str) -> dict[str, Any]:
-    """The object that a request of the ledger is; an empty one where it is none."""
+    """Decode a request of the ledger to an object; an empty one where it is none."""
     try:
         decoded = json.loads(request)
     except ValueError:

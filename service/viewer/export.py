@@ -1,8 +1,8 @@
 """A run as a folder that is opened in a browser without a server: the pages, and beside them files of data.
 
 A page that was opened as a file may load neither modules nor data, but scripts: so the modules become one script, and
-each file of data is a script that hands over what it holds. Items are written in parts, so that neither who writes
-them nor who reads them holds the run as a whole.
+each file of data is a script that passes its data to the page. Items are written in parts, so that neither the writer
+nor the browser holds the run as a whole.
 """
 
 import json
@@ -47,7 +47,7 @@ def export_run(indexes: RunIndexes, run_id: str, folder: Path, tell: Tell) -> Pa
         indexes: The runs of the lake.
         run_id: The run.
         folder: The folder; what is in it stays as it was until all is written.
-        tell: Is told how many items of how many are written.
+        tell: Called with the number of items that are written, and of all items.
 
     Returns:
         The page to open.
@@ -124,7 +124,7 @@ def _write_list(data: Path, name: str, views: Sequence[BaseModel]) -> None:
 
 
 def _write(data: Path, name: str, text: str) -> None:
-    """Write JSON as a script that hands it over: parsed, so that no name in it means something to the language."""
+    """Write JSON as a script that parses it and passes it to the page: no name in it is special to JavaScript then."""
     file = data / f"{name}.js"
     file.parent.mkdir(parents=True, exist_ok=True)
     quoted = json.dumps(text, ensure_ascii=False)

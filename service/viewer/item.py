@@ -71,7 +71,7 @@ class ItemDetail(ItemContent):
 
 
 def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
-    """An item of a run whole. Raises NotFoundError where there is no such run or item."""
+    """Read an item of a run whole. Raises NotFoundError where there is no such run or item."""
     index = indexes.of(run_id)
     place = neighbours(indexes, index, item_id, wanted)
     [content] = item_contents(indexes.lake, index, [item_id])
@@ -80,7 +80,7 @@ def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) 
 
 
 def item_contents(lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> Iterator[ItemContent]:
-    """Items of a run whole, in the order of their ids; each table is read once for all of them."""
+    """Read items of a run whole, in the order of `item_ids`; each table is read once for all of them."""
     material = Material(lake, index, item_ids)
     return (material.content(item_id) for item_id in item_ids)
 
@@ -104,7 +104,7 @@ class Material:
         self._asked = Asked(lake, index.run["run_id"], entries)
 
     def content(self, item_id: str) -> ItemContent:
-        """One of the items."""
+        """Build one of the items."""
         suite = self._index.suite
         row = self._samples[item_id]
         sample = Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
@@ -165,12 +165,12 @@ def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.Dat
 
 
 def _same(row: Row, entry: Row) -> bool:
-    """Whether a result row is of a line of the manifest; a suite without judges of its own leaves their hash out."""
+    """Tell whether a result row is of this line of the manifest; a suite without judges leaves their hash out."""
     return all(row.get(name) == entry[name] for name in ITEM_KEY)
 
 
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The rows of the suite's further tables about result rows, each with the columns that tell which it is about."""
+    """Read the rows of the suite's further tables about result rows, each with the columns that join it to its row."""
     details = []
     for contract in suite.extra_tables:
         key = _shared_key(suite.results, contract)
@@ -197,14 +197,14 @@ def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:
 
 
 def as_json(value: Any) -> Any:
-    """Write a cell as JSON has it: times as text, and no number that is none."""
+    """Convert a cell to what JSON has: times as text, and null for numbers that are not finite."""
     if isinstance(value, datetime):
         return value.isoformat()
     return None if isinstance(value, float) and value - value != 0 else value
 
 
 def _options(lake: Lake, index: RunIndex) -> Mapping[str, Any]:
-    """The suite's options as the run was measured with them; its defaults where it was not."""
+    """Read the suite's options as the run was measured with them; its defaults where it was not."""
     snapshots = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (index.run["snapshot_id"] or ""))
     options = snapshots.select("options").collect()
     return index.suite.options if options.is_empty() else json.loads(options.item())

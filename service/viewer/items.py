@@ -123,9 +123,9 @@ class Matching:
 
 
 def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
-    """One page of the items of a run.
+    """Build one page of the items of a run.
 
-    Raises NotFoundError where there is no such run, WrongQueryError for a filter that says nothing.
+    Raises NotFoundError where there is no such run, WrongQueryError for a filter that has no meaning.
     """
     is_first = not wanted.model_dump(exclude_defaults=True, exclude={"limit"})
     if is_first and (beginning := indexes.beginning(run_id, wanted.limit)) is not None:
@@ -144,7 +144,7 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
 
 
 def _first_page(indexes: RunIndexes, beginning: RunIndex) -> ItemPage:
-    """The first page of all items, read by key while the index of all is read in the background."""
+    """Build the first page of all items, read by key while the index of all is read in the background."""
     views = item_views(indexes.lake, beginning, beginning.samples, beginning.answers)
     total = count_samples(indexes.lake, beginning.run)
     indexes.read_ahead(beginning.run["run_id"])
@@ -153,7 +153,7 @@ def _first_page(indexes: RunIndexes, beginning: RunIndex) -> ItemPage:
 
 
 def matching(indexes: RunIndexes, index: RunIndex, wanted: Wanted) -> Matching:
-    """All items that match, in order."""
+    """Find all items that match, in order."""
     samples = index.samples
     for name in ("category", "label", "dataset"):
         if values := getattr(wanted, name):
@@ -179,7 +179,7 @@ def _shown(index: RunIndex, wanted: Wanted) -> pl.DataFrame:
 
 
 def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -> pl.Series | None:
-    """The places of the items of which one shown answer has all that is wanted; None where nothing is."""
+    """Find the places of the items of which one shown answer meets all conditions; None where there is none."""
     conditions: list[pl.Expr] = []
     if wanted.verdict:
         conditions.append(pl.col("verdict").cast(pl.String).is_in(wanted.verdict))
@@ -205,7 +205,7 @@ def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -
 
 
 def _samples_with(lake: Lake, index: RunIndex, text: str) -> pl.Series:
-    """The places of the samples that hold a text."""
+    """Find the places of the samples that hold a text."""
     holds = pl.any_horizontal(_contains(name, text) for name in ("input", "sample_id"))
     of_run = pl.col("dataset").is_in(index.samples["dataset"].unique().to_list())
     hashes = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, of_run, holds).select("sample_hash")
@@ -213,7 +213,7 @@ def _samples_with(lake: Lake, index: RunIndex, text: str) -> pl.Series:
 
 
 def _says(lake: Lake, index: RunIndex, text: str) -> pl.Expr:
-    """Whether a reply to one of an answer's calls holds a text."""
+    """Build the expression that tells whether a reply to one of an answer's calls holds a text."""
     asked = [*index.run["models"], *index.run["judges"]]
     calls = lake.frame(CALLS).filter(pl.col("model").is_in(asked), _contains("response", text))
     hits = calls.select(pl.col("prompt_hash").hash()).collect().to_series().unique().implode()
@@ -225,7 +225,7 @@ def _contains(column: str, text: str) -> pl.Expr:
 
 
 def _differing(indexes: RunIndexes, index: RunIndex, shown: pl.DataFrame, differ: str) -> pl.Series:
-    """The places of the items whose verdicts differ between models, between judges, or from another run's."""
+    """Find the places of the items whose verdicts differ between models, between judges, or from another run's."""
     outcomes = _outcomes(shown)
     if differ == "models":
         return _several(outcomes, "place", "judge", "prompt_type", "replicate")
@@ -243,7 +243,7 @@ def _differing(indexes: RunIndexes, index: RunIndex, shown: pl.DataFrame, differ
 
 
 def _outcomes(answers: pl.DataFrame) -> pl.DataFrame:
-    """Answers with what is compared of them: the score, or else the verdict; those without any are left out."""
+    """Select what is compared of answers: the score, or else the verdict; answers without either are left out."""
     outcome = pl.coalesce(pl.col("score").cast(pl.String), pl.col("verdict").cast(pl.String)).alias("outcome")
     names = pl.col("model", "judge", "prompt_type").cast(pl.String)
     return answers.select("place", names, "replicate", outcome).drop_nulls("outcome")
@@ -273,7 +273,7 @@ def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.Data
 
 
 def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
-    """How many items come before the page: where the item it begins after does not match any more, as it would."""
+    """Count the items before the page, up to the item it begins after, even where that does not match any more."""
     places = index.samples.filter(pl.col("sample_hash") == wanted.after)["place"]
     if places.is_empty():
         raise WrongQueryError("after is the `next` of another page of this run")
@@ -284,7 +284,7 @@ def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
 
 
 def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
-    """Items of a run with those of the answers that are theirs, each with the beginning of its input."""
+    """Build the list entries of items of a run, each with its answers and the beginning of its input."""
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
     by_place: dict[int, list[AnswerView]] = {}
     for row in answers.filter(pl.col("place").is_in(page["place"].implode())).iter_rows(named=True):
@@ -301,13 +301,13 @@ def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.Data
 
 
 def answer_view(row: Mapping[str, Any], flags: Sequence[str]) -> AnswerView:
-    """An answer of an index as a list shows it."""
+    """Convert an answer of an index to the form of a list."""
     fields = {name: row.get(name) for name in AnswerView.model_fields}
     return AnswerView(**{**fields, "flags": [name for name in flags if row[name]]})
 
 
 def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
-    """The beginnings of the inputs of samples, or what their suite says of them in a few words, by their hash."""
+    """Read the beginnings of samples' inputs, or the few words in which their suite describes them, by sample hash."""
     brief = index.suite.viewing.input_brief
     text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
     rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
@@ -317,7 +317,7 @@ def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Where an item stands among those that match: its number from 1, None where it does not, and who is beside it."""
+    """Where an item stands among those that match: its number from 1, None where it does not, and its neighbours."""
 
     number: int | None
     total: int
@@ -326,7 +326,7 @@ class Neighbours:
 
 
 def neighbours(indexes: RunIndexes, index: RunIndex, item_id: str, wanted: Wanted) -> Neighbours:
-    """The neighbours of an item among those that match. Raises NotFoundError where the run has no such item."""
+    """Find the neighbours of an item among those that match. Raises NotFoundError where the run has no such item."""
     if item_id not in index.samples["sample_hash"]:
         raise NotFoundError("the run has no such item")
     hashes = matching(indexes, index, wanted).items["sample_hash"]

@@ -127,7 +127,7 @@ class Metrics(BaseModel):
 
 
 def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
-    """One page of the runs: of all, or of those of a suite, or with a tag."""
+    """Build one page of the runs: of all, or of those of a suite, or with a tag."""
     rows = with_labels(with_lost(lake.frame(RUNS)))
     tags = rows.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
     if suite is not None:
@@ -147,7 +147,7 @@ def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str 
 def metric_history(
     lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None, tag: str | None = None
 ) -> Metrics:
-    """The values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
+    """Read values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS)
     known = values.select("suite", "metric", "slice").unique().collect()
@@ -171,7 +171,7 @@ def metric_history(
 def metric_steps(
     lake: Lake, suite: str, metric: str, slice_: str, model: str | None, tag: str | None
 ) -> list[StepView]:
-    """The newest steps of a metric between values that mean the same, newest first."""
+    """Compute the newest steps of a metric between values that are comparable, newest first."""
     points = metric_history(lake, suite, [metric], slice_, None, tag).points
     steps = [each for each in reversed(points) if each.previous_id is not None and model in (None, each.model)]
     pairs = list(dict.fromkeys((each.snapshot_id, each.previous_id, each.model) for each in steps))[:MOST_STEPS]
@@ -186,7 +186,7 @@ def metric_steps(
 def _compared(
     lake: Lake, snapshot_id: str, previous_id: str | None, model: str, metric: str
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-    """The rows of a step, or why there are none."""
+    """Compute the rows of a step, or say why there are none."""
     try:
         return step(lake, snapshot_id, str(previous_id), model, metric), None
     except EvalakeError as error:
@@ -202,7 +202,7 @@ def _step(point: Point, rows: Sequence[Mapping[str, Any]], message: str | None) 
 
 
 def run_view(row: Mapping[str, Any]) -> RunView:
-    """A row of RUNS as the API gives it."""
+    """Convert a row of RUNS to the form of the API."""
     given = json.loads(row["parameters"])
     labels = {"tags": given.get("tags") or [], "note": given.get("note")}
     return RunView(
@@ -232,7 +232,7 @@ def _datasets(versions: str, parameters: str) -> str:
 
 
 def _taken(parameters: Mapping[str, Any]) -> str:
-    """Which samples of its datasets a run took, as `metric_history` says it; nothing where it took all."""
+    """Describe which samples of its datasets a run took, as `metric_history` does; empty where it took all."""
     limit, first = parameters.get("limit"), parameters.get("first")
     if limit is not None and parameters.get("draw") is not None:
         return f" ({limit} drawn)"
@@ -248,5 +248,5 @@ def _taken(parameters: Mapping[str, Any]) -> str:
 
 
 def _finite(value: float | None) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """Return the value, or None where it is not finite: JSON has no form for that."""
     return value if value is not None and value - value == 0 else None

@@ -51,7 +51,7 @@ def read_runs(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     page_size: Annotated[int, Query(ge=1, le=200)] = 25,
 ) -> RunPage:
-    """The runs of every suite, or with a tag, newest first."""
+    """List the runs of every suite, or with a tag, newest first."""
     return run_page(lake, suite, page, page_size, tag)
 
 
@@ -64,7 +64,7 @@ def read_metrics(
     run_id: Name = None,
     tag: Name = None,
 ) -> Metrics:
-    """Metric values of all snapshots, or of those of runs with a tag, oldest first."""
+    """List metric values of all snapshots, or of those of runs with a tag, oldest first."""
     return metric_history(lake, suite, metric or (), slice_, run_id, tag)
 
 
@@ -77,72 +77,72 @@ def read_steps(
     model: Name = None,
     tag: Name = None,
 ) -> list[StepView]:
-    """How a metric moved between snapshots that mean the same, with paired intervals: its newest steps."""
+    """Compute how a metric moved between comparable snapshots, with paired intervals: its newest steps."""
     return metric_steps(lake, suite, metric, slice_, model, tag)
 
 
 @router.get("/runs/{run_id}", responses=_refusals(400, 401, 404, 500))
 def read_run(run_id: RunId, indexes: IndexesHere) -> RunDetail:
-    """A run whole: values with intervals, warnings, provenance, failures, and what its items can be chosen by."""
+    """Read a run whole: values with intervals, warnings, provenance, failures, and what its items can be chosen by."""
     return run_detail(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/values", responses=_refusals(400, 401, 404, 500))
 def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
-    """Every value of the run's snapshot over all samples, headline metrics first."""
+    """List every value of the run's snapshot, those over all samples first, and headline metrics before others."""
     return run_values(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))
 def read_items(run_id: RunId, indexes: IndexesHere, wanted: WantedPageQuery) -> ItemPage:
-    """The items of a run, filtered, sorted, and a page at a time. An item is one sample with all its answers."""
+    """List the items of a run, filtered, sorted, and a page at a time. An item is one sample with all its answers."""
     return item_page(indexes, run_id, wanted)
 
 
 @router.get("/runs/{run_id}/items/{item_id}", responses=_refusals(400, 401, 404, 500))
 def read_item(run_id: RunId, item_id: ItemId, indexes: IndexesHere, wanted: WantedQuery) -> ItemDetail:
-    """An item whole, every message as plain text, and its neighbours among the items that the filters keep."""
+    """Read an item whole, every message as plain text, and its neighbours among the items that the filters keep."""
     return item_detail(indexes, run_id, item_id, wanted)
 
 
 @router.get("/compare", responses=_refusals(400, 401, 404, 500))
 def read_comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
-    """How A differs from B: what `evalake compare` computes."""
+    """Compute how A differs from B, as `evalake compare` does."""
     return comparison(lake, wanted)
 
 
 @router.get("/compare/items", responses=_refusals(400, 401, 404, 500))
 def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
-    """The samples that both sides have answered, one answer of each beside the other."""
+    """List the samples that both sides have answered, one answer of each beside the other."""
     return pair_page(indexes, wanted)
 
 
 @router.get("/compare/columns", responses=_refusals(400, 401, 404, 500))
 def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
-    """The samples that several sides have answered, an answer of each beside the others."""
+    """List the samples that several sides have answered, an answer of each beside the others."""
     return columns_page(indexes, wanted)
 
 
 @router.get("/checks", responses=_refusals(401, 500))
 def read_checks(lake: LakeHere) -> list[TableCheck]:
-    """The rules of each table, and what came of them when it was checked last."""
+    """List the rules of each table, and what came of them when it was checked last."""
     return last_checks(lake)
 
 
 @router.get("/sql", responses=_refusals(401, 500))
 def read_askable() -> Askable:
-    """Every table and view with its columns, and the queries that suites declare to begin with."""
+    """List every table and view with its columns, and the queries that suites declare to begin with."""
     return askable()
 
 
 @router.post("/sql", responses=_refusals(400, 401, 429, 500))
 def ask_in_sql(lake: LakeHere, question: Question) -> Answer:
-    """The first rows of a query's result: what `evalake sql` answers. It only reads; by POST, for queries are long."""
+    """Run a query, and return its first rows, as `evalake sql` does. It only reads; by POST, for queries are long."""
     return ask(lake, question)
 
 
 @router.post("/sql/file", response_class=StreamingResponse, responses=_refusals(400, 401, 429, 500))
 def ask_for_a_file(lake: LakeHere, question: QuestionForFile) -> StreamingResponse:
-    """All rows of a query's result, as CSV or Parquet."""
+    """Run a query, and return all rows of its result, as CSV or Parquet."""
     headers = {"content-disposition": f'attachment; filename="result.{question.format}"'}
     return StreamingResponse(ask_for_file(lake, question), headers=headers, media_type=MEDIA_TYPES[question.format])

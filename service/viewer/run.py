@@ -97,7 +97,7 @@ class RunDetail(BaseModel):
 
 
 def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
-    """A run whole. Raises NotFoundError where there is none of that name."""
+    """Read a run whole. Raises NotFoundError where there is none of that name."""
     index = indexes.of(run_id)
     lake, run = indexes.lake, index.run
     snapshot = _snapshot(lake, run)
@@ -138,7 +138,7 @@ def _agreement(suite: Suite) -> AgreementView | None:
 
 
 def choices(index: RunIndex) -> dict[str, list[Choice]]:
-    """What items can be chosen by, by the name of the filter."""
+    """Count the values that items can be filtered by, by the name of the filter."""
     counted = {name: _counts(index.answers, name) for name in _OF_ANSWER}
     counted |= {name: _counts(index.samples, name) for name in ("category", "label", "dataset")}
     flags = [Choice(value=name, count=int(index.answers[name].sum())) for name in index.flags]
@@ -161,7 +161,7 @@ def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
-    """All values of a run's snapshot, those over all samples and headline metrics first; raises as `run_detail`."""
+    """Read all values of a run's snapshot, over all samples and headline metrics first; raises as `run_detail`."""
     return _values(indexes.lake, indexes.of(run_id))
 
 

@@ -56,7 +56,7 @@ class RunIndex:
 
 
 class RunIndexes:
-    """The indexes of the runs that were looked at last, made anew where a table that they follow from has moved."""
+    """The indexes of the runs that were looked at last; read again where a table that they are made from changed."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -67,7 +67,7 @@ class RunIndexes:
         self._ahead: threading.Thread | None = None
 
     def of(self, run_id: str) -> RunIndex:
-        """The index of a run. Raises NotFoundError where there is no such run."""
+        """Read the index of a run, unless it is kept. Raises NotFoundError where there is no such run."""
         run = find_run(self.lake, run_id)
         known = self._known(run)
         if known is not None:
@@ -81,7 +81,7 @@ class RunIndexes:
             return known
 
     def beginning(self, run_id: str, count: int) -> RunIndex | None:
-        """The index of a run's first samples alone; None where that of all is there, or is read as fast.
+        """Read the index of a run's first samples alone; None where that of all is kept, or is read as fast.
 
         Raises NotFoundError where there is no such run.
         """
@@ -100,7 +100,7 @@ class RunIndexes:
     def _read(self, run_id: str) -> None:
         try:
             self.of(run_id)
-        except ANY_FAILURE as error:  # who asks for the index is told so
+        except ANY_FAILURE as error:  # the next request for the index raises it again
             logger.warning("the items of %s cannot be read: %s", run_id, error)
 
     def _known(self, run: Mapping[str, Any]) -> RunIndex | None:
@@ -120,7 +120,7 @@ class RunIndexes:
                 self._kept.popitem(last=False)
 
     def _versions(self, run: Mapping[str, Any]) -> tuple[int, ...]:
-        """The versions of the tables that a run's index follows from."""
+        """Read the versions of the tables that a run's index is made from."""
         results = find_suite(run["suite"]).results
         inputs = (RUNS, RUN_ITEMS, SAMPLES, results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
         return tuple(self._version(contract) for contract in inputs)
@@ -131,7 +131,7 @@ class RunIndexes:
 
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
-    """The row of a run. Raises NotFoundError where there is none."""
+    """Find the row of a run. Raises NotFoundError where there is none."""
     rows = with_lost(lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
     if rows.is_empty():
         raise NotFoundError("the lake has no such run")
@@ -139,7 +139,7 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
 
 
 def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
-    """The version of the rules by which the run was measured last; the suite's where it was not yet."""
+    """Look up the version of the rules by which the run was measured last; the suite's where it was not yet."""
     if run["snapshot_id"] is None:
         return suite.scorer_version
     versions = (
@@ -149,7 +149,7 @@ def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
 
 
 def count_samples(lake: Lake, run: Mapping[str, Any]) -> int:
-    """How many samples a run has."""
+    """Count the samples of a run."""
     return int(_samples(lake, run).select(pl.col("sample_hash").n_unique()).collect().item())
 
 
@@ -194,7 +194,7 @@ def _samples(lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
 
 
 def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[str, ...]) -> pl.LazyFrame:
-    """What the run's result rows decided, by the key of their items."""
+    """Select what the run's result rows decided, by the key of their items."""
     viewing = suite.viewing
     rows = lake.frame(suite.results).filter(
         pl.col("model").is_in(list(run["models"])), pl.col("scorer_version") == scorer_version(lake, run, suite)
@@ -217,7 +217,7 @@ def _or_null(expression: pl.Expr | None, kind: Any) -> pl.Expr:
 
 
 def _with_failures(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
-    """Answers with the kind of the call that was given up on, where that is why there is no row."""
+    """Add to answers without a row the kind of the failed call, where that is why there is no row."""
     failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run["run_id"])
     kinds = failures.select("prompt_hash", "replicate", pl.col("kind").alias("given_up")).unique(
         ["prompt_hash", "replicate"]
@@ -234,7 +234,7 @@ def _with_failures(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any]) ->
 
 
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:
-    """Answers with whether a row of theirs was refused by its contract."""
+    """Add to answers whether a row of theirs was refused by its contract."""
     refused = refused_rows(lake, run["run_id"], suite.contracts)
     rows = [(row["sample_hash"], row.get("model"), True) for row in refused]
     schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}

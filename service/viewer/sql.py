@@ -96,7 +96,7 @@ class Askable(BaseModel):
 
 @cache
 def askable() -> Askable:
-    """Every table and view with its columns, and the queries that suites declare."""
+    """List every table and view with its columns, and the queries that suites declare."""
     known = [suite(name) for name in suite_names()]
     return Askable(
         tables=[TableView.model_validate(entry.as_dict()) for entry in catalogue(all_contracts())],
@@ -175,7 +175,7 @@ def _column(name: str, kind: pl.DataType) -> ResultColumn:
 
 
 def _cell(value: Any) -> tuple[Any, bool]:
-    """A value as JSON holds it and a browser reads it exactly; and whether it is cut."""
+    """Convert a value to JSON that a browser reads exactly, and tell whether it is cut."""
     shown = plain(value)
     if isinstance(shown, dict | list):
         shown = as_text(value)

@@ -1,7 +1,7 @@
 """Where segments are kept: a folder of the user's cache for each lake, and a list there of the segments that count.
 
-All of it can be made anew from the ledger. So whatever is odd there (torn, of another version, another user's, a full
-disk) means that there is nothing, or that nothing is kept, and never fails what asks for it. The list is replaced as a
+All of it can be made anew from the ledger. So where a file there is torn, of another version or another user's, the
+index counts as empty, and where the disk is full nothing is kept; callers never fail for it. The list is replaced as a
 whole, and names files that are whole; one process at a time changes it.
 """
 
@@ -24,7 +24,7 @@ from storage.key_index.segment import Array, Segment, write
 
 FORMAT = 1
 LIST = "segments.json"
-MOST_REPEATED = 10_000  # marks; where there are more, the list does not know which they are
+MOST_REPEATED = 10_000  # marks; where there are more, the list holds none of them
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Cache:
 
     @classmethod
     def of(cls, lake_uri: str, ledger_id: str) -> "Cache | None":
-        """The cache of a ledger; None where the user has no place for one that nobody else can write to."""
+        """Locate the cache of a ledger; None where the user has no folder for it that nobody else can write to."""
         with suppress(OSError, RuntimeError):
             folder = folder_of(lake_uri)
             if is_ours(folder):
@@ -62,7 +62,7 @@ class Cache:
         return None
 
     def listed(self) -> Listed:
-        """The list; an empty one where there is none, or one that is not to be believed."""
+        """Read the list of segments; an empty one where there is none, or where it is damaged or of another ledger."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             read = json.loads((self.folder / LIST).read_text(encoding="utf-8"))
             if (read["format"], read["ledger"]) == (FORMAT, self.ledger_id):
@@ -75,7 +75,7 @@ class Cache:
 
     @contextmanager
     def held(self) -> Iterator[bool]:
-        """Be the one process that changes the list; yields whether this one is."""
+        """Take the lock under which one process at a time changes the list; yield whether this process got it."""
         make_private(self.folder)
         self.folder.chmod(0o700)
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -131,14 +131,14 @@ class Cache:
                     discard(lake)
 
     def sweep(self, names: set[str]) -> None:
-        """Remove files of segments but those of these names, and what a process that died left of a list."""
+        """Remove the files of segments except those of these names, and unfinished lists that dead processes left."""
         for file in [*self.folder.glob("*.keys"), *self.folder.glob("*.draft")]:
             if file.name not in names:
                 file.unlink(missing_ok=True)
 
 
 def folder_of(lake_uri: str) -> Path:
-    """Where the key index of a lake is. Raises RuntimeError where the user has no home."""
+    """Name the folder of a lake's key index. Raises RuntimeError where the user has no home."""
     return cache_folder() / f"ledger-{hashlib.sha256(whole_address(lake_uri).encode()).hexdigest()[:16]}"
 
 
@@ -152,7 +152,7 @@ def discard(lake_uri: str) -> None:
 
 
 def as_marks(repeated: Sequence[int]) -> Array:
-    """The marks of a list as an array."""
+    """Convert a list of marks to an array."""
     return np.array(repeated, np.uint64)
 
 

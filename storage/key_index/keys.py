@@ -16,14 +16,14 @@ from storage.lake import FILE, Lake
 
 KEEP_FROM = 100_000  # rows that no segment has; fewer are scanned each time
 PORTION = 1_000_000  # rows that are scanned at a time
-GROWTH = 2  # how many times as many rows a segment has, at least, as all later ones together
+GROWTH = 2  # a segment has at least so many times the rows of all later ones together
 
 logger = logging.getLogger("evalake.key_index")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of a file from one number to before another, of so many."""
+    """Rows of a file: from number `first` to before number `end`, of the `of` rows that it has."""
 
     first: int
     end: int
@@ -31,7 +31,7 @@ class Part:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is worth reading it alone."""
+        """Whether it is at most half of the file, and so is read alone."""
         return 2 * (self.end - self.first) <= self.of
 
 
@@ -44,7 +44,7 @@ class Keys:
     repeated: Array | None  # marks that two rows have; None where those are too many
 
     def places(self, marks: Array) -> Mapping[str, Part]:
-        """The part of each file that has all its rows whose keys may have one of these marks."""
+        """Find the part of each file that has all its rows whose keys may have one of these marks."""
         found: dict[str, Part] = {}
         for segment in self.segments:
             _, files, rows = segment.find(marks)
@@ -56,12 +56,12 @@ class Keys:
         return found
 
     def has_any(self, marks: Array) -> bool:
-        """Whether any row may have a key with one of these marks."""
+        """Tell whether any row may have a key with one of these marks."""
         return any(segment.find(marks)[0].size for segment in self.segments)
 
 
 def keys_of(lake: Lake, table: DeltaTable, uris: Sequence[str], *, keep: bool) -> Keys:
-    """The keys of some files of the ledger.
+    """Find the keys of some files of the ledger.
 
     Args:
         lake: The lake.
@@ -85,7 +85,7 @@ def keys_of(lake: Lake, table: DeltaTable, uris: Sequence[str], *, keep: bool) -
 
 
 def _loaded(cache: Cache | None, named: Mapping[str, str]) -> tuple[Listed, tuple[Segment, ...]]:
-    """What is kept of these files; nothing where a segment is not whole."""
+    """Load the list and the segments that are kept of these files; nothing where a segment is not whole."""
     if cache is None:
         return Listed(), ()
     for _ in range(2):  # another process may have replaced the list, and its files, since it was read
@@ -108,7 +108,7 @@ def _combined(
 
 
 def _with_repeated(marks: Array, new: Segment, others: Sequence[Segment]) -> Array | None:
-    """Marks that two rows have, with those that rows of a new segment have among them or share with others."""
+    """Add to marks that two rows have those that repeat in a new segment, or that it shares with the other segments."""
     more = [marks, repeated(new.marks)]
     for first in range(0, new.entries.size, PORTION):
         part = new.marks[first : first + PORTION]
@@ -118,17 +118,17 @@ def _with_repeated(marks: Array, new: Segment, others: Sequence[Segment]) -> Arr
 
 
 def _keep(cache: Cache, lake: Lake, named: Mapping[str, str], rows: Mapping[str, int]) -> None:
-    """Make segments of the files that none has, and merge small ones. Raises OSError where nothing can be kept.
+    """Make segments of the files that are in none, and merge small ones. Raises OSError where nothing can be kept.
 
-    A segment is merged with later ones until it is much larger than they are together: so there are few, and a row is
-    written anew no more often than the ledger doubles.
+    A segment is merged with later ones until it is much larger than they are together: so there are few segments, and
+    a row is rewritten no more often than the ledger doubles in size.
     """
     with cache.held() as is_held:
         if not is_held:
-            return  # another process is about it
+            return  # another process is doing this
         listed, old = _live(cache, named)
         if not (beyond := _beyond(named, listed)):
-            return  # another process was about it
+            return  # another process has done this
         scans = _scans(lake, [named[name] for name in beyond], rows)
         fresh, within = zip(*(cache.write([scan]) for scan in scans), strict=True)
         left = _left_alone(old, sum(sum(each.lengths) for each in fresh))
@@ -146,14 +146,14 @@ def _keep(cache: Cache, lake: Lake, named: Mapping[str, str], rows: Mapping[str,
 
 
 def _live(cache: Cache, named: Mapping[str, str]) -> tuple[Listed, list[Segment]]:
-    """What is kept, without files that are gone for ever: one that came back would be scanned again."""
+    """Load what is kept, without the files that are gone: one that came back would be scanned again."""
     listed, segments = _loaded(cache, named)
     live = tuple(replace(kept, files=segment.files) for kept, segment in zip(listed.segments, segments, strict=True))
     return replace(listed, segments=live), list(segments)
 
 
 def _left_alone(old: Sequence[Segment], fresh: int) -> int:
-    """How many of the old segments are not merged with the later ones and that many fresh rows."""
+    """Count the old segments, from the first on, that are not merged with later ones and `fresh` new rows."""
     rows = fresh
     for left in range(len(old), 0, -1):
         last = old[left - 1]
@@ -165,7 +165,7 @@ def _left_alone(old: Sequence[Segment], fresh: int) -> int:
 
 
 def _still_repeated(marks: Array, segments: Sequence[Segment]) -> Array:
-    """Of marks that two rows had, those that two rows have."""
+    """Select from marks that two rows had those that two rows still have."""
     rows = np.zeros(marks.size, np.int64)
     for segment in segments:
         rows += np.bincount(segment.find(marks)[0], minlength=marks.size)
@@ -201,12 +201,12 @@ def _beyond(named: Mapping[str, str], listed: Listed) -> list[str]:
 
 
 def is_worth_keeping(table: DeltaTable) -> bool:
-    """Whether a ledger is so large that its keys are kept."""
+    """Tell whether a ledger is so large that its keys are kept."""
     return sum(_rows(table).values()) >= KEEP_FROM
 
 
 def _rows(table: DeltaTable) -> Mapping[str, int]:
-    """The rows of each file, by its name, as the log tells them; 0 where it does not."""
+    """Read from the log the number of rows of each file, by the file's name; 0 where the log has none."""
     files = pl.DataFrame(table.get_add_actions(flatten=True))
     if not files.height:
         return {}

@@ -22,11 +22,11 @@ BUCKET = 32  # marks that share their first bits, at least, on average
 BLOCK = 1_000_000  # rows that are merged at a time
 
 _MARK, _PLACE = np.dtype("<u8"), np.dtype("<u4")
-_ENTRY = np.dtype([("mark", _MARK), ("place", _PLACE)])  # side by side, for who finds the one reads the other
-_ODD = 0x9E3779B97F4A7C15  # what sets replicates of one prompt far apart
+_ENTRY = np.dtype([("mark", _MARK), ("place", _PLACE)])  # side by side: a place is read right after its mark was found
+_ODD = 0x9E3779B97F4A7C15  # an odd multiplier: it sets replicates of one prompt far apart
 
 MARK = (
-    # What is no hash has a mark, too, if the same as all others.
+    # A prompt hash that is not hexadecimal counts as 0.
     (pl.col("prompt_hash").str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64, strict=False).fill_null(0)).alias(
         "mark"
     )
@@ -34,7 +34,7 @@ MARK = (
 
 
 def marks_of(keys: pl.DataFrame) -> Array:
-    """The marks of keys, a frame of `mark` (of MARK) and `replicate`; the same in every process."""
+    """Compute the marks of keys, a frame of `mark` (of MARK) and `replicate`; the same in every process."""
     replicates = keys["replicate"].to_numpy().astype(np.uint64)
     return np.asarray(keys["mark"].to_numpy() + replicates * np.uint64(_ODD), dtype=_MARK)
 
@@ -46,11 +46,11 @@ class Segment:
     files: tuple[str | None, ...]  # None: one that is of no interest, such as one that is gone
     lengths: tuple[int, ...]  # rows of each file
     entries: Array  # a mark and a place each, sorted by mark
-    starts: Array  # where the marks begin that have these first bits, and the number of all marks
+    starts: Array  # for each value of the first bits, where its marks begin; then the number of all marks
 
     @classmethod
     def of(cls, files: Sequence[str], lengths: Sequence[int], marks: Array) -> "Segment":
-        """Sort marks that come in the order of the rows."""
+        """Build a segment from marks that come in the order of the rows."""
         entries = _entries(marks, np.arange(marks.size))
         bits = _bits(marks.size)
         firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
@@ -88,14 +88,14 @@ class Segment:
         return sum(length for file, length in zip(self.files, self.lengths, strict=True) if file is not None)
 
     def only(self, files: Collection[str]) -> "Segment":
-        """The same segment, in which no other files are of interest."""
+        """Copy the segment; files other than these become None, of no interest."""
         return replace(self, files=tuple(file if file in files else None for file in self.files))
 
     def find(self, marks: Array) -> tuple[Array, Array, Array]:
         """Find every row that has one of some marks, in a file of interest.
 
         Returns:
-            Which of the marks it has, its file (a number in `files`), and its number within that file; one a row.
+            For each row found: the index of its mark in `marks`, of its file in `files`, and of the row in that file.
         """
         which, position = np.arange(marks.size), self.lower_bound(marks)
         found: list[tuple[Array, Array]] = [(which[:0], which[:0])]
@@ -112,7 +112,7 @@ class Segment:
         return asked[kept], files[kept], (places - (ends - self.lengths)[files])[kept]
 
     def lower_bound(self, wanted: Array) -> Array:
-        """The number of the first mark that is not less, for each of the wanted ones."""
+        """Find, for each of the wanted marks, the index of the first mark that is not less."""
         bucket = (wanted >> np.uint64(64 - _bits(self.entries.size))).astype(np.int64)
         low, high = self.starts[bucket].astype(np.int64), self.starts[bucket + 1].astype(np.int64)
         while (is_open := low < high).any():
@@ -128,7 +128,7 @@ class Segment:
 
 
 def repeated(marks: Array) -> Array:
-    """Of sorted marks those that stand more than once."""
+    """Select from sorted marks those that occur more than once."""
     return np.unique(marks[1:][marks[1:] == marks[:-1]])
 
 
@@ -158,7 +158,7 @@ def write(file: BinaryIO, segments: Sequence[Segment]) -> tuple[tuple[str, ...],
 
 
 def _blocks(segments: Sequence[Segment]) -> Iterator[Array]:
-    """The entries of all segments with their new places, a range of marks at a time."""
+    """Yield the entries of all segments with their new places, a range of marks at a time."""
     moves, first = [], 0
     for segment in segments:
         lengths = np.where(segment._is_of_interest(), segment.lengths, 0)
@@ -188,5 +188,5 @@ def _entries(marks: Array, places: Array) -> Array:
 
 
 def _bits(rows: int) -> int:
-    """How many first bits of a mark choose among the starts."""
+    """Compute how many first bits of a mark are the index into `starts`."""
     return max(1, (rows // BUCKET).bit_length() - 1)

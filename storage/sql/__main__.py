@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def _code() -> Iterator[Path]:
-    """Everything of Python itself; of other places that are imported from the packages, not what lies beside them."""
+    """Yield the folders of Python itself; of other places on the path, only the modules and packages in them."""
     homes = {str(Path(home).resolve()) for home in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     for entry in map(Path, sys.path):
         if any(entry.resolve().is_relative_to(home) for home in homes) or entry.name.endswith("-packages"):
@@ -77,7 +77,7 @@ def _code() -> Iterator[Path]:
 
 
 def _folders(lake: Path) -> Iterator[Path]:
-    """The lake, and where its tables are if they are links."""
+    """Yield the lake, and where its tables are if they are links."""
     yield lake
     if lake.is_dir():
         yield from (each.resolve() for each in lake.iterdir() if each.is_symlink())

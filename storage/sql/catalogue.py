@@ -50,12 +50,12 @@ class Entry:
     columns: tuple[ColumnEntry, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry as plain values, `columns` as a list of them."""
+        """Convert the entry to plain values, each of its `columns` to a dictionary."""
         return asdict(self)
 
 
 def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[Entry, ...]:
-    """Every table, then every view; or the one of that name. Types are those a query meets.
+    """Describe every table, then every view; or the one of that name. Types are SQL's, as in a query.
 
     Raises UsageError where there is none of that name.
     """
@@ -68,7 +68,7 @@ def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[E
 
 
 def column_frame(entries: Sequence[Entry]) -> pl.DataFrame:
-    """One row a column: table, column, type, nullable, key, description, rules."""
+    """Build a frame with one row for each column: table, column, type, nullable, key, description, rules."""
     return pl.DataFrame(list(_rows(entries)), schema=_SCHEMA, orient="row")
 
 
@@ -86,7 +86,7 @@ Types = dict[tuple[str, str], str]
 
 
 def _types(contracts: Sequence[Contract]) -> Types:
-    """The SQL type of each column, by table or view: they follow from the contracts, without any row."""
+    """Find the SQL type of each column, by table or view: they follow from the contracts, without any row."""
     with duckdb.connect() as connection:
         for contract in contracts:
             connection.register(contract.table, pl.DataFrame(schema=polars_schema(contract)))

@@ -28,7 +28,7 @@ class _Path(ctypes.Structure):
 
 
 def version() -> int:
-    """The version of Landlock that the kernel has switched on; 0 where it has none."""
+    """Look up the version of Landlock that the kernel has switched on; 0 where it has none."""
     if sys.platform != "linux" or platform.machine() == "alpha":
         return 0
     known: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -36,17 +36,17 @@ def version() -> int:
 
 
 def confine(readable: Iterable[str | Path], listable: Iterable[str | Path] = (), *, connect: bool = False) -> bool:
-    """Let this process, from now on, read what is below `readable`, and neither write nor run a file.
+    """Limit this process, from now on, to reading what is below `readable`: it can neither write nor run a file.
 
     Threads that run already are not confined: call it before any is started.
 
     Args:
         readable: Files and folders; what does not exist is left out.
         listable: Folders whose names may be listed, and those of all folders in them.
-        connect: Whether TCP connections may be made. None may be taken (both from Landlock 4, Linux 6.7).
+        connect: Whether TCP connections may be made. None may be accepted (both from Landlock 4, Linux 6.7).
 
     Returns:
-        Whether the kernel holds the process to it; False where it cannot.
+        Whether the kernel enforces this; False where it cannot.
     """
     known = version()
     if not known:

@@ -1,4 +1,4 @@
-"""What the process of one query does: told on standard input what to answer, it answers in Arrow on standard output."""
+"""The process of one query: reads a request on standard input, and writes its rows in Arrow to standard output."""
 
 import json
 import pickle
@@ -35,7 +35,7 @@ _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
 BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
 THREADS = 2
 
-# The engine takes nothing in by itself.
+# The engine loads nothing by itself.
 _CLOSED: dict[str, Any] = {
     "temp_directory": "",
     "extension_directory": "",
@@ -86,7 +86,7 @@ def _answer(request: Request) -> None:
 
 
 def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:
-    """The tables that can be read, and why the others cannot: only a query that reads one of them is to fail."""
+    """Open the tables that can be read, and note why others cannot: only a query that reads one of those is to fail."""
     opened: dict[str, Opened | None] = {}
     unreadable: dict[str, EvalakeError] = {}
     for contract in request.contracts:
@@ -102,7 +102,7 @@ def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, 
 def _views(
     request: Request, opened: Mapping[str, Opened | None], unreadable: dict[str, EvalakeError]
 ) -> Iterator[View]:
-    """The views over tables that are open; why another is unreadable is noted."""
+    """Yield the views over tables that are open; note in `unreadable` why another cannot be read."""
     for view in request.views:
         if missing := [name for name in view.needs if name in unreadable]:
             unreadable[view.name] = unreadable[missing[0]]
@@ -122,7 +122,7 @@ def _open(request: Request, contract: Contract) -> Opened | None:
 
 
 def _connect(limits: Limits, files: list[str]) -> duckdb.DuckDBPyConnection:
-    """A connection that can read these files, and none besides."""
+    """Open a connection that can read these files, and no others."""
     memory = f"{limits.memory // MEGABYTE}MiB"
     connection = duckdb.connect(
         config={**_CLOSED, "memory_limit": memory, "threads": THREADS, "arrow_large_buffer_size": True}
@@ -140,7 +140,7 @@ def _connect(limits: Limits, files: list[str]) -> duckdb.DuckDBPyConnection:
 
 
 def _confine(limits: Limits) -> None:
-    """From here on the operating system ends what goes past its limits, however deep in a function it is."""
+    """Set limits past which the operating system ends this process, however deep in a function it is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if (used := _bytes_in_use()) is not None:
@@ -151,7 +151,7 @@ def _confine(limits: Limits) -> None:
 
 
 def _bytes_in_use() -> int | None:
-    """What RLIMIT_DATA counts, so far; None on a system that does not tell (and does not keep to that limit)."""
+    """Read the bytes that RLIMIT_DATA counts, so far; None on a system without them (which ignores that limit, too)."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmData:"):

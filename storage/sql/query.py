@@ -36,7 +36,7 @@ REFUSED = 3  # the exit code with which the process tells its reason, as JSON on
 
 @dataclass(frozen=True)
 class Request:
-    """All that the process is told."""
+    """All that is sent to the process."""
 
     lake: Lake
     contracts: tuple[Contract, ...]
@@ -44,7 +44,7 @@ class Request:
     views: tuple[View, ...]
     sql: str
     limits: Limits
-    ledger_version: int | None = None  # of which the view of its replies is
+    ledger_version: int | None = None  # the version that the view `replies` was made for
 
 
 class Result:
@@ -62,9 +62,9 @@ class Result:
         self._none = self._frame([])
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """The rows in parts, once; a single part without rows where there is none.
+        """Yield the rows in parts, once; a single part without rows where there is none.
 
-        Raises QueryError where whoever reads them has not come to the last one in time.
+        Raises QueryError where the deadline passes before the last part is read.
         """
         is_empty = True
         for batch in self._in_time():
@@ -74,7 +74,7 @@ class Result:
             yield self._none
 
     def frame(self) -> pl.DataFrame:
-        """All rows at once. Raises as `frames` does."""
+        """Read all rows at once. Raises as `frames` does."""
         return self._frame(list(self._in_time()))
 
     def _in_time(self) -> Iterator[pa.RecordBatch]:
@@ -89,7 +89,7 @@ class Result:
 
 
 def _is_foreign(kind: pa.DataType) -> bool:
-    """Whether frames have no such type; Polars panics at these."""
+    """Tell whether a type is one that frames do not have; Polars panics at these."""
     if pa.types.is_interval(kind) or pa.types.is_union(kind):
         return True
     return any(_is_foreign(kind.field(number).type) for number in range(kind.num_fields))
@@ -122,7 +122,7 @@ def open_query(
     limits: Limits = LIMITS,
     process: Started | None = None,
 ) -> Iterator[Result]:
-    """Run a query as `query` does, and give its result to be read in parts: it is whole before the first is read.
+    """Run a query as `query` does, and yield its result, to be read in parts: it is whole before the first is read.
 
     `process` is one that was started for this lake and these limits, where the caller has done so.
     """
@@ -151,7 +151,7 @@ def _request(
 
 
 def _run(request: Request, result: BinaryIO, started: Started) -> None:
-    """Have a process answer, and keep its answer in a file, so that memory holds a part of it at most."""
+    """Send the request to a process, and copy its answer to a file, so that memory holds a part of it at most."""
     limits, deadline = request.limits, started.deadline
     with started.process as process, ThreadPoolExecutor(1) as reader:
         assert process.stdin is not None
@@ -184,7 +184,7 @@ def _copy(answer: BinaryIO | IO[bytes], result: BinaryIO, limits: Limits) -> Non
 
 
 def _end_of(stream: IO[bytes]) -> bytes:
-    """The last that a stream says before it ends."""
+    """Read a stream to its end; return its last megabyte."""
     end = b""
     while part := stream.read(MEGABYTE):
         end = (end + part)[-MEGABYTE:]
@@ -208,7 +208,7 @@ def _failure(code: int, complaint: bytes, limits: Limits) -> EvalakeError:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names with a number behind those that came before: two tables joined have columns of one name."""
+    """Add a number to names that came before: two tables that are joined may have columns of the same name."""
     tables: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}_{number}" for number in count(1))

@@ -27,9 +27,9 @@ class Replies:
 
 
 def known_replies(lake: Lake, sql: str, views: Iterable[View], versions: Mapping[str, int]) -> Replies | None:
-    """The view as a scan; None where the query does not name it, and where it finds out itself what to leave out.
+    """Build the view as a scan; None where the query does not name it, or must itself find what to leave out.
 
-    It does so where the ledger is small, where it was asked for at a version, and where nobody can tell.
+    It must where the ledger is small, where it was asked for at a version, and where the index cannot tell.
     """
     names = [view.name for view in views if view.name == REPLIES.name or re.search(rf"\b{REPLIES.name}\b", view.sql)]
     if CALLS.table in versions or not any(re.search(rf"\b{name}\b", sql, re.IGNORECASE) for name in names):
@@ -40,5 +40,5 @@ def known_replies(lake: Lake, sql: str, views: Iterable[View], versions: Mapping
             return None
         superseded = LedgerIndex.of(lake, table).superseded()
     except (EvalakeError, DeltaError, pl.exceptions.PolarsError, OSError):
-        return None  # the query says what is wrong with the table
+        return None  # the query will report what is wrong with the table
     return None if superseded is None else Replies(replies_without(superseded), table.version())

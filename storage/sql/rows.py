@@ -9,11 +9,11 @@ from typing import IO, Any
 
 import polars as pl
 
-_FORMULA = r"^\s*[=+\-@\t\r＝＋－＠]"  # how a spreadsheet knows one
+_FORMULA = r"^\s*[=+\-@\t\r＝＋－＠]"  # how a formula begins in a spreadsheet
 
 
 def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool = True) -> str:
-    """Return a frame as CSV; for a spreadsheet with `'` before every text that would be a formula there."""
+    """Format a frame as CSV; for a spreadsheet with `'` before every text that would be a formula there."""
     flat = _flat(frame)
     if spreadsheet_safe:
         texts = pl.col(pl.String)
@@ -44,7 +44,7 @@ def write_parquet(frames: Iterable[pl.DataFrame], file: Path | IO[bytes]) -> int
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; NaN and infinities, which it does not have, as None."""
+    """Convert a value to what JSON can hold; NaN and infinities, which it does not have, become None."""
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -59,12 +59,12 @@ def plain(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Return bytes as hexadecimal digits, any other value as JSON."""
+    """Format bytes as hexadecimal digits, any other value as JSON."""
     return value.hex() if isinstance(value, bytes) else json.dumps(plain(value), ensure_ascii=False)
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame as CSV can hold it: lists and structures as JSON, bytes as hexadecimal digits."""
+    """Convert a frame to what CSV can hold: lists and structures as JSON, bytes as hexadecimal digits."""
     texts = [
         pl.Series(name, [None if value is None else as_text(value) for value in frame[name].to_list()], pl.String)
         for name, kind in frame.schema.items()

@@ -31,8 +31,8 @@ _KEY_OF_MODELS = re.compile(r"API_?KEY$|^AZURE_(?:AI|OPENAI)_|^AWS_BEARER_TOKEN_
 class Limits:
     """What one query may use.
 
-    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of what it has when the query
-    begins and of that, for reading tables and for what the engine does not count. The query has `seconds`. All in all,
+    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of that and of what it has when
+    the query begins, for reading tables and for what the engine does not count. The query has `seconds`. All in all,
     from the start of its process, through the opening of tables, to the last row that is read, it has `whole`.
     """
 
@@ -60,7 +60,7 @@ class Deadline:
         return max(0.0, self._end - monotonic())
 
     def hold(self) -> None:
-        """Raise QueryError where it is over."""
+        """Raise QueryError where the deadline has passed."""
         if not self.left:
             raise QueryError(
                 f"the query was stopped at its time limit of {self._seconds:g} s in all, from its start to its last row"
@@ -77,7 +77,7 @@ class Started:
 
 @contextmanager
 def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
-    """Start the process for a query of a lake, confined to it; it has ended where the block has."""
+    """Start the process for a query of a lake, confined to it; it ends with the block."""
     deadline = Deadline(limits)
     process = subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "storage.sql"],
@@ -103,7 +103,7 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
 
 @contextmanager
 def _killed_at(deadline: Deadline, process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """End a process that is not done in time, also where it has not come to set its own alarm."""
+    """Kill a process that is not done in time, even where it has not set its own alarm yet."""
     timer = Timer(deadline.left, process.kill)
     timer.daemon = True
     timer.start()
@@ -114,14 +114,14 @@ def _killed_at(deadline: Deadline, process: "subprocess.Popen[bytes]") -> Iterat
 
 
 def _folder(uri: str) -> str | None:
-    """The folder of a lake; None where it is on another machine."""
+    """Find the folder of a lake; None where it is on another machine."""
     if uri.startswith("file://"):
         return unquote(uri.removeprefix("file://"))
     return None if "://" in uri else str(Path(uri).absolute())
 
 
 def _environment(lake: str) -> dict[str, str]:
-    """What the process is given: of credentials none for a folder, and for other lakes none of a model's provider."""
+    """Build the process's environment: without credentials for a folder, else without those of models' providers."""
     beginnings = _ENVIRONMENT_OF_REMOTE_LAKES if _folder(lake) is None else ()
     kept = {
         name: value

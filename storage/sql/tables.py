@@ -16,7 +16,7 @@ _PATTERN = frozenset("*?[{")  # in the path of a file, the engine reads these as
 
 
 def files_of(opened: Opened | None) -> list[str]:
-    """The files that the engine can read itself; none where it cannot."""
+    """List the files that the engine can read itself; none where it cannot."""
     uri = "" if opened is None else opened.table.table_uri
     if opened is None or not opened.is_current or not uri.startswith("file://"):
         return []
@@ -25,7 +25,7 @@ def files_of(opened: Opened | None) -> list[str]:
 
 
 def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, opened: Opened | None, files: list[str]) -> None:
-    """Make the table known to the engine under its name."""
+    """Register the table with the engine under its name."""
     if files:
         # Where no file has a column that was added since, Polars fills it; where one is broken, Polars says which.
         with suppress(duckdb.Error):

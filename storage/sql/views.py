@@ -21,7 +21,7 @@ class View:
 
 
 def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
-    """The views over these tables, each after those that it reads; one whose tables are not among them is left out."""
+    """List the views over these tables, each after those that it reads; leave out one that lacks a table."""
     tables = {contract.table for contract in contracts}
     general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
     answering = [contract for contract in contracts if contract.column.keys() >= _ANSWERED_BY]
@@ -50,7 +50,7 @@ REPLIES = View(
 
 
 def replies_without(superseded: Iterable[tuple[str, int, int]]) -> View:
-    """The same view of a ledger of which it is known which rows are not the reply of their key (key and version).
+    """Build the view `replies` where the rows that are not the reply of their key are known (key and version).
 
     It is a scan, from which a limit takes no more than it needs.
     """
@@ -343,7 +343,7 @@ def _selects(contract: Contract) -> Iterator[str]:
 
 
 def _share(answer: str, scale: Scale) -> str:
-    """The SQL for an answer's place on its scale."""
+    """Build the SQL for an answer's place on its scale."""
     return "null" if scale is None else f"({answer} - {scale[0]}) / {scale[1] - scale[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Calibration: what judges are asked of which the right judgement is known, before anyone trusts them."""
+"""Calibration: items whose right judgement is known, on which judges are tested before they are trusted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from suites.base.conversation import Exchange, Item
 
 @dataclass(frozen=True)
 class Calibration:
-    """Items with known judgements, and how a judge's compare with them."""
+    """Items with known judgements, and the function that compares a judge's judgements with them."""
 
     # A judge -> each item with what was answered before the judge's turn.
     items: Callable[[str], Sequence[tuple[Item, list[Exchange]]]]

@@ -10,16 +10,16 @@ from suites.base import Exchange, Item, Sample
 from suites.registry import suite_folders
 
 _FILE = "canary.jsonl"
-SUBJECT = "canary"  # whose answers they are; no judge is told
+SUBJECT = "canary"  # the items' model, which no judge is told
 
 
 def canary_suites() -> tuple[str, ...]:
-    """The suites that have frozen items, sorted."""
+    """List the suites that have frozen items, sorted."""
     return tuple(name for name, folder in suite_folders().items() if (folder / _FILE).is_file())
 
 
 def canary_items(suite: str, judge: str, replicate: int) -> list[tuple[Item, list[Exchange]]]:
-    """The suite's frozen items for a judge, each with what was answered before the judge's turn.
+    """Read the suite's frozen items for a judge, each with what was answered before the judge's turn.
 
     Raises UsageError where the suite has none.
     """

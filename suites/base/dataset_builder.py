@@ -22,7 +22,7 @@ class DatasetBuilder:
     ids: set[str] = field(default_factory=set)
 
     def skip(self, where: str, reason: str, refused: str | None = None) -> None:
-        """Skip something; `refused` is what is malformed, None where it is skipped by design."""
+        """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
         self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
 
     def add(self, sample: Sample) -> None:
@@ -31,12 +31,12 @@ class DatasetBuilder:
         self.samples.append(sample)
 
     def result(self) -> Dataset:
-        """The dataset as collected so far."""
+        """Build the dataset from what was collected so far."""
         return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped))
 
 
 def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:
-    """The dataset that `read` gives of a source; `wanted` is what it is to hold, in words.
+    """Read the dataset of a source by calling `read`; `wanted` names, in words, what it must hold.
 
     Raises SourceError where it cannot be read, or holds none of what is wanted, unless it may be empty.
     """

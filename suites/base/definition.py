@@ -21,7 +21,7 @@ from suites.base.sample import Dataset
 from suites.base.usage import usage_metrics
 from suites.base.viewing import Viewing
 
-# What result rows of every suite have: whose they are, how they came, and by which scorer.
+# The columns that result rows of every suite must have: model, sample, requests, scorer, run and origin.
 _IDENTITY = {"model", "sample_hash", "prompt_hash", "replicate", "scorer_version", "run_id", "origin"}
 
 
@@ -64,19 +64,20 @@ class Suite:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # rule-based models of its own, by name
     baseline_models: tuple[str, ...] = ()  # those that a run without --models asks
     baseline_judges: tuple[str, ...] = ()  # those that a run without --judges asks
-    # What judges are asked with, where they take it and nothing else is configured; repeats have no seed.
+    # Parameters of requests to judges that take them, where nothing else is configured; repeats have no seed.
     judge_parameters: Mapping[str, float] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
     streams: bool = False  # answers are so long that they come piece by piece, unless a model's `stream` says otherwise
-    # What stands in the result rows of models that answer every sample alike, whoever answered: the least to be beaten.
+    # Trivial models, which answer every sample alike: name -> what replaces columns of any model's result rows.
+    # Their metrics are the least to be beaten.
     trivial: Mapping[str, Mapping[str, pl.Expr]] = field(default_factory=dict)
     calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
     prompt_types: tuple[str, ...] = ("direct",)
-    # What of a prompt a configuration may replace by texts of its own, and what raises ConfigurationError where these
-    # cannot be used; `converse` finds them in its options as `prompts`, by name of the prompt type and part.
+    # The parts of a prompt that a configuration may replace by its own texts; `check_prompt` raises ConfigurationError
+    # where these cannot be used. `converse` finds them in its options as `prompts`, by prompt type and part.
     prompt_parts: tuple[str, ...] = ()
-    prompt_sets: tuple[str, ...] = ()  # of all parts, which `templates` in its options names, or has by part
+    prompt_sets: tuple[str, ...] = ()  # of all parts; `templates` in its options names one, or has texts by part
     check_prompt: Callable[[Mapping[str, str]], object] | None = None
     # Every text of a prompt type, its own or the configuration's; None: only those of the configuration are known.
     prompt_texts: Callable[[Options, str], Mapping[str, str]] | None = None
@@ -88,7 +89,7 @@ class Suite:
     # Columns of result rows that no metric and no warning reads, such as texts
     unmeasured: tuple[str, ...] = ()
     repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
-    # What follows, from a run's rows by table, for the run as a whole (a panel's rows).
+    # From a run's rows by table -> the rows that follow from the run as a whole (a panel's rows).
     derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None
     # Further tables that its metrics read, and how they join the run's result rows.
     inputs: tuple[Contract, ...] = ()
@@ -107,7 +108,7 @@ class Suite:
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ContractError where result rows could not be found again, which a run would notice after its calls."""
+        """Raise ContractError where columns that identify result rows are missing; a run would fail after its calls."""
         if missing := sorted(_IDENTITY - self.results.column.keys()):
             raise ContractError(
                 f"the result rows of the suite {self.name} have no {', '.join(missing)}: add the columns"

@@ -1,4 +1,4 @@
-"""Drawing: which results are worth people's time, by a sample of known chances, and what each drawn one stands for."""
+"""Drawing: a sample of results to be labelled, with known probabilities, and how many results each one stands for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from core.hashing import content_hash
 
 
 def draw(units: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
-    """About `size` units, each with its `inclusion_probability`, which is in proportion to its weight, up to 1.
+    """Draw about `size` units, each with its `inclusion_probability`, which is in proportion to its weight, up to 1.
 
-    A systematic sample in random order (Madow 1949): it has exactly these probabilities, by which estimates from the
-    labels are freed from the preference for informative units. The same seed draws the same, under the same `draw`.
+    A systematic sample in random order (Madow 1949): it has exactly these probabilities. Weighting by them removes the
+    preference for informative units from estimates. The same seed draws the same units, under the same `draw`.
     """
     if size < 1:
         raise UsageError(f"a sample of {size} results cannot be drawn: ask for 1 or more")
@@ -31,7 +31,7 @@ def draw(units: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
 
 
 def inclusion(weight: np.ndarray[Any, np.dtype[np.float64]], size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Probabilities in proportion to the weights, none above 1, that sum to `size` (to all, where there are fewer)."""
+    """Compute probabilities proportional to the weights, none above 1, with the sum `size` (all 1 for fewer units)."""
     if size >= len(weight):
         return np.ones(len(weight))
     chance = np.zeros(len(weight))
@@ -46,11 +46,11 @@ def inclusion(weight: np.ndarray[Any, np.dtype[np.float64]], size: int) -> np.nd
 
 
 def represented(labels: pl.LazyFrame, unit: Sequence[str]) -> pl.LazyFrame:
-    """How much each labelled unit stands for, as `human_weight`, from all draws together.
+    """Compute how many units each labelled one stands for, as `human_weight`, from all draws together.
 
-    A draw is made among what nobody has labelled before. With what was labelled by then, each one for itself, it
-    estimates the whole (Des Raj 1956): one over its chance is what a unit stands for in its own draw, and 1 in each
-    later one. The draws count by their sizes. What was picked, or labelled by chance 1, stands for itself.
+    A draw is made among the units that nobody has labelled before. With the units labelled by then, which count 1 each,
+    it estimates the whole (Des Raj 1956): a unit counts one over its probability in its own draw, and 1 in each later
+    one. The draws are weighted by their sizes. A unit that was picked, or labelled by chance 1, counts 1.
 
     Args:
         labels: Rows of `human_labels` about the units of one run.

@@ -81,7 +81,7 @@ class Bars(_Titled):
 class HeatMap(_Titled):
     """One quantity by model and value of a slice; `counted` shares have their counts beside them.
 
-    Where all is of one value of the slice, it would say nothing new, and is left out if `of_several` is set.
+    With `of_several`, it is left out where all rows have one value of the slice, for it would show nothing new.
     """
 
     quantity: Quantity
@@ -109,14 +109,14 @@ class AgreementMatrix(_Titled):
 
 @dataclass(frozen=True, slots=True)
 class ByJudge(_Titled):
-    """One quantity of every model, side by side as each of its judges saw the same answers."""
+    """One quantity of every model, side by side for each of its judges, on the same answers."""
 
     quantity: Quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics(_Titled):
-    """A table of quantities, one row a model; `by_judge` where they are of a judge's word on all models.
+    """A table of quantities, one row a model; with `by_judge` one row a judge, over all models.
 
     What has no value is left out, and so is the table if nothing has.
     """

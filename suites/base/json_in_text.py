@@ -42,10 +42,10 @@ class _Container:
 
 
 def find_objects(text: str, key: str) -> Iterator[Found]:
-    """The well-formed JSON objects of `text` that hold a string under `key`, at any depth, in the order they begin.
+    """Yield the well-formed JSON objects of `text` that hold a string under `key` at any depth, in order of start.
 
-    Braces may be doubled, as a model leaves them that imitates a template: `{{"a": 1}}` is `{"a": 1}`. What stands
-    inside a JSON string is text, and no object, as long as what the string is part of is well-formed. Every value of a
+    Braces may be doubled, as a model that imitates a template writes them: `{{"a": 1}}` is `{"a": 1}`. What stands
+    inside a JSON string is text, and no object, as long as the JSON around the string is well-formed. Every value of a
     repeated key is reported. Never raises.
     """
     broken: set[int] = set()
@@ -66,9 +66,9 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
 
 
 def only_object(text: str) -> list[tuple[str, Any]] | None:
-    """The keys and values of the JSON object that is all of a text, and holds no other one; None for any other text.
+    """Read the keys and values of a text that is one JSON object and holds no other one; None for any other text.
 
-    It reads what `find_objects` would find in such a text, as most replies are one, in a tenth of the time.
+    Most replies are such a text. For these it finds what `find_objects` would find, in a tenth of the time.
     """
     if not (text.startswith("{") and text.endswith("}")) or text.count("{") > 1:
         return None
@@ -80,12 +80,12 @@ def only_object(text: str) -> list[tuple[str, Any]] | None:
 
 
 def as_share(value: Any) -> float | None:
-    """Take a number from 0 to 1, such as a stated confidence; None for anything else."""
+    """Convert a number from 0 to 1, such as a stated confidence, to a float; None for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
 
 
 def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:
-    """The end of the object that begins at `start`, and all that was found in it; None where it is not well-formed."""
+    """Read the object that begins at `start`: its end and all that was found in it; None if it is not well-formed."""
     open_containers = [_Container(start, closing)]
     values: list[Found] = []
     position = start + len(closing)
@@ -126,7 +126,7 @@ def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tu
 
 
 def _next_value(text: str, position: int, container: _Container, first: bool, key: str) -> tuple[int, bool] | None:
-    """Where the container's next value begins, and whether it is under `key`; None where it is not well-formed."""
+    """Find where the container's next value begins, and whether it is under `key`; None where it is not well-formed."""
     if not first:
         if not text.startswith(",", position):
             return None
@@ -143,5 +143,5 @@ def _after_space(text: str, position: int) -> int:
 
 
 def _content(string: str) -> str:
-    """What a JSON string token says."""
+    """Decode a JSON string token."""
     return str(json.loads(string)) if "\\" in string else string[1:-1]

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 
 ANSWER = ("sample_hash", "model", "prompt_type", "replicate")
-"""What identifies a model's answer in a run, whoever judged it."""
+"""The columns that identify a model's answer in a run, whoever judged it."""
 
 SAMPLE = ("sample_hash",)
 
 YES_NO = ("yes", "no")
 
 LABEL = "label"
-"""Who tells what the dataset says of a sample, whatever models answered."""
+"""The key in `Question.told` of the dataset's own label of a sample, whatever models answered."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Question:
         name: In `human_labels` and in names of metrics.
         title: The question in words.
         answers: The words to choose from; without any, a number from 0 to `most` is asked for.
-        near: How far two numbers may be apart that agree; a tenth of `most` where it is None.
+        near: How far apart two numbers may be and still agree; a tenth of `most` where it is None.
         help: What else there is to know.
-        column: Of a sheet; its name where it is empty.
-        told: By whom the question is answered too, and the answer as an expression over result rows: "judge", "model"
-            or LABEL. Agreement with people is measured of each.
+        column: The name of its column in a sheet; its own name where this is empty.
+        told: Who else answers the question ("judge", "model" or LABEL) -> the answer as an expression over result
+            rows. Agreement with people is measured for each.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Question:
 
     @property
     def tolerance(self) -> float:
-        """How far numbers may be apart that agree."""
+        """How far apart two numbers may be and still agree."""
         return self.most / 10 if self.near is None else self.near
 
 
@@ -69,10 +69,10 @@ class Stage:
         questions: What is asked.
         shown: The texts by heading.
         about: What the answers are about: the sample alone, or one model's answer.
-        blind: It comes before all lines of stages that are not, so that nothing tells what these show.
+        blind: Its lines come before those of all stages that are not blind, so that nobody has seen what these show.
         where: Of which answers it is asked.
-        each: Gives rows below answers (by `prompt_hash`, `sample_hash`, `replicate`, `judge_hash`), such as findings,
-            from the run's tables: it is asked of each one; `claims` are the columns that are shown.
+        each: From the run's tables -> rows that belong to answers (by `prompt_hash`, `sample_hash`, `replicate`,
+            `judge_hash`), such as findings. The questions are asked of each row; its columns `claims` are shown.
         words: What the questions are about, in a sentence.
     """
 
@@ -87,7 +87,7 @@ class Stage:
 
     @property
     def fill_in(self) -> str:
-        """The columns that are asked for, as a line of a sheet says."""
+        """The columns to be filled in, as a line of a sheet names them."""
         return ", ".join(question.heading for question in self.questions)
 
 
@@ -98,11 +98,12 @@ class Labelling:
     Attributes:
         suite: The suite.
         stages: What is asked, in order.
-        unit: What is drawn. Of several answers that it has, stages about an answer ask about one, drawn at random.
-        worth: From a unit's result rows, aggregated: how much rather than others it is drawn.
-        counted: Of which result rows people are asked.
-        compare: Judges and people side by side (`metrics.decision_agreement.PAIRS`), from the run's tables, where that
-            is more than the questions tell; `decisions` are then all that there are.
+        unit: The columns that identify what is drawn. Where a unit has several answers, stages about an answer ask
+            about one of them, drawn at random.
+        worth: The weight by which a unit is drawn: an expression that aggregates its result rows.
+        counted: Which result rows people are asked about.
+        compare: From the run's tables -> judges' and people's decisions in pairs (`metrics.decision_agreement.PAIRS`),
+            where there are more than those of the questions; `decisions` are then all of them.
     """
 
     suite: str
@@ -142,7 +143,7 @@ class Labels:
 
 
 def of_result(column: str) -> Callable[[Seen], str | None]:
-    """Show a column of the result row."""
+    """Build a function that shows a column of the result row."""
 
     def show(seen: Seen) -> str | None:
         value = seen.result[column]
@@ -152,5 +153,5 @@ def of_result(column: str) -> Callable[[Seen], str | None]:
 
 
 def yes_no(condition: pl.Expr) -> pl.Expr:
-    """Tell a condition in the words of YES_NO; null where it is unknown."""
+    """Express a condition in the words of YES_NO; null where it is unknown."""
     return pl.when(condition).then(pl.lit(YES_NO[0])).when(~condition).then(pl.lit(YES_NO[1]))

@@ -12,7 +12,7 @@ EXAMPLES = "examples"
 
 
 def own_prompt(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, str]:
-    """The parts of the prompt of this type; none where the configuration has none, as for the suite's own types."""
+    """Look up the configured parts of a prompt type; empty where there are none, as for the suite's own types."""
     parts: Mapping[str, str] = options.get(PROMPTS, {}).get(prompt_type, {})
     return parts
 
@@ -24,7 +24,7 @@ def require_known(prompt_type: str, options: Mapping[str, Any], own: tuple[str, 
 
 
 def require_part(parts: Mapping[str, str], name: str) -> None:
-    """Raise ConfigurationError where a part is missing without which the prompt is none."""
+    """Raise ConfigurationError where a part is missing that the prompt needs."""
     if name not in parts:
         raise ConfigurationError(f"it needs the part {name}")
 
@@ -32,14 +32,14 @@ def require_part(parts: Mapping[str, str], name: str) -> None:
 def read_examples(parts: Mapping[str, str]) -> list[tuple[str, str]]:
     """Read the worked examples, each an input and the reply to it.
 
-    Raises ConfigurationError naming the line that is none.
+    Raises ConfigurationError naming the line that is no example.
     """
     lines = enumerate(parts.get(EXAMPLES, "").splitlines(), start=1)
     return [_example(number, line) for number, line in lines if line.strip()]
 
 
 def example_messages(parts: Mapping[str, str], ask: Callable[[str], str]) -> list[dict[str, str]]:
-    """Write the examples as messages before the question: `ask` puts an input as the question puts the sample's."""
+    """Write the examples as messages to be sent before the question; `ask` turns an input into a question."""
     messages = []
     for given, reply in read_examples(parts):
         messages += [{"role": "user", "content": ask(given)}, {"role": "assistant", "content": reply}]

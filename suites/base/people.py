@@ -1,6 +1,6 @@
-"""People's answers beside results: how they join, and agreement with them, each weighed by what it stands for.
+"""People's answers beside results: how they are joined, and agreement, each weighted by what it stands for.
 
-Of several answers by one person to one question the latest is their word.
+Of several answers by one person to one question the latest counts.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ from suites.base.figures import Quantity, Statistics, Unit
 from suites.base.labelling import LABEL, SAMPLE, Labelling, Question, Stage
 
 _SOME_TENS = 20
-"""Points of a scale from which differences are told with one decimal."""
+"""The highest point of a scale from which differences are shown with one decimal."""
 
 
 def with_people(results: pl.LazyFrame, labels: pl.LazyFrame, labelling: Labelling) -> pl.LazyFrame:
-    """The result rows with what people answer to the questions that a row answers, too.
+    """Add to the result rows people's answers to the questions that the rows themselves answer.
 
-    human_QUESTION         what most people say, of numbers their mean; null where nobody does, or there is a tie
+    human_QUESTION         what most people say, or the mean of numbers; null where nobody answered, or there is a tie
     human_weight_QUESTION  how many results the labelled one stands for; null where nobody answered
     """
     for stage, questions in _compared(labelling):
@@ -52,7 +52,7 @@ def _compared(labelling: Labelling) -> Iterator[tuple[Stage, list[Question]]]:
 
 
 def _asked(labels: pl.LazyFrame, results: pl.LazyFrame, suite: str, stage: Stage) -> pl.LazyFrame:
-    """Each person's latest answers to a stage's questions about these results."""
+    """Select each person's latest answers to a stage's questions about these results."""
     names = [question.name for question in stage.questions]
     ours = labels.filter(pl.col("suite") == suite, pl.col("finding_id").is_null(), pl.col("question").is_in(names))
     ours = ours.join(results.select(stage.about).unique(), on=stage.about, how="semi")
@@ -70,7 +70,7 @@ def _word(answers: pl.LazyFrame, stage: Stage, question: Question) -> pl.LazyFra
 
 
 def people_metrics(labelling: Labelling) -> tuple[Metric, ...]:
-    """Agreement of people with all who answer the same questions, WHO_human_STATISTIC_QUESTION."""
+    """List the metrics of people's agreement with all who answer the same questions, WHO_human_STATISTIC_QUESTION."""
     return tuple(
         Metric(f"{who}_human_{name}_{question.name}", estimator)
         for _, questions in _compared(labelling)
@@ -95,14 +95,14 @@ def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Esti
 
 
 def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
-    """The metrics of people, in the columns of `metrics.compute.measure`; none that nobody's answer is in."""
+    """Compute the metrics of people that have answers, in the columns of `metrics.compute.measure`."""
     answers = [f"human_{question.name}" for _, questions in _compared(labelling) for question in questions]
     metrics = people_metrics(labelling) if any(frame[name].count() for name in answers) else ()
     return measure(frame, metrics, cluster="cluster").filter(pl.col("n") > 0)
 
 
 def people_figures(labelling: Labelling) -> tuple[Statistics, ...]:
-    """A table of these metrics for each question; a report leaves out those that nobody answered."""
+    """Build a table of these metrics for each question; a report leaves out those that nobody answered."""
     return tuple(_figure(question) for _, questions in _compared(labelling) for question in questions)
 
 
@@ -120,7 +120,7 @@ def _figure(question: Question) -> Statistics:
 
 
 def decisions(labelling: Labelling) -> tuple[str, ...]:
-    """What `pairs_with_people` compares, in the order of the questions."""
+    """Name the decisions that `pairs_with_people` compares, in the order of the questions."""
     return tuple(_decision(question) for _, questions in _compared(labelling) for question in questions)
 
 
@@ -129,7 +129,7 @@ def _decision(question: Question) -> str:
 
 
 def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
-    """What judges, models or labels say beside what each person says, in the columns of WEIGHED_PAIRS."""
+    """Pair what judges, models or labels say with what each person says, in the columns of WEIGHED_PAIRS."""
     parts = [pl.DataFrame(schema=WEIGHED_PAIRS)]
     for stage, questions in _compared(labelling):
         asked = _asked(labels.lazy(), results.lazy(), labelling.suite, stage)

@@ -13,7 +13,7 @@ class Questions(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Describe each field as the thing itself, for a form would ask first whether it is that or nothing."""
+        """Describe each field by its type alone: with null beside it, a form would first ask which one it is."""
         described = handler(core_schema)
         for field in handler.resolve_ref_schema(described).get("properties", {}).values():
             kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]

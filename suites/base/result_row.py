@@ -92,7 +92,7 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
 
 
 def unjudged_hash(prompt_hash: str, judge: str) -> str:
-    """Make what stands for the judge call's hash in an item whose model gave nothing to judge."""
+    """Compute the stand-in for the judge call's hash in an item whose model gave nothing to judge."""
     return content_hash(["nothing to judge", prompt_hash, judge])
 
 

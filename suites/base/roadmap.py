@@ -1,4 +1,4 @@
-"""A roadmap: what results say is wanting, to be grouped by meaning, counted and ranked over many of them."""
+"""A roadmap: what results name as missing, to be grouped by meaning, counted and ranked over many results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ class Roadmap:
     """How a roadmap is made of a suite's results."""
 
     title: str
-    best: float  # the score that lacks nothing
+    best: float  # the highest score, where nothing is missing
     kinds: Mapping[str, Kind]
     tables: tuple[Contract, ...]  # what is read of the lake
     mentions: Callable[[Mapping[str, pl.LazyFrame]], pl.DataFrame]  # rows by table -> the columns of MENTIONS
-    scored: Callable[[Mapping[str, pl.LazyFrame]], int]  # of how many samples that is
-    labelled: Callable[[], Mapping[str, Sequence[Labelled]]]  # by kind: by which a way of grouping is measured
+    scored: Callable[[Mapping[str, pl.LazyFrame]], int]  # how many samples have a score
+    labelled: Callable[[], Mapping[str, Sequence[Labelled]]]  # by kind: on which ways of grouping are measured

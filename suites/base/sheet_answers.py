@@ -16,13 +16,13 @@ from suites.base.sheet_lines import stage_of
 from suites.base.sheets import Line, NumberedLine
 from suites.base.sources import is_storable
 
-FORMER_ANNOTATOR = "labeller"  # what sheets of before call that column
+FORMER_ANNOTATOR = "labeller"  # the name of that column in older sheets
 
 Note = Annotated[str, Field(max_length=2000)]
 
 
 def questions_about(labelling: Labelling, line: Line) -> type[BaseModel]:
-    """What a form asks about a line; the answers are columns of the line."""
+    """Build the form that asks about a line; the answers are columns of the line."""
     stages = stage_of(labelling, line)
     fields: dict[str, Any] = {
         question.heading: (_kind(question), Field(None, title=question.title, description=question.help or None))
@@ -73,7 +73,7 @@ def read_labels(labelling: Labelling, lines: Iterable[NumberedLine], annotator: 
 def _labels(
     labelling: Labelling, stage: Stage, line: Line, annotator: str, when: datetime
 ) -> Sequence[Mapping[str, Any]]:
-    """The answers of a line to the questions of one stage."""
+    """Read the answers of a line to the questions of one stage."""
     who = _text(line, "annotator") or _text(line, FORMER_ANNOTATOR) or annotator
     finding = _whole(line, "finding_id")
     answers = {question.name: _answer(line, question) for question in stage.questions}

@@ -1,7 +1,7 @@
 """The lines of a sheet, from what a suite declares: the results that were drawn, and what people are to be shown.
 
-No line tells the sample's name, which may tell the truth ("bank-07/patched"). Landed labels have it again, by the
-sample's hash.
+No line holds the sample's name, which may give away the label ("bank-07/patched"). Landed labels have the name again,
+looked up by the sample's hash.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,14 +30,14 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 def columns(labelling: Labelling) -> tuple[str, ...]:
-    """The columns of a sheet."""
+    """List the columns of a sheet."""
     claims = tuple(name for stage in labelling.stages for name in stage.claims)
     answers = tuple(question.heading for question in labelling.questions)
     return (*IDENTITY, *DRAWN, *labelling.material, *claims, "fill_in", *answers, "note", "annotator")
 
 
 def candidates(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """What nobody has labelled yet of a run, with `weight`: how informative a label would be."""
+    """Find the units of a run that nobody has labelled yet, with `weight`: how informative a label would be."""
     units = results.filter(labelling.counted).group_by(labelling.unit).agg(weight=labelling.worth.cast(pl.Float64))
     done = labels.filter(pl.col("suite") == labelling.suite).select(labelling.unit).unique()
     return units.join(done, on=labelling.unit, how="anti").sort(labelling.unit)
@@ -51,7 +51,7 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
         results: The run's result rows.
         tables: Rows of the suite's further tables, of `samples`, of `calls` with their replies and of `human_labels`.
         size: How many units are drawn.
-        seed: The same draws the same.
+        seed: The same seed draws the same units.
 
     Returns:
         The lines of blind stages, then those of the others, unit by unit.
@@ -74,7 +74,7 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
 def _answers(
     labelling: Labelling, results: pl.DataFrame, drawn: pl.DataFrame, tables: Tables, rng: np.random.Generator
 ) -> Iterator[tuple[dict[str, Any], float, Seen]]:
-    """One answer of each drawn unit, drawn at random among those that it has: its identity, its chance, what it is."""
+    """Yield one answer of each drawn unit, drawn at random: its identity, its probability, and what may be shown."""
     first = results.filter(labelling.counted).sort("judge", "judge_hash").unique(_ITEM, keep="first")
     first = first.sort(*ANSWER, "prompt_hash")
     by_unit = first.partition_by(labelling.unit, as_dict=True)
@@ -91,7 +91,7 @@ def _answers(
 
 
 def _below(stage: Stage, tables: Tables) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """What a stage is asked of, by answer and judgement."""
+    """Group the rows that a stage asks about, such as findings, by answer and judgement."""
     if stage.each is None:
         return {}
     claims: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -110,12 +110,12 @@ def _cut(text: str | None) -> str | None:
 
 
 def blind_name(sample_hash: str) -> str:
-    """What a sheet calls a sample: enough to tell it from others, and nothing about it."""
+    """Make the name of a sample in a sheet, which tells it from others and says nothing about it."""
     return f"sample-{sample_hash[:12]}"
 
 
 def stage_of(labelling: Labelling, line: Line) -> Sequence[Stage]:
-    """The stages whose questions are for a line: its own, or all about an answer where it does not say."""
+    """Find the stages whose questions are for a line: its own, or all of its kind where it does not name one."""
     below = line.get("finding_id") is not None
     own = [stage for stage in labelling.stages if (stage.each is not None) == below]
     return [stage for stage in own if stage.fill_in == line.get("fill_in")] or own

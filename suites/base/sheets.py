@@ -58,7 +58,7 @@ def read_sheet(text: str, form: SheetFormat, needed: Collection[str]) -> Iterato
 
 
 def _as_text(value: Any) -> Any:
-    """A cell that no spreadsheet runs: text that begins like a formula, or with the mark itself, gets the mark."""
+    """Write a cell that no spreadsheet runs: text that begins like a formula, or with `'` itself, gets a `'`."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "'")):
         return f"'{value}"
     return value

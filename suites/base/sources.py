@@ -53,20 +53,20 @@ class Record:
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """Which column holds a field, and which of its values mean which of the field's."""
+    """The column that holds each field, and the field's value that each of the column's values means."""
 
     columns: Mapping[str, str]
     values: Mapping[str, Mapping[str, str | None]]
 
     def needed(self, required: Collection[str]) -> tuple[str, ...]:
-        """The columns a table must have: those named, and those of the `required` fields that no `*` fills."""
+        """List the columns a table must have: those named, and those of the `required` fields that no `*` fills."""
         filled = {field for field, values in self.values.items() if "*" in values}
         return tuple(
             column for field, column in self.columns.items() if column != field or field in {*required} - filled
         )
 
     def field(self, record: Record, name: str) -> Any:
-        """The value of a field as the mapping has it; None where there is none."""
+        """Look up the value of a field in a record through the mapping; None where there is none."""
         value = record.values.get(self.columns[name])
         meanings = self.values.get(name)
         if meanings is None:
@@ -76,13 +76,13 @@ class ColumnMapping:
 
 
 def split_source(source: str) -> tuple[Path, str]:
-    """A source as path and mapping text. A path that exists as it stands has no mapping, even with a `?` in it."""
+    """Split a source into path and mapping text. A path that exists as it stands has no mapping, even with a `?`."""
     path, mark, mapping = source.partition("?")
     return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
 
 
 def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
-    """The mapping after the `?` of a source. Raises SourceError for what is not of the form or names no field."""
+    """Read the mapping after the `?` of a source. Raises SourceError for a malformed one or unknown fields."""
     columns = {name: name for name in fields}
     values: dict[str, dict[str, str | None]] = {}
     try:
@@ -105,7 +105,7 @@ def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
 
 
 def read_table(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
-    """The records of a table, and what could not be read as one.
+    """Read the records of a table, and what could not be read as one.
 
     Text that is not UTF-8 comes with lone surrogates in place of its bytes. Blank lines are no records. Raises
     SourceError where the file is no table of its kind or lacks one of the `needed` columns (a JSON line may lack any).
@@ -207,7 +207,7 @@ def _read_parquet(path: Path, needed: Collection[str]) -> Iterator[Record | Skip
 
 
 def _rows_at_once(path: Path, file: Any) -> int:
-    """Return how many rows of a Parquet file are unpacked at once: few where cells are long.
+    """Compute how many rows of a Parquet file are unpacked at once: few where cells are long.
 
     Raises:
         SourceError: A column is too large to be unpacked, however small the file is.
@@ -227,12 +227,12 @@ def _rows_at_once(path: Path, file: Any) -> int:
 
 
 def _bounded_columns(path: Path, file: Any, needed: Collection[str]) -> list[str]:
-    """Return the columns that are read: no list, unless it must be small.
+    """Choose the columns to read: those with lists only where the lists must be small.
 
-    One row may hold a list of millions of cells that are stored once, and a list is read by nobody but people.
+    One row may hold a list of millions of cells that are stored once, and lists are only ever shown to people.
 
     Raises:
-        SourceError: Such a list is needed.
+        SourceError: A column with lists that may be large is needed.
     """
     lists = set()
     for number in range(file.metadata.num_row_groups):
@@ -261,14 +261,14 @@ def _check_columns(path: Path, present: Collection[str], needed: Collection[str]
 
 
 def as_text(value: Any) -> str | None:
-    """A cell's value as it is written in JSON, text without quotes; None for a missing one."""
+    """Write a cell's value as in JSON, but text without quotes; None for a missing one."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, default=str) if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
 def is_storable(text: str) -> bool:
-    """Whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
+    """Tell whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
     return (text.isascii() and "\x00" not in text) or (_is_unicode(text) and "\x00" not in text)
 
 
@@ -281,12 +281,12 @@ def _is_unicode(text: str) -> bool:
 
 
 def storable(text: str) -> str:
-    """The text with `?` for every lone surrogate, which escapes in JSON can spell and no table can hold."""
+    """Replace every lone surrogate by `?`: escapes in JSON can spell these, and no table can hold them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def as_payload(text: str) -> str:
-    """Refused material as quarantine keeps it: what cannot be stored is escaped, and a long end is cut off."""
+    """Prepare refused material for quarantine: what cannot be stored is escaped, and a long end is cut off."""
     kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
     return kept if len(text) <= LONGEST_PAYLOAD else f"{kept}… ({len(text)} characters)"
 
@@ -300,7 +300,7 @@ class Summary:
 
 
 def summary(dataset: Dataset) -> Summary:
-    """Counts of a dataset's samples per category, and of what was left out per reason."""
+    """Count a dataset's samples per category, and what was left out per reason."""
     samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
     skipped = Counter(left.reason for left in dataset.skipped)
     return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))

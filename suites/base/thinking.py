@@ -1,7 +1,7 @@
 """A reply's thinking, `<think>…</think>`, apart from what it says.
 
-In any case, several times if need be, up to the first closing tag. A thinking that is not finished lasts to the end; a
-`</think>` before any `<think>` ends one that the chat template had begun.
+Tags count in upper and lower case; there may be several blocks, each of which ends at the first closing tag. A block
+without a closing tag lasts to the end; a `</think>` before any `<think>` ends one that the chat template had begun.
 """
 
 import re
@@ -10,7 +10,7 @@ _TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """What a reply says outside its thinking, and what it says inside."""
+    """Split a reply into what it says outside its thinking and what it says inside."""
     if "<" not in text:
         return text, ""
     outside: list[str] = []

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-z_]{1,40}")
 
 
 def delimit_untrusted(name: str, content: str) -> str:
-    """The content as a block of its own lines. Raises ValueError for a name that is not lower-case letters."""
+    """Write the content as a block of its own lines. Raises ValueError for a name that is not lower-case letters."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a block cannot be called {name!r}")
     mark = nonce(name, content)
@@ -26,7 +26,7 @@ def delimit_untrusted(name: str, content: str) -> str:
 
 
 def nonce(name: str, content: str) -> str:
-    """32 hexadecimal digits that follow from the content, and do not occur in it."""
+    """Compute 32 hexadecimal digits that follow from the content, and do not occur in it."""
     mark = _digest(name, content, 0)
     rounds = 0
     while mark in content:  # nobody has found such a content; should one exist, it still cannot end its block
@@ -41,7 +41,7 @@ def _digest(name: str, content: str, rounds: int) -> str:
 
 
 def read_delimited(name: str, text: str) -> str | None:
-    """The content of the first block called `name`, whole, as its nonce proves; None where there is none."""
+    """Read the content of the first block called `name`, whole, as its nonce proves; None where there is none."""
     opening = re.search(rf"^<<<{name} ([0-9a-f]{{32}})>>>\n", text, re.MULTILINE)
     if opening is None:
         return None

@@ -12,7 +12,7 @@ _TOKENS = ("input_tokens", "output_tokens")
 
 
 def usage_metrics(results: Contract, declared: Container[str]) -> Iterator[Metric]:
-    """Give the totals of cost and tokens by the columns of the result rows, but for those declared already."""
+    """Yield the totals of cost and tokens by the columns of the result rows, except those declared already."""
     costs = [name for name in ("cost_usd", "judge_cost_usd") if name in results.column]
     if costs and "cost_usd_total" not in declared:
         total = pl.sum_horizontal(map(pl.col, costs), ignore_nulls=False)

@@ -1,4 +1,4 @@
-"""JSON from outside, read strictly: what a model of it is like, what a name is, and how all that is wrong is told."""
+"""JSON from outside, read strictly: the base of its models, what a name is, and messages about all that is wrong."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,7 @@ IGNORED = "expected_"
 
 
 class Strict(BaseModel):
-    """Frozen, and without unknown fields, one type taken for another, or numbers that are none."""
+    """Base of frozen models that refuse unknown fields, values of another type, and numbers that are not finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -42,7 +42,7 @@ Line = TypeVar("Line", bound=Strict)
 
 
 def read_line(kind: type[Line], line: Mapping[str, Any]) -> Line:
-    """A decoded line of recorded results. Fields that start with `expected_` are ignored.
+    """Read a decoded line of recorded results. Fields that start with `expected_` are ignored.
 
     Raises SourceError naming what is unknown, missing, or not what it must be.
     """
@@ -55,7 +55,7 @@ def read_line(kind: type[Line], line: Mapping[str, Any]) -> Line:
 
 
 def explain(error: ValidationError) -> tuple[str, ...]:
-    """Flaws as `where: what`, with what was found where it is a word; unknown fields first, `MOST_FLAWS` at most."""
+    """Describe flaws as `where: what`, and the wrong word if there is one; at most MOST_FLAWS, unknown fields first."""
     flaws = error.errors(include_url=False, include_context=False)
     flaws.sort(key=lambda flaw: flaw["type"] != "extra_forbidden")
     return tuple(map(_describe, flaws[:MOST_FLAWS]))

@@ -22,7 +22,7 @@ WORTH = (
     + 4.0 * (_verdict.filter(_decided).is_in(["BLOCK"]).n_unique() > 1).cast(pl.Float64)
     + 3.0 * (_wrong & (pl.col("confidence") > CONFIDENT)).any().fill_null(value=False).cast(pl.Float64)
 )
-"""How much a command is worth a look: guards disagree on it, or one is confidently wrong."""
+"""A command's weight in the draw: higher where guards disagree on it, or one is confidently wrong."""
 
 BLIND = Stage(
     (

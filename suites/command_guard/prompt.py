@@ -89,13 +89,13 @@ instruction."""
 
 
 def render(command: str, model: str, prompt_type: str, parts: Mapping[str, str] | None = None) -> Request:
-    """The request that asks `model` about a command. It sets no parameters: those are for the configuration to say.
+    """Build the request that asks `model` about a command. It sets no parameters: the configuration does.
 
     Args:
         command: The command.
-        model: Who is asked.
+        model: The model that is asked.
         prompt_type: How it is asked.
-        parts: The texts of a prompt of one's own, which stands in place of the prompt type's.
+        parts: The texts of the user's own prompt, which replaces that of the prompt type.
     """
     if parts:
         return _render_own(command, model, parts)
@@ -107,13 +107,13 @@ def render(command: str, model: str, prompt_type: str, parts: Mapping[str, str] 
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:
-    """Raise ConfigurationError where a prompt of one's own cannot be used."""
+    """Raise ConfigurationError where the user's own prompt cannot be used."""
     require_part(parts, "system")
     read_examples(parts)
 
 
 def _render_own(command: str, model: str, parts: Mapping[str, str]) -> Request:
-    """The request with texts of one's own. Its block is always a marked one: no text of ours explains a plain one."""
+    """Build the request from the user's own texts. Its block is always marked: no text of ours explains a plain one."""
 
     def ask(given: str) -> str:
         return f"{parts.get('user', _OWN_REQUEST)}\n\n{delimit_untrusted('command', given)}"

@@ -44,7 +44,7 @@ class Verdict:
 
 
 def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
-    """The verdict of a reply. Never raises, and takes time linear in the reply's length."""
+    """Read the verdict of a reply. Never raises, and takes time linear in the reply's length."""
     return (_kept_verdict if text is None or len(text) <= LONGEST_KEPT else _verdict)(text, finish_reason)
 
 
@@ -58,7 +58,7 @@ def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
     return Verdict("FORMAT_ERROR")
 
 
-_kept_verdict = lru_cache(maxsize=1024)(_verdict)  # what a guard says most it says word for word again and again
+_kept_verdict = lru_cache(maxsize=1024)(_verdict)  # guards give the same short replies again and again
 
 
 def _from_only_object(text: str) -> Verdict | None:
@@ -90,7 +90,7 @@ def _as_action(value: Any) -> str | None:
 
 
 def _details(text: str) -> tuple[str | None, float | None]:
-    """The reason and confidence beside an action."""
+    """Read the reason and confidence beside an action."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):  # doubled braces, numbers of thousands of digits, or very deep

@@ -24,7 +24,7 @@ NO_ANSWER = "(no answer)"
 
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
-    """The next request to the item's judge; None where the conversation is over.
+    """Build the next request to the item's judge; None where the conversation is over.
 
     It is over when a call was given up on, when three attempts gave no total, and after the second turn.
     Raises UsageError for an item without a judge, ConfigurationError for a context in which nothing fits.
@@ -54,7 +54,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
 
 
 def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
-    """The attempts at the first turn: up to the first with a total, three at most. What follows is the second turn."""
+    """Select the attempts at the first turn: up to the first with a total, three at most; the second turn follows."""
     for number, answer in enumerate(answers[:ATTEMPTS], start=1):
         if read_total(answer) is not None:
             return answers[:number]
@@ -62,13 +62,13 @@ def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
 
 
 def opening(sample: Sample, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> str:
-    """The first user message: criteria, alert, and the session fitted to the context; `using` has the templates."""
+    """Write the first user message: criteria, alert, and the session fitted to the context; `using` has templates."""
     session = load(sample.input)
     return request_text(session.mark, session.alert, fitted(session, options, using).text, using)
 
 
 def fitted(session: Session, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> FittedConversation:
-    """The session as its judge sees it, with what was cut; `using` has templates in place of the suite's."""
+    """Fit the session to its judge's context, and tell what was cut; `using` has templates in place of the suite's."""
     tokens = options.get("context_tokens", OPTIONS["context_tokens"])
     if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
         raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")

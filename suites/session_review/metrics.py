@@ -29,7 +29,7 @@ LOWEST, HIGHEST = 0, 100
 
 
 def _band(score: pl.Expr) -> pl.Expr:
-    """The name of the band that a score is in. Between two bands, where a mean may fall, it is the lower one."""
+    """Name the band that a score is in. Between two bands, where a mean may fall, it is the lower one."""
     band: pl.Expr = pl.lit(None, pl.String)
     for name, (lowest, _) in BANDS.items():
         band = pl.when(score >= lowest).then(pl.lit(name)).otherwise(band)
@@ -117,13 +117,13 @@ TOOL_METRICS: tuple[Metric, ...] = (
 
 
 def tools_named(scores: pl.LazyFrame) -> pl.LazyFrame:
-    """From rows of `session_scores` to one row for every session and tool that was missed in it, however often."""
+    """Reduce rows of `session_scores` to one row for every session and tool that was missed in it, however often."""
     named = scores.filter(_completed).explode("missing_tools").rename({"missing_tools": "tool_name"})
     return named.filter(pl.col("tool_name").is_not_null()).unique([*_SESSION, "tool_name"], maintain_order=True)
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """Every metric; the current criteria are those in use, and those that the configuration adds."""
+    """List every metric; the current criteria are those in use, and those that the configuration adds."""
     current = [criteria_hash_of(options, name) for name in ("direct", *options.get(PROMPTS, {}))]
     if current == [criteria_hash()]:
         return METRICS

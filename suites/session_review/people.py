@@ -21,7 +21,7 @@ _completed = pl.col("status") == "completed"
 _range = pl.col("total_score").max() - pl.col("total_score").min()
 
 WORTH = 1.0 + 4.0 * (_range >= APART).fill_null(value=False).cast(pl.Float64)
-"""How much a session is worth a look: judges, or repeats of one, are apart on it."""
+"""The weight by which a session is drawn: higher where judges, or repeats of one, differ by APART or more."""
 
 _ASKED = {
     "logical_flow": "How sound is the path of reasoning?",

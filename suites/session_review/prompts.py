@@ -22,7 +22,7 @@ SETS = (PROCESS_FIRST, OUTCOME_FIRST)
 
 @cache
 def templates(of: str = PROCESS_FIRST) -> Mapping[str, str]:
-    """Every template of a set by its name: system, request, output_schema, reminder, missing_tools."""
+    """Read every template of a set by its name: system, request, output_schema, reminder, missing_tools."""
     return _read(_FOLDER) if of == PROCESS_FIRST else {**templates(), **_read(_FOLDER / of)}
 
 
@@ -31,20 +31,20 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 PARTS = ("system", "request", "output_schema", "reminder", "missing_tools")
-"""What a prompt of one's own may replace; the rest of it is the suite's."""
+"""The parts that a configured prompt may replace; the suite's stand for the others."""
 
 _ASKED = {"mark", "alert", "conversation"}  # what a request has to hand over
 
 
 def templates_of(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, str]:
-    """Every template of a prompt type: those of the set in use, under what the configuration puts in their place."""
+    """Collect every template of a prompt type: those of the set in use, or what the configuration replaces them by."""
     chosen = options.get(TEMPLATES, PROCESS_FIRST)
     in_use = templates(chosen) if isinstance(chosen, str) else {**templates(), **chosen}
     return {**in_use, **own_prompt(options, prompt_type)}
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:
-    """Raise ConfigurationError where templates of one's own leave out, or ask for, what cannot be."""
+    """Raise ConfigurationError where configured templates lack a needed placeholder, or have an unknown one."""
     for name, text in parts.items():
         wanted, there_are = set(_PLACEHOLDER.findall(text)), _ASKED | {"output_schema"} if name == "request" else set()
         if missing := sorted(_ASKED - wanted) if name == "request" else []:
@@ -55,17 +55,17 @@ def check_prompt(parts: Mapping[str, str]) -> None:
 
 @cache
 def criteria_hash() -> str:
-    """SHA-256 over every template that is used where nothing is configured: scores under others do not compare."""
+    """Compute SHA-256 over every template used where nothing is configured: scores under others are not comparable."""
     return content_hash(templates())
 
 
 def criteria_hash_of(options: Mapping[str, Any], prompt_type: str) -> str:
-    """SHA-256 over every template of a prompt type."""
+    """Compute SHA-256 over every template of a prompt type."""
     return content_hash(templates_of(options, prompt_type))
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its placeholders replaced, in one pass: a `{{…}}` within a value stays text.
+    """Replace the placeholders of a template, in one pass: a `{{…}}` within a value stays text.
 
     A placeholder without a value is a mistake in the template, and raises KeyError.
     """
@@ -73,7 +73,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def request_text(mark: str, alert: str, conversation: str, using: Mapping[str, str] | None = None) -> str:
-    """The first turn's user message; `using` has templates in place of the suite's."""
+    """Write the first turn's user message; `using` has templates in place of the suite's."""
     texts = using or templates()
     values = {"mark": mark, "alert": alert, "conversation": conversation, "output_schema": texts["output_schema"]}
     return fill(texts["request"], values)

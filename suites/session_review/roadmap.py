@@ -20,7 +20,7 @@ Tables = Mapping[str, pl.LazyFrame]
 
 
 def mentions(tables: Tables) -> pl.DataFrame:
-    """What was named about each session that has a score; once, however many scorings name it."""
+    """Collect the tools and failures named about each scored session; each once, however many scorings name it."""
     scores = _completed(tables)
     about = scores.select("score_id", "sample_hash", "sample_id")
     tools = tables[MISSING_TOOLS.table].select(
@@ -43,12 +43,12 @@ def mentions(tables: Tables) -> pl.DataFrame:
 
 
 def scored(tables: Tables) -> int:
-    """How many sessions have a score."""
+    """Count the sessions that have a score."""
     return int(_completed(tables).select(pl.col("sample_hash").n_unique()).collect().item())
 
 
 def labelled() -> Mapping[str, Sequence[Labelled]]:
-    """By kind: what may be named about sessions, in many words, each with the theme that it belongs to."""
+    """Read, by kind, examples in varied wording of what may be named about sessions, each with its theme."""
     return {
         kind: [Labelled(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
         for kind, file in _LABELLED.items()
@@ -56,12 +56,12 @@ def labelled() -> Mapping[str, Sequence[Labelled]]:
 
 
 def pattern_of(name: str) -> str:
-    """The pattern of failure that a mention names before the judge's words."""
+    """Extract the pattern of failure that a mention names before the judge's words."""
     return name.partition(":")[0]
 
 
 def _failures(score: Mapping[str, Any]) -> list[str]:
-    """Each pattern that a scoring names, with the words in which it does, as far as these are found again."""
+    """List each pattern that a scoring names, with its sentences in the analysis where these are found."""
     words = read_failure_words(score["score_analysis"] or "")
     return [
         f"{tag}: {sentence}" if sentence else tag

@@ -18,16 +18,16 @@ PHASES: Mapping[str, float] = {"analyzing_methodology": 10.0, "identifying_missi
 
 CIRCUIT_OPEN = "circuit_open"
 CANCELLED, LOST = "cancelled", "lost"
-GIVEN_UP = (CANCELLED, LOST)  # kinds of scorings that others ended
+GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from outside
 
 
 def phase_at(progress: float) -> str:
-    """The phase that a progress is in."""
+    """Look up the phase that a progress is in."""
     return [phase for phase, begins in PHASES.items() if begins <= max(progress, 10.0)][-1]
 
 
 def why_open(scorings: pl.LazyFrame, judge: str, limits: Limits, now: datetime | None = None) -> str | None:
-    """Say why the judge is not to be asked now.
+    """Explain why the judge must not be asked now.
 
     Args:
         scorings: Rows of `session_scores`.

@@ -137,7 +137,7 @@ class Session:
 
     @cached_property
     def mark(self) -> str:
-        """Twelve hexadecimal digits that nobody can know who writes into the session: its headings carry them."""
+        """Twelve hexadecimal digits for the headings of its text; nobody who writes into the session can know them."""
         return content_hash(_as_json(self))[:12]
 
 
@@ -149,12 +149,12 @@ def _as_json(session: Session) -> Any:
 
 
 def dump(session: Session) -> str:
-    """The canonical JSON of a session, what is unknown left out."""
+    """Write a session as canonical JSON, what is unknown left out."""
     return canonical_json(_as_json(session)).decode("utf-8")
 
 
 def load(text: str) -> Session:
-    """The session of a canonical JSON text. Raises SourceError where it is none."""
+    """Read a session from canonical JSON text. Raises SourceError where it is none."""
     try:
         return _ADAPTER.validate_json(text)
     except ValidationError as error:

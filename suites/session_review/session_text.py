@@ -35,7 +35,7 @@ FINAL_ANALYSIS = "FINAL ANALYSIS"
 
 
 class Kind(IntEnum):
-    """What a block is, in the order in which it is sacrificed; the last kind never is."""
+    """The kinds of blocks, in the order in which they are cut; the last kind never is."""
 
     RESULT = 0
     SPEECH = 1
@@ -75,7 +75,7 @@ class FittedConversation:
 
 
 def fit(session: Session, budget: int) -> FittedConversation:
-    """The session's text in at most `budget` characters where the rule allows. Linear in the session's length."""
+    """Fit the session's text into `budget` characters where the rule allows. Linear in the session's length."""
     blocks = list(blocks_of(session))
     texts = [block.body for block in blocks]
     removed = [0] * len(blocks)
@@ -107,7 +107,7 @@ _STEPS = (
 
 
 def _shortened(body: str, keep: int) -> tuple[str, int]:
-    """The text without its middle, and how many characters are gone of all but `keep`; whole where that saves none."""
+    """Cut the middle of a text, all but `keep` characters, and count what was cut; leave it if that saves none."""
     tail = keep * TAIL // (HEAD + TAIL)
     head = keep - tail
     removed = len(body) - keep
@@ -128,7 +128,7 @@ def _framed(heading: str, mark: str, body: str) -> str:
 
 
 def blocks_of(session: Session) -> Iterator[Block]:
-    """All that a judge should know of a session except its alert, which stands apart, in the order of its stages."""
+    """Yield all that a judge should know of a session, in the order of its stages, except its alert, shown apart."""
     yield Block("# SESSION", "\n".join(_facts(session)))
     if session.runbook:
         yield Block("# RUNBOOK", session.runbook, Kind.BACKGROUND)
@@ -149,7 +149,7 @@ def blocks_of(session: Session) -> Iterator[Block]:
 
 
 def _last_said(session: Session) -> dict[int, Interaction]:
-    """What each agent said last: its conclusion. By the identity of its stage."""
+    """Find what each agent said last, which is its conclusion, by the `id` of its stage."""
     return {
         id(worker): each
         for worker in session.agents
@@ -168,7 +168,7 @@ def _facts(session: Session) -> Iterator[str]:
 
 
 def _tools(session: Session) -> Iterator[str]:
-    """Every tool that any agent could have called, and by whom where it was not by all."""
+    """Yield a line for every tool that any agent could have called, naming those agents where they are not all."""
     workers = [worker for worker in session.agents if worker.tools]
     holders: dict[tuple[str, str | None], list[str]] = {}
     for worker in workers:
@@ -217,5 +217,5 @@ def _said_blocks(message: AgentMessage, number: int, concludes: bool) -> Iterato
 
 
 def _name(name: str | None) -> str:
-    """A name on one line, for headings."""
+    """Write a name on one line, for headings."""
     return " ".join((name or "unknown").split())[:NAMES]

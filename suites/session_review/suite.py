@@ -20,7 +20,7 @@ from suites.session_review.viewing import VIEWING
 
 
 def _tool_metrics(frame: pl.DataFrame, _: Options) -> pl.DataFrame:
-    """How often each tool was missed: counted over sessions and tools, not over scorings."""
+    """Compute how often each tool was missed, counted over sessions and tools, not over scorings."""
     return measure(tools_named(frame.lazy()), TOOL_METRICS)
 
 

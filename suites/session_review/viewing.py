@@ -24,7 +24,7 @@ def session_text(sample: Sample, budget: int = MOST_CHARACTERS) -> str:
 
 
 def in_brief(text: str) -> str:
-    """What was alerted and how the agent began, in a few words; the JSON where it cannot be read as a session."""
+    """Describe what was alerted and how the agent began, in a few words; give the JSON if it is no session."""
     try:
         session = load(text)
     except (EvalakeError, ValueError):
@@ -37,13 +37,13 @@ def in_brief(text: str) -> str:
 
 
 def _beginning(part: str) -> str:
-    """The first words of a part, with a mark where there are more."""
+    """Shorten a part to its first words, with a mark where there are more."""
     words = " ".join(part.split())
     return words if len(words) <= MOST_OF_A_PART else f"{words[:MOST_OF_A_PART].rsplit(' ', 1)[0]} …"
 
 
 def _alert_words(alert: str) -> str:
-    """The words of an alert: of JSON its title or the like, or else whatever it says in words."""
+    """Extract the words of an alert: of JSON its title or the like, or else all its texts."""
     try:
         fields = json.loads(alert)
     except (ValueError, RecursionError):

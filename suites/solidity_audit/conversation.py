@@ -16,7 +16,7 @@ from suites.solidity_audit.truth import truth_of
 
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
-    """The next request, or None when there is no more to ask. Of the options only prompts of one's own change it."""
+    """Build the next request; None when there is no more to ask. Of the options, only the user's prompts change it."""
     own = own_prompt(options, item.prompt_type)
     if not answered:
         require_known(item.prompt_type, options, PROMPT_TYPES)

@@ -37,14 +37,14 @@ NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
     "location": (pl.col("location_function_hit"), ANSWERS),
     "bonus": (pl.col("bonus_valid_findings") > 0, ANSWERS),
 }
-"""Decisions that are one of several words; names without a decision are those of `target_found`."""
+"""Decisions that are one of several words; metric names without a decision are about `target_found`."""
 GRADED = ("confidence", *SCORES)
 DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
 AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
 
 
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-    """All of them, in the columns of `metrics.compute.measure`."""
+    """Compute all cross-row metrics of the result rows, in the columns of `metrics.compute.measure`."""
     return pl.concat(
         [
             judge_agreement(frame),
@@ -58,10 +58,10 @@ def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.Dat
 
 
 def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
-    """Agreement of each panel's judges: of all on target found and scores, and of each pair on every decision.
+    """Measure the agreement of each panel's judges: of all on target found and scores, of pairs on every decision.
 
-    The slice `judge_pair` is of one model's audits; `judge_pair_pooled` of all models that the panel judged together,
-    and stands with each of them. Audits that a model did not give are left out: there was nothing to judge.
+    The slice `judge_pair` covers one model's audits; `judge_pair_pooled` covers those of all models that the panel
+    judged, and is repeated for each of them. Audits that a model did not give are left out: there was nothing to judge.
     """
     parts = []
     panels = frame.filter(pl.col("judge").str.starts_with(PREFIX)).select("model", "judge").unique().sort("model")
@@ -100,7 +100,7 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
-    """Test-retest agreement of each judge on target found, for each pair of replicates (slice `replicate_pair`)."""
+    """Measure each judge's test-retest agreement on target found, by pair of replicates (slice `replicate_pair`)."""
     parts = []
     for (_, judge), rows in frame.sort("model", "judge").group_by("model", "judge", maintain_order=True):
         replicates = sorted(rows["replicate"].unique())
@@ -117,7 +117,7 @@ def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-    """The lowest rank correlation of the models' SUI between any two weight sets: one number a judge, n its models."""
+    """Compute each judge's lowest rank correlation of the models' SUI between two weight sets; n counts its models."""
     from scipy.stats import spearmanr
 
     sets = sui_weight_sets(options)
@@ -155,7 +155,7 @@ def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
 
 
 def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
-    """Of two judges, on the samples that every judge of the panel answered."""
+    """Declare two judges' agreement metrics; on target found, only for samples that all the panel's judges answered."""
     answered = _all_answered(list(targets.values()))
     first, second = (pl.when(answered).then(targets[judge]) for judge in (a, b))
     given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in GRADED}
@@ -174,13 +174,13 @@ def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
 
 
 def _of_findings(a: str, b: str) -> list[Metric]:
-    """Of two judges, on the class of the findings that both saw."""
+    """Declare the agreement metrics of two judges on the class of the findings that both saw."""
     declared = _nominal(pl.col(f"class {a}"), pl.col(f"class {b}"), CLASSIFICATIONS)
     return [Metric(f"{name}_finding_class {a}~{b}", estimator) for name, estimator in declared]
 
 
 def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
-    """One row a finding of an audit, merged as a panel merges them, with each judge's class; null where it saw none."""
+    """Build one row per finding, merged as for a panel, with each judge's class; null where a judge did not see it."""
     index = ("model", *AUDIT)
     given = rows.drop_nulls("findings") if "findings" in rows.columns else rows.clear()
     merged = []
@@ -212,7 +212,7 @@ def _all_answered(answers: Sequence[pl.Expr]) -> pl.Expr:
 
 
 def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """One row an audit, with a column `NAME VALUE` for each of the values of `by`; null where there is no answer."""
+    """Build one row per audit, with a column `NAME VALUE` for each value of `by`; null where there is no answer."""
     index = [name for name in AUDIT if name != by]
     answers = [
         decision.filter(pl.col(by) == value).first().alias(f"{name} {value}")
@@ -223,7 +223,7 @@ def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[s
 
 
 def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]) -> pl.DataFrame:
-    """The metrics of one model, each renamed to its slice, slice value and name."""
+    """Compute the metrics of one model, each renamed to its slice, slice value and name."""
     measured = measure(wide, list(metrics.values()), groups=("model",), cluster="cluster")
     keys = pl.DataFrame(
         [

@@ -9,7 +9,7 @@ REASONING = ("mean_rcir", "mean_ava", "mean_fsv")
 
 
 def components(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """A model's parts of SUI, from its metrics by name; None where a part is undefined."""
+    """Compute a model's parts of SUI from its metrics by name; None where a part is undefined."""
     ece = metrics.get("ece")
     return {
         "f2": metrics.get("f2"),
@@ -21,7 +21,7 @@ def components(metrics: Mapping[str, float | None]) -> Mapping[str, float | None
 
 
 def _reasoning(metrics: Mapping[str, float | None]) -> float | None:
-    """The mean of the defined means; 0 where vulnerable samples exist and the target was found in none."""
+    """Average the defined means; 0 where vulnerable samples exist and the target was found in none."""
     defined = [value for name in REASONING if (value := metrics.get(name)) is not None]
     if defined:
         return sum(defined) / len(defined)

@@ -74,14 +74,14 @@ _SEVERE_DETECTED = Ratio(pl.when(_found).then(_WEIGHED), _WEIGHED, rows=_severe)
 
 
 def _f_measure(recall_weight: int) -> Ratio:
-    """(1 + w) tp / ((1 + w) tp + fp + w fn), where recall weighs w times as much as precision."""
+    """Build the ratio (1 + w) tp / ((1 + w) tp + fp + w fn), where recall weighs w times as much as precision."""
     tp, fp, fn = (condition.cast(pl.Int64) for condition in (_tp, _fp, _fn))
     hits = (1 + recall_weight) * tp
     return Ratio(hits, hits + fp + recall_weight * fn, rows=_judged, heaviest=1 + recall_weight)
 
 
 def _reasoning(parts: Parts) -> Array:
-    """Mean of the scores' means; 0 where there were targets and none was found."""
+    """Average the scores' means; 0 where there were targets and none was found."""
     means = mean_defined(np.stack([parts[name] for name in _MATCHED], axis=-1))
     return np.where(parts["found"] == 0, 0.0, means)
 
@@ -99,7 +99,7 @@ def _lucky_guess_indicator(parts: Parts) -> Array:
 
 
 _WeightedMean = Callable[[Array, Array], Array]
-"""Of components along the last axis, by their weights; the weight of an undefined one is 0."""
+"""The weighted mean of components along the last axis; an undefined component has the weight 0."""
 
 
 def _arithmetic(values: Array, weights: Array) -> Array:
@@ -115,7 +115,7 @@ def _geometric(values: Array, weights: Array) -> Array:
 def sui_of(
     parts: Parts, weights: tuple[float, ...], calibration_unstated: float | None, mean: _WeightedMean = _arithmetic
 ) -> Array:
-    """The weighted mean of SUI's components; an undefined one leaves it. `target` stands for targets found if given."""
+    """Compute the weighted mean of SUI's defined components; `target`, if given, stands in for the targets found."""
     calibration = 1 - parts["ece"]
     if calibration_unstated is not None:
         calibration = np.where(np.isnan(calibration), calibration_unstated, calibration)
@@ -141,11 +141,11 @@ def sui(
     mean: _WeightedMean = _arithmetic,
     instead: Mapping[str, Estimator] | None = None,
 ) -> Composite:
-    """The security understanding index over judged rows.
+    """Build the security understanding index over judged rows.
 
     Args:
-        weights: Of its components.
-        unstated: What calibration counts where no confidence was stated; None leaves it out.
+        weights: The weights of its components, by name.
+        unstated: The value of calibration where no confidence was stated; None leaves it out.
         mean: How the components are averaged.
         instead: Estimators in place of components, by name; `target` in place of the targets found.
     """
@@ -155,8 +155,8 @@ def sui(
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """Every metric of one model and judge. Raises ConfigurationError where an option of the suite cannot be."""
-    sui_weight_sets(options)  # these are of use after the calls only; what cannot be is refused before them
+    """Declare every metric of one model and judge. Raises ConfigurationError where an option is not valid."""
+    sui_weight_sets(options)  # used only after the calls, but an invalid value is refused before them
     aggregation(options)
     weights, unstated = sui_weights(options), calibration_unstated(options)
     indices = dict(_indices(weights, unstated))
@@ -177,7 +177,7 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 
 def _indices(weights: Weights, unstated: float | None) -> Iterator[tuple[str, Composite]]:
-    """SUI and its alternatives, by the names of their metrics."""
+    """Yield SUI and its alternatives, by the names of their metrics."""
     yield "sui", sui(weights, unstated)
     yield "sui_geometric", sui(weights, unstated, _geometric)
     yield "sui_severity_weighted", sui(weights, unstated, instead={"target": _SEVERE_DETECTED})
@@ -225,7 +225,7 @@ def _quality() -> _Declared:
     for name in SCORES:
         yield f"mean_{name}", _MATCHED[f"mean_{name}"], 4, ""
         yield f"std_{name}", population_std(_score(name), low=0, high=1), 4, "Of the population (ddof 0)."
-    match, of_found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # a match that was not told is none
+    match, of_found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # an unstated match counts as none
     yield "exact_match_rate", Rate(match == "exact", of_found), 5, "Found targets of the very type."
     yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), of_found), 5, "Or of one that means it."
     yield "partial_match_rate", Rate(match == "partial", of_found), 5, ""

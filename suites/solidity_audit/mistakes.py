@@ -25,7 +25,7 @@ MISTAKE = pl.any_horizontal(*(kind.fill_null(value=False) for kind in _KINDS.val
 def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     """Add to the results what a mistake is, where in the contract the flaw is, and what the judge said.
 
-    mistake           its kinds; null for what is none
+    mistake           the kinds of mistake in the row; null where there is none
     contract_excerpt  the contract's lines from the first vulnerable one, or from its beginning; null where unknown
     judge_words       each finding's class and the judge's reason for it, then its reasons about the target
     """
@@ -46,7 +46,7 @@ def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl
 
 
 def _findings(findings: pl.LazyFrame, wrong: pl.DataFrame) -> pl.DataFrame:
-    """What was said of the findings of each judgement that is in `wrong`, in one text by result."""
+    """Join what was said of the findings of each judgement that is in `wrong` into one text per result."""
     claimed = pl.concat_str("vulnerability_type_claimed", "location_claimed", separator=" in ", ignore_nulls=True)
     words = pl.concat_str(
         pl.format("{}. {}", "finding_id", "classification"),
@@ -59,7 +59,7 @@ def _findings(findings: pl.LazyFrame, wrong: pl.DataFrame) -> pl.DataFrame:
 
 
 def _excerpts(samples: pl.LazyFrame, hashes: list[str]) -> pl.DataFrame:
-    """The lines of each contract that tell most of its flaw; samples that were recorded without one have none."""
+    """Cut out the lines at each contract's flaw; samples that were recorded without a contract have none."""
     known = samples.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash")
     rows = known.select("sample_hash", "input", "target").collect().iter_rows()
     texts = [(sample_hash, _excerpt(text, target)) for sample_hash, text, target in rows if text.strip()]

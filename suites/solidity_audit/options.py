@@ -1,4 +1,4 @@
-"""The suite's section of the configuration: weights of SUI, sets of them among which its ranking is held, panels.
+"""The suite's section of the configuration: weights of SUI, weight sets that test its ranking, panels.
 
 `sui_calibration_unstated` settles a case that can be read in two ways. Where no confidence was stated, calibration is
 undefined. To share out its weight among the other components ("left_out") treats it as any undefined component, and
@@ -34,19 +34,19 @@ DEFAULTS: Mapping[str, Any] = {
     },
     # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
     "sui_calibration_unstated": 0.5,
-    # How the words of a panel's judges become the panel's: MAJORITY where nothing is said, or DAWID_SKENE.
+    # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, or DAWID_SKENE.
     "aggregation": None,
 }
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 
 
 def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
-    """The weights of SUI's components. Raises ConfigurationError where they are none."""
+    """Read the weights of SUI's components. Raises ConfigurationError where they are not valid."""
     return _checked("sui_weights", options["sui_weights"])
 
 
 def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The weight sets of `sui_rank_stability`. Raises ConfigurationError where there are too few, or not weights."""
+    """Read the weight sets of `sui_rank_stability`. Raises ConfigurationError where they are too few or not valid."""
     sets = options["sui_weight_sets"]
     if not isinstance(sets, Mapping) or len(sets) < FEWEST_SETS:
         raise ConfigurationError(f"solidity_audit.sui_weight_sets must name at least {FEWEST_SETS} sets of weights")
@@ -54,7 +54,7 @@ def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def calibration_unstated(options: Mapping[str, Any]) -> float | None:
-    """What calibration counts in SUI where no confidence was stated; None where it is left out."""
+    """Read the value of calibration in SUI where no confidence was stated; None where it is left out."""
     given = options["sui_calibration_unstated"]
     if given == "left_out":
         return None
@@ -64,7 +64,7 @@ def calibration_unstated(options: Mapping[str, Any]) -> float | None:
 
 
 def aggregation(options: Mapping[str, Any]) -> str:
-    """How the words of a panel's judges become the panel's. Raises ConfigurationError where it is no way."""
+    """Read how the answers of a panel's judges become the panel's. Raises ConfigurationError for an unknown way."""
     given = options.get("aggregation") or MAJORITY
     if given not in (MAJORITY, DAWID_SKENE):
         raise ConfigurationError(f'solidity_audit.aggregation must be "{MAJORITY}" or "{DAWID_SKENE}"')

@@ -15,10 +15,10 @@ from suites.solidity_audit.replies.judgement import Asked, Judgement, read_judge
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
 
 DATASET = "recorded"
-"""Lines name no dataset; all samples that were recorded elsewhere belong to this one."""
+"""The dataset of all samples that were recorded elsewhere; lines name none."""
 
 NO_CONTRACT = ""
-"""Nor do they hold the contract: by its absence, scoring knows that the verdict is the judgement's to say."""
+"""The contract of recorded samples: lines hold none, so scoring takes the verdict from the judgement."""
 
 
 class _Claim(Strict):
@@ -56,7 +56,7 @@ class _Line(Strict):
 
 
 def asked_of(truth: GroundTruth) -> Asked:
-    """What a recorded judgement must hold: a verdict, and of a vulnerable contract the target's assessment."""
+    """State what a recorded judgement must hold: a verdict, and of a vulnerable contract the target's assessment."""
     return Asked(target=True if truth.is_vulnerable else None, verdict=True, recorded=True)
 
 
@@ -64,7 +64,7 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     """Read one decoded line. Fields that start with `expected_` are ignored.
 
     Raises SourceError naming every field that is unknown, missing, or not what it must be. A judgement that
-    contradicts itself is read: what it breaks is for the contract of its row to say.
+    contradicts itself is read: the contract of its row names the rules that it breaks.
     """
     read = read_line(_Line, line)
     truth = read.ground_truth
@@ -79,7 +79,7 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
 
 
 def recorded_hashes(item: Item) -> tuple[str, str]:
-    """What stands for the prompt hashes of a recorded audit and its judgement, which were rendered elsewhere."""
+    """Compute stand-ins for the prompt hashes of a recorded audit and its judgement, rendered elsewhere."""
     subject = {"suite": SUITE, "dataset": DATASET, "sample_id": item.sample.sample_id, "model": item.model}
     subject["prompt_type"] = item.prompt_type
     return content_hash(subject), content_hash(subject | {"judge": item.judge})
@@ -93,7 +93,7 @@ _ADDED_LATER = ("description", "type_match_reason", "summary", "notes")
 
 
 def _as_recorded(value: Any) -> Any:
-    """The value without unused fields that lines got later: what was imported before stays the same."""
+    """Drop unused fields that lines got later, so that what was imported before stays the same."""
     if isinstance(value, dict):
         return {
             name: _as_recorded(part) for name, part in value.items() if part is not None or name not in _ADDED_LATER

@@ -47,7 +47,7 @@ SINGLE_JUDGE: Columns = {"panel_judges": None, "panel_answers": None, "panel_und
 
 
 def asked(sample: Sample, prompt_type: str) -> Asked:
-    """What a judge is asked for about an audit."""
+    """Determine what a judge is asked for about an audit."""
     truth = truth_of(sample)
     if sample.input == NO_CONTRACT:
         return asked_of(truth)
@@ -55,7 +55,7 @@ def asked(sample: Sample, prompt_type: str) -> Asked:
 
 
 def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Columns]]:
-    """The item's rows, without `run_id` and `origin`, which are the landing's to say.
+    """Build the item's rows, without `run_id` and `origin`, which are added on landing.
 
     Where the model refused, took too long or gave no text, the row says so: its verdict is incorrect, and it found
     nothing. An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a
@@ -86,7 +86,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
 
 
 def _subject_error(item: Item, audit: Reply | Failure) -> str | None:
-    """Why the model gave no audit; None where it gave one, or where its failure says nothing about it."""
+    """Find why the model gave no audit; None where it gave one, or where the failure says nothing about the model."""
     if isinstance(audit, Failure):
         return audit.kind if audit.kind in PROVISIONAL_ERRORS else None
     if item.sample.input == NO_CONTRACT or (audit.text is not None and audit.text.strip()):
@@ -99,7 +99,7 @@ _BLANK = {"content_filter": "content_policy", "length": "token_limit"}
 
 
 def _without_audit(truth: GroundTruth) -> Columns:
-    """The columns about a judgement where there was nothing to judge: an incorrect verdict and no finding."""
+    """Build the columns about a judgement where there was nothing to judge: an incorrect verdict and no finding."""
     counted = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
     return UNJUDGED | {
         "detection_correct": False,
@@ -111,7 +111,7 @@ def _without_audit(truth: GroundTruth) -> Columns:
 
 
 def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
-    """The columns about the judgement. `prediction` is the audit's own word where it was read by rule."""
+    """Compute the columns about the judgement. `prediction` is what the audit itself states, if it was read by rule."""
     verdict, confidence = _verdict(judgement, prediction)
     target = judgement.target_assessment
     target_found = None if target is None else target.found
@@ -152,7 +152,7 @@ def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool 
 
 
 def _scores(judgement: Judgement) -> Columns:
-    """The reasoning scores, where the target was found; one that is out of range is shown, and so refused, anyway."""
+    """Read the reasoning scores, if the target was found; one out of range is kept anyway, so that it is refused."""
     target = judgement.target_assessment
     names = {"rcir": "root_cause_identification", "ava": "attack_vector_validity", "fsv": "fix_suggestion_validity"}
     scores: Columns = {}
@@ -164,7 +164,7 @@ def _scores(judgement: Judgement) -> Columns:
 
 
 def _reasons(judgement: Judgement) -> Columns:
-    """The judge's words about the target, and its notes; a reason for what was not scored is kept, too."""
+    """Collect the judge's reasons about the target, and its notes; a reason for what was not scored is kept, too."""
     texts = {**dict.fromkeys(REASONS), "judge_notes": judgement.notes}
     if (target := judgement.target_assessment) is not None:
         scores: Mapping[str, Score | None] = {
@@ -197,7 +197,7 @@ def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction |
 
 
 def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
-    """What the audit itself says of a finding: a judge numbers the findings of a structured audit as they stand."""
+    """Look up a finding in the audit itself: a judge numbers the findings of a structured audit in their order."""
     if prediction is None or not 1 <= finding.finding_id <= len(prediction.findings):
         return None
     return prediction.findings[finding.finding_id - 1]

@@ -36,10 +36,10 @@ INVALID_COSTS: Mapping[str, float] = {
 
 
 def count_column(classification: str) -> str:
-    """The column of the results that counts the findings of a classification."""
+    """Name the column of the results that counts the findings of a classification."""
     return f"{classification.lower()}_findings"
 
 
 def normalised(name: str) -> str:
-    """A type or severity as tables hold it: lower case, words joined by underscores."""
+    """Normalise a type or severity as tables hold it: lower case, words joined by underscores."""
     return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())

@@ -1,4 +1,4 @@
-"""What stands in the result rows of an auditor that says the same of every contract, surely and without a finding."""
+"""The result rows of an auditor that gives every contract the same verdict, with confidence 1 and no finding."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import polars as pl
 
 
 def always(*, vulnerable: bool) -> Mapping[str, pl.Expr]:
-    """Give the columns that SUI reads, as any judge would fill them in: there is nothing to judge but the verdict."""
+    """Build the columns that SUI reads, as any judge would fill them in: there is nothing to judge but the verdict."""
     truth = pl.col("is_vulnerable")
     return {
         "said_vulnerable": pl.lit(vulnerable),

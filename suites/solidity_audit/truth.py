@@ -38,7 +38,7 @@ class GroundTruth(Strict):
 
     @property
     def flaw(self) -> str | None:
-        """Why no judge could be asked about a contract of which this is known; recorded judgements need less."""
+        """Why this is not enough to ask a judge about the contract, or None; recorded judgements need less."""
         if self.is_vulnerable and not normalised(self.vulnerability_type or ""):
             return "a vulnerable contract needs a vulnerability_type"
         if not self.is_vulnerable and (self.vulnerability_type or self.vulnerable_functions or self.vulnerable_lines):
@@ -50,7 +50,7 @@ class GroundTruth(Strict):
 def as_sample(
     dataset: str, sample_id: str, contract: str, truth: GroundTruth, cluster: str, note: str | None
 ) -> Sample:
-    """The sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
+    """Build the sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
     kind = normalised(truth.vulnerability_type or "") or None
     severity = normalised(truth.severity or "") or None
     known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity})
@@ -70,5 +70,5 @@ def as_sample(
 
 
 def truth_of(sample: Sample) -> GroundTruth:
-    """The ground truth that a sample was made with."""
+    """Read the ground truth that a sample was made with."""
     return GroundTruth.model_validate_json(sample.target or "")

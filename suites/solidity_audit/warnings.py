@@ -9,7 +9,7 @@ from suites.solidity_audit.panels.rows import PREFIX
 
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
-    """One sentence for each thing that makes the numbers weaker than they look."""
+    """Write one sentence for each thing that makes the numbers less reliable than they look."""
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
     return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unstated(rows)]
@@ -56,7 +56,7 @@ def _contradictory(rows: pl.DataFrame) -> list[str]:
 
 
 def _counted(rows: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
-    """Each judge with its judgements that have the flag, and all of them; those without any are left out."""
+    """Count each judge's judgements that have the flag, and all of them; judges without a flagged one are left out."""
     judged = rows.filter(pl.col("subject_error").is_null(), pl.col("judgement_hash").is_not_null())
     of_judge = judged.group_by("judge").agg(flag.sum(), judged=pl.len())
     return [(judge, count, judged) for judge, count, judged in of_judge.sort("judge").iter_rows() if count]

@@ -79,7 +79,7 @@ def compare_sides(
         force: Compare what would be refused, with a warning.
 
     Raises:
-        UsageError: A name names nothing, or there is no such metric.
+        UsageError: A name stands for nothing, or there is no such metric.
         NotComparableError: The two do not compare.
     """
     first, second = find_sides(lake, (a, b), run_id, tag)
@@ -122,7 +122,7 @@ def compare_found(
 
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:
-    """All metrics over all samples, or the named ones in all of their slices."""
+    """Choose the metrics: all over all samples, or the named ones in all of their slices."""
     metrics = suite.metrics(json.loads(side.snapshot["options"]))
     if names is None:
         return tuple(replace(each, slices=("all",)) for each in metrics if "all" in each.slices)
@@ -132,9 +132,9 @@ def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Met
 
 
 def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | None = None) -> list[Side]:
-    """Find what names name; models are of one run: the given one, or the newest (with a tag) that has them all.
+    """Find the sides named; models are of one run: the given one, or the newest (with a tag) that has them all.
 
-    Raises UsageError for no name.
+    Raises UsageError where a name stands for nothing.
     """
     if run_id is None:
         measured = measured_runs(lake, tag)
@@ -145,7 +145,7 @@ def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | 
 
 
 def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:
-    """Find what a name names; models are of the run, or of the newest (with a tag). Raises UsageError for no name."""
+    """Find the side named; a model is of the run, or of the newest (with a tag). Raises UsageError where none is."""
     measured = measured_runs(lake)
     if run_id is not None and run_id not in measured:
         raise UsageError(f"the lake {lake.uri} has no measured run {run_id}: `evalake runs` lists what there is")
@@ -167,7 +167,7 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
 
 
 def measured_runs(lake: Lake, tag: str | None = None) -> dict[str, dict[str, Any]]:
-    """The runs that have a snapshot (and a tag), newest first, with the models that their manifests hold."""
+    """Find the runs that have a snapshot (and a tag), newest first, with the models that their manifests hold."""
     runs = tagged(with_labels(lake.frame(RUNS)), tag).join(
         lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
     )
@@ -189,7 +189,7 @@ def _snapshot(lake: Lake, name: str) -> dict[str, Any] | None:
 
 
 def _of_run(lake: Lake, name: str, run: dict[str, Any], rest: str) -> Side:
-    """A model of a run, or one with a prompt type: names of models hold colons, so known names decide."""
+    """Find a model of a run, or one with a prompt type; model names hold colons, so they are split by known names."""
     snapshot = find_snapshot(lake, run_id=run["run_id"])
     if rest in run["models"]:
         return Side(name, snapshot, run, rest)
@@ -205,7 +205,7 @@ def _of_run(lake: Lake, name: str, run: dict[str, Any], rest: str) -> Side:
 
 
 def pairs_of(a: Side, b: Side) -> list[tuple[Side, Side]]:
-    """Which model is compared with which: the two named, or each that both sides have."""
+    """Pair the models that are compared: the two named, or each that both sides have."""
     if len(a.models) == len(b.models) == 1:
         return [(replace(a, model=a.models[0]), replace(b, model=b.models[0]))]
     common = [model for model in a.models if model in b.models]
@@ -219,7 +219,7 @@ def _narrowed(side: Side, model: str) -> Side:
 
 
 def _frame(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
-    """The rows that a side's snapshot measured."""
+    """Read the rows that a side's snapshot measured."""
     as_scored = replace(suite, scorer_version=side.snapshot["scorer_version"])
     frame = run_frame(lake, as_scored, side.run["run_id"], json.loads(side.snapshot["pinned_versions"]))
     if side.prompt_type is not None:
@@ -228,7 +228,7 @@ def _frame(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
 
 
 def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[str]:
-    """Say why the two do not mean the same, and what comparing them all the same then means."""
+    """List why the two sides do not compare, each reason with what a comparison by force then means."""
     reasons = []
     versions = [json.loads(side.run["dataset_versions"]) for side in (a, b)]
     changed = sorted(name for name in versions[0].keys() & versions[1].keys() if versions[0][name] != versions[1][name])
@@ -257,7 +257,7 @@ def _moved_judges(lake: Lake, pairs: Sequence[tuple[Side, Side]]) -> list[str]:
 
 
 def _same_judges(a: pl.DataFrame, b: pl.DataFrame, *, force: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows by the judges they have in common; by force, where each side has one judge of its own, by both as one."""
+    """Give both sides one judge, by force, where each has one judge of its own; else leave the rows as they are."""
     judges = [frame["judge"].unique().to_list() for frame in (a, b)]
     if force and len(judges[0]) == len(judges[1]) == 1 and judges[0] != judges[1]:
         both = pl.lit(f"{judges[0][0]} | {judges[1][0]}").alias("judge")

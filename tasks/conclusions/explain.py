@@ -76,7 +76,7 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
         metric: The metric; without it the one that ranks.
 
     Raises:
-        UsageError: A name names nothing.
+        UsageError: A name stands for nothing.
         NotComparableError: The two have nothing in common, or rules that can be told apart only after a rescoring.
     """
     first, second = find_sides(lake, (a, b), run_id)
@@ -144,7 +144,7 @@ def _rows(
     newest: bool = False,
     labels: Mapping[str, int | None] | None = None,
 ) -> pl.DataFrame:
-    """A side's rows by a version of the scoring rules, which rescoring may have added after the snapshot (`newest`)."""
+    """Read a side's rows by a version of the scoring rules; `newest` adds those of a rescoring after the snapshot."""
     versions = json.loads(side.snapshot["pinned_versions"])
     if newest:
         scored = {suite.results.table, *(contract.table for contract in suite.extra_tables)}
@@ -157,7 +157,7 @@ def _rows(
 
 
 def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tuple[pl.DataFrame, pl.DataFrame]) -> str:
-    """The version of the scoring rules by which the rows of both sides are known."""
+    """Find the version of the scoring rules by which the rows of both sides are known."""
     versions = [str(side.snapshot["scorer_version"]) for side in sides]
     if versions[0] == versions[1]:
         return versions[0]
@@ -173,7 +173,7 @@ def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tup
 
 
 def _kept(lake: Lake, metric: str, a: Side, b: Side) -> Iterator[_Kept]:
-    """The values of a pair of models, by judge; where each side has one judge of its own, of these two."""
+    """Yield the values of a pair of models, by judge; where each side has one judge of its own, of these two."""
     values = [_values(lake, metric, side) for side in (a, b)]
     common = [judge for judge in values[0] if judge in values[1]]
     judges = [(judge, judge) for judge in common]
@@ -194,7 +194,7 @@ def _values(lake: Lake, metric: str, side: Side) -> dict[str | None, float]:
 
 
 def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept) -> Explanation:
-    """Turn one model of A, as one judge saw it, into that of B."""
+    """Split the difference between a model of A and that of B, as one judge saw them."""
     metrics = [_only(frames.suite, name, each) for each in frames.metrics]
     sides = (a, b)
 
@@ -238,7 +238,7 @@ def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept) -> Exp
 
 @dataclass(frozen=True)
 class _Step:
-    """A part, and the rows after what it is about became B's."""
+    """A part, and the rows of A after what the part stands for was replaced by B's."""
 
     part: Part
     frame: pl.DataFrame
@@ -247,9 +247,9 @@ class _Step:
 def _walk(
     steps: Sequence[_Step], metric: Metric, kept: _Kept
 ) -> tuple[dict[Part, float], dict[Part, tuple[float | None, float | None]]]:
-    """Each part's contribution, and the intervals of exchanges.
+    """Compute each part's contribution, and the intervals of exchanges.
 
-    The walk begins and ends at the values that the snapshots keep: what the last step does not reach is of the code. A
+    The walk begins and ends at the values that the snapshots keep: what remains after the last step counts as code. A
     step that leaves the value undefined is left out, so that the next one takes both.
     """
     contributions = dict.fromkeys(Part, 0.0)
@@ -276,7 +276,7 @@ def _value(frame: pl.DataFrame, metric: Metric) -> float | None:
 
 
 def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    """What is other about each sample that both have (sample_hash, part); empty where nothing is."""
+    """Find the part in which each sample that both have differs (sample_hash, part); part is "" where none does."""
     asked, times = pl.col("prompt_hash"), pl.col("replicate").cast(pl.String)
     if not suite.calls_subject:  # the material was there: the first request is the judge's
         asked = pl.col("sample_hash")
@@ -313,7 +313,7 @@ def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
 
 
 def _exchanged(a: pl.DataFrame, b: pl.DataFrame, classes: pl.DataFrame) -> Iterator[_Step]:
-    """A's rows of the samples that both have, with those of one part after the other exchanged for B's."""
+    """Yield A's rows of the samples that both have, with those of one part after the other exchanged for B's."""
     others = [*b.columns, *(name for name in a.columns if name not in b.columns)]
     done: list[str] = []
     for part in EXCHANGED:
@@ -326,7 +326,7 @@ def _exchanged(a: pl.DataFrame, b: pl.DataFrame, classes: pl.DataFrame) -> Itera
 def _listed(
     behind: pl.DataFrame, frames: tuple[pl.DataFrame, pl.DataFrame], identity: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """The result rows behind each part, by the columns that name them."""
+    """List the result rows behind each part, with the columns that identify them."""
     names = ("dataset", "sample_id", "sample_hash", "replicate", "prompt_hash", "judge_hash", "scorer_version")
     sides = [
         frame.with_columns(side=pl.lit(side)).select(
@@ -340,7 +340,7 @@ def _listed(
 
 
 def _only(suite: Suite, name: str, metrics: Sequence[Metric]) -> Metric:
-    """The metric over all samples. Raises UsageError where it is no function of single rows."""
+    """Find the metric over all samples. Raises UsageError where it is not computed from single rows."""
     for each in metrics:
         if each.name == name and "all" in each.slices:
             return replace(each, slices=("all",))

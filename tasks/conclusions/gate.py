@@ -55,7 +55,7 @@ def hold_gate(
         look: Which look it is, where samples come in rounds; none means the only one.
 
     Raises:
-        UsageError: A name names nothing, or a rule cannot be read.
+        UsageError: A name stands for nothing, or a rule cannot be read.
         NotComparableError: Run and baseline do not compare.
     """
     read = [read_rule(text) for text in dict.fromkeys(rules)]
@@ -87,7 +87,7 @@ def _side(lake: Lake, name: str) -> Side:
 
 
 class _Measured:
-    """The values of a snapshot by what they are of, and who they are of."""
+    """The values of a snapshot by target (metric and slice) and subject (model and judge)."""
 
     def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None) -> None:
         self.models = side.models
@@ -101,7 +101,7 @@ class _Measured:
         self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
 
     def subjects(self, target: Target) -> list[Subject]:
-        """Every model under every judge that the metric is known of: a model without a value is undecided."""
+        """Pair every model with every judge that the metric is known of: a model without a value is undecided."""
         judges = {judge for known, (_, judge) in self.rows if known == target}
         return [(model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or "")]
 
@@ -129,7 +129,7 @@ class _Measured:
 def _compared(
     lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool
 ) -> tuple[Mapping[tuple[Target, Subject], dict[str, Any]], Sequence[str]]:
-    """The paired differences that rules are about; p values adjusted over all that are tested."""
+    """Compute the paired differences that rules are about; p values are adjusted over all that are tested."""
     if other is None or not changes:
         return {}, ()
     compared = compare_found(lake, side, other, sorted({rule.target.metric for rule in changes}), force=force)
@@ -164,20 +164,20 @@ def _hold_change(
 
 
 def _widened(row: Mapping[str, Any], anytime: Anytime) -> dict[str, Any]:
-    """The interval of the difference that holds at every look; a p value is of one look only."""
+    """Widen the interval of the difference to hold at every look; a p value, which is of one look only, is dropped."""
     low, high = anytime.widened(row["difference"], row["ci_low"], row["ci_high"], row["units"])
     return {"ci_low": low, "ci_high": high, "p_holm": None}
 
 
 def _so_far(decision: Decision, rule: Change, row: Mapping[str, Any], look: Look) -> Decision:
-    """What is not significantly worse may become so with more samples, unless it is no worse at all."""
+    """Keep a PASS before the last look only where nothing is worse at all: more samples may make it significant."""
     if decision.verdict is not Verdict.PASS or look.is_last:
         return decision
     return _within(rule, row, 0.0)
 
 
 def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:
-    """FAIL where the change is for the worse and significant; by the interval where no test is for the metric."""
+    """Decide FAIL where the change is for the worse and significant; by the interval where the metric has no test."""
     worse = row["difference"] < 0 if rule.down else row["difference"] > 0
     if row["p_holm"] is not None:
         return Decision(Verdict.FAIL if worse and row["p_holm"] < SIGNIFICANT_BELOW else Verdict.PASS)
@@ -188,14 +188,14 @@ def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:
 
 
 def _within(rule: Change, row: Mapping[str, Any], margin: float) -> Decision:
-    """PASS where the whole interval stays within the margin, FAIL where none of it does."""
+    """Decide PASS where the whole interval stays within the margin, FAIL where none of it does."""
     target = -margin if rule.down else margin
     ends = row["difference"], row["ci_low"], row["ci_high"]
     return decide(*ends, row["units"], target, higher_is_better=rule.down)
 
 
 def _not_passed_by_part(check: Checked, side: Side) -> Checked:
-    """A run that is not complete passes nothing: what is missing is not missing by chance."""
+    """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
     if side.run["state"] == "completed" or check.decision.verdict is not Verdict.PASS:
         return check
     reason = f"it would pass, but the run is {side.run['state']}"

@@ -97,7 +97,7 @@ def plan(
 
 
 def _seen(lake: Lake, suite: Suite, name: str) -> _Seen:
-    """The newest run with two models between which the metric varies."""
+    """Find the newest run with two models between which the metric varies."""
     runs = [run for run in measured_runs(lake).values() if run["suite"] == suite.name and len(run["models"]) > 1]
     for run in runs:
         snapshot = find_snapshot(lake, run_id=run["run_id"])
@@ -125,7 +125,7 @@ def _metric(suite: Suite, name: str, options: Mapping[str, Any]) -> Metric:
 
 
 def _cost(frame: pl.DataFrame) -> float | None:
-    """Mean price of an answer; None where that of any is unknown."""
+    """Compute the mean price of an answer; None where that of any is unknown."""
     if "cost_usd" not in frame.columns or frame["cost_usd"].null_count():
         return None
     mean = frame["cost_usd"].mean()

@@ -19,7 +19,7 @@ from tasks.conclusions.rule import Change, read_rule
 
 FIRST_ROUND = 40
 GROWTH = 1.5
-"""Each round holds so many times the samples of the one before: few looks, and none far behind the decision."""
+"""A round's samples over those of the round before: few looks, and none long after the rules could be decided."""
 
 Ask = Callable[[int, float | None], str]
 """Make a run of so many samples that may cost so many US dollars more; returns its id."""
@@ -39,12 +39,12 @@ class Round:
 
 
 def limit_for(size: int, datasets: Sequence[int]) -> int:
-    """How many samples of each dataset hold `size` in all, the same of each as far as it has them; by their sizes."""
+    """Find the smallest limit on each dataset that takes `size` samples in all; `datasets` are their sizes."""
     return next(limit for limit in range(1, max(datasets) + 1) if sum(min(limit, each) for each in datasets) >= size)
 
 
 def sizes(most: int) -> list[int]:
-    """How many samples the rounds hold, up to all of them."""
+    """List how many samples each round holds, up to all of them."""
     listed, size = [], float(FIRST_ROUND)
     while size < most:
         listed.append(round(size))

@@ -96,7 +96,7 @@ def _conditions(row: Values, criteria: Mapping[tuple[str, str | None], list[str]
 
 
 def _taken(given: Values) -> list[str]:
-    """Which samples of its datasets a run took, if not all."""
+    """Say which samples of its datasets a run took, if not all."""
     if given.get("first") is not None:
         return [f"first {given['first']}"]
     if given.get("limit") is not None:
@@ -113,14 +113,14 @@ def _text(value: Any) -> str:
 
 
 def _criteria(lake: Lake) -> dict[tuple[str, str | None], list[str]]:
-    """The criteria of each snapshot and judge, where its suite tells them apart."""
+    """Read the criteria of each snapshot and judge, where its suite tells them apart."""
     of_criteria = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("slice") == "criteria_hash")
     grouped = of_criteria.group_by("snapshot_id", "judge").agg(pl.col("slice_value").unique().sort()).collect()
     return {(snapshot_id, judge): hashes for snapshot_id, judge, hashes in grouped.iter_rows()}
 
 
 def _moves(lake: Lake) -> Moves:
-    """When each judge of each suite moved."""
+    """Read when each judge of each suite moved."""
     moved: defaultdict[tuple[str, str], list[datetime]] = defaultdict(list)
     versions = lake.frame(JUDGE_VERSIONS).filter(pl.col("version") > 1).select("suite", "judge", "version", "since")
     for suite, judge, _, since in versions.unique().collect().iter_rows():

@@ -20,11 +20,11 @@ from tasks.steps.converse import Conversation, call, replay_from_ledger
 
 
 class CalibrationError(EvalakeError):
-    """A judge gave no answer to a part of the calibration, of which nothing can be said therefore."""
+    """A judge gave no answer to a part of the calibration, so that nothing can be said of it."""
 
 
 def calibrated_suites() -> tuple[str, ...]:
-    """The suites that have a calibration set."""
+    """List the suites that have a calibration set."""
     return tuple(name for name in suite_names() if find_suite(name).calibration is not None)
 
 
@@ -46,12 +46,12 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
 
 
 def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
-    """The judge's accuracy by decision as the ledger knows it; None where it was not calibrated."""
+    """Compute the judge's accuracy by decision from the ledger alone; None where it was not calibrated."""
     if context.suite.calibration is None:
         return None
     calibration, conversations = _begin(context, judge)
     index = LedgerIndex.read(context.lake)
-    # The first item tells of most judges that they were never asked
+    # For most judges, the first item shows that they were never asked
     parts = (conversations[:1], conversations[1:])
     if any(replay_from_ledger(context, part, index).unanswered for part in parts):
         return None
@@ -72,7 +72,7 @@ def _accuracy(calibration: Calibration, conversations: Sequence[Conversation]) -
 
 
 def calibration_notes(context: RunContext, judges: Iterable[str]) -> list[str]:
-    """What a reader of a run's metrics must know of its judges that were calibrated: how often each was right."""
+    """Write notes for readers of a run's metrics on its judges that were calibrated: how often each was right."""
     known = [(judge, accuracy_known(context, judge)) for judge in judges]
     return [f"{judge}, calibrated: {_words(table)}" for judge, table in known if table is not None]
 

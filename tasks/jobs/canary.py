@@ -63,13 +63,13 @@ class Canary:
         return int(self.day.replace("-", "")) * PER_DAY
 
     def rows(self, contract: Contract) -> pl.DataFrame:
-        """What a table says of the judge for this suite, the newest day first."""
+        """Read a table's rows of the judge for this suite, the newest day first."""
         mine = (pl.col("suite") == self.context.suite_name) & (pl.col("judge") == self.judge)
         return self.context.lake.frame(contract).filter(mine).collect().sort("day", descending=True)
 
 
 def watch(canary: Canary) -> Row:
-    """The day's row of JUDGE_CANARIES; what the day has found before is not asked or tested again.
+    """Make the day's row of JUDGE_CANARIES; where there is one already, nothing is asked or tested again.
 
     Raises CanaryError where calls were given up on, or a later day has been judged already.
     """
@@ -87,7 +87,7 @@ def watch(canary: Canary) -> Row:
 
 
 def _judge(canary: Canary, known: pl.DataFrame) -> Row:
-    # What an attempt of this day may have begun is left aside: it is found again.
+    # A version that an earlier attempt of this day began is left out: it is found again.
     versions = canary.rows(JUDGE_VERSIONS).filter(pl.col("day") < canary.day)
     number = 1 if versions.is_empty() else int(versions["version"].max())  # type: ignore[arg-type]
     current = versions.filter(version=number)
@@ -103,7 +103,7 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
     moved = answers == REPLICATES and measured.p_value <= LEVEL
     if moved:
         number += 1
-        # Nobody vouches for what was answered after the last canary.
+        # Answers given after the last canary may be of either version: the new one begins at that canary.
         _begin(canary, number, known["judged_at"].max() or current["since"][0], measured)  # type: ignore[arg-type]
     return _land_day(canary, number, answers, measured, moved)
 
@@ -119,7 +119,7 @@ def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
 
 
 def _ask(canary: Canary, times: int) -> list[list[Given]]:
-    """The day's first answers to each item, so many of each; only those are asked that the ledger does not have."""
+    """Ask for the day's first answers, `times` to each item; what the ledger has is not asked again."""
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
@@ -134,7 +134,7 @@ def _ask(canary: Canary, times: int) -> list[list[Given]]:
 
 
 def _recall(canary: Canary, version: Row) -> list[list[Given]]:
-    """The answers that a version began with, by item, from the ledger."""
+    """Read the answers that a version began with, by item, from the ledger."""
     first = version["first_replicate"]
     rounds = [_conversations(canary, first + number) for number in range(version["replicates"])]
     index = LedgerIndex.read(canary.context.lake)
@@ -151,7 +151,7 @@ def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[l
 
 
 def _given(context: RunContext, conversation: Conversation) -> Given:
-    """What a judge answered: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
+    """Read a judge's answers: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
     results = context.suite.results
     (row,) = context.suite.score(conversation.item, conversation.answered, context.options)[results.table]
     return {

@@ -138,7 +138,7 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
 
 
 def _unwritable(lake: Lake) -> list[Defect]:
-    """That nothing can be written to the lake: said once, for no table of it is the worse for that."""
+    """Report that nothing can be written to the lake: once, since no table is damaged by that."""
     try:
         require_reachable(lake)
     except LakeError as error:
@@ -149,7 +149,7 @@ def _unwritable(lake: Lake) -> list[Defect]:
 
 
 def _unproved(files: Files) -> Files:
-    """What is known of the bytes of files, without what was proved of their rows."""
+    """Keep what is known of the bytes of files, without what was proved of their rows."""
     return {path: replace(file, proved="", rows=0) for path, file in files.items()}
 
 
@@ -184,7 +184,7 @@ class _Check:
     keep: bool
 
     def contained(self, table: _Looked) -> CheckedTable:
-        """Check one table; what goes wrong is a finding, unless it says nothing of the lake."""
+        """Check one table; an error becomes a finding, unless a process of the check was ended from outside."""
         if table.findings:
             return CheckedTable(table.contract, table.findings)
         try:
@@ -197,7 +197,7 @@ class _Check:
     def own_results(self, seen: Seen) -> CheckedTable:
         """Check the table that results are kept in, and prove the rows that this check has added to it.
 
-        Where all its rows were proved before, nothing is added: what came of that would have to be proved next time.
+        Where all its rows were proved before, no results are added: their rows would have to be proved next time.
         """
         checked = self.contained(_look(self.lake, CONTRACT_CHECKS, seen, self.proofs))
         if not checked.findings and checked.files > checked.files_before:
@@ -245,7 +245,7 @@ def _rows_before(table: _Looked, to_prove: Mapping[str, int]) -> int:
 
 
 def _proved(table: _Looked, held: Held) -> Files:
-    """What is known now of the files of a table: those of which every row kept its rules are proved."""
+    """Mark those files of a table as proved of which every row kept its rules."""
     proof = rules_and_engines(table.contract)
     proved = {
         path: replace(table.files[path], proved=proof, rows=held.rows[path])
@@ -262,7 +262,7 @@ def _false_requests(held: Held) -> Iterator[Defect]:
 
 
 def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
-    """That a table is of another evalake's schema, such as one that a migration, cut off, has not come to yet."""
+    """Report a table of another evalake's schema, such as one that an interrupted migration has not reached yet."""
     try:
         older = pending(lake, [contract])
     except NewerLakeError as error:
@@ -283,11 +283,11 @@ def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
     try:
         return seen_elsewhere(lake)
     except ANY_FAILURE:
-        return {}  # a damaged table bears no witness; its own check says what is wrong with it
+        return {}  # of a damaged table nothing is known; its own check says what is wrong with it
 
 
 def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, version: int) -> Engines:
-    """What came of every rule by each engine: of the row rules, and by Polars alone of those over the whole table."""
+    """Collect the result of every rule by engine: row rules by both, rules over the whole table by Polars alone."""
     checked = rows_before + held.rows.total()
     by_engine = {
         engine: {rule.id: result_of(rule, checked, counts[rule.id]) for rule in contract.rules}
@@ -300,7 +300,7 @@ def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, versi
 
 
 def _keep_results(lake: Lake, contract: Contract, by_engine: Engines, version: int | None) -> list[Defect]:
-    """Keep what came of the rules as rows."""
+    """Land the results of the rules as rows."""
     try:
         for engine, results in by_engine.items():
             record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
@@ -331,7 +331,7 @@ def _mend(contract: Contract, rule_id: str) -> str:
 
 
 def _lost_snapshots(lake: Lake) -> Iterator[Defect]:
-    """Runs that name a snapshot which is not there: it lands before its run says so."""
+    """Find runs that name a snapshot which is not there: it lands before its run names it."""
     measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null()).select("run_id", "snapshot_id")
     lost = measured.join(lake.frame(SNAPSHOTS), on="snapshot_id", how="anti").sort("run_id").collect()
     for run_id, snapshot_id in lost.iter_rows():
@@ -340,7 +340,7 @@ def _lost_snapshots(lake: Lake) -> Iterator[Defect]:
 
 
 def _false_ids(lake: Lake) -> Iterator[Defect]:
-    """Snapshots that are not what their id says: something of what they were made from was changed afterwards."""
+    """Find snapshots whose id does not follow from their columns: one of these was changed afterwards."""
     for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
         if not has_true_id(row):
             problem = f"snapshot {row['snapshot_id'][:12]} was changed: its id does not follow from its columns"
@@ -348,7 +348,7 @@ def _false_ids(lake: Lake) -> Iterator[Defect]:
 
 
 def _wrong_snapshots(proofs: Sequence[Proof]) -> Iterator[Defect]:
-    """Snapshots whose values do not come out again; those of a false id are findings of the table that has the id."""
+    """Find snapshots whose values do not come out again; a false id is a finding of the table that has the id."""
     for proof in proofs:
         if proof.outcome is Outcome.WRONG and not proof.false_id:
             mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"

@@ -30,7 +30,7 @@ def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path) 
 
 
 def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:
-    """What a check found, table by table and rule by rule."""
+    """Gather what a check found, table by table and rule by rule."""
     return {
         "lake": redact(lake.uri),
         "checked_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -55,7 +55,7 @@ def _table(table: CheckedTable) -> dict[str, Any]:
 
 
 def _rules(contract: Contract, results: Mapping[str, Mapping[str, RuleResult]]) -> Iterator[dict[str, Any]]:
-    """Each rule that an engine has held the table to, and what came of it in each engine."""
+    """Yield each rule that an engine has checked on the table, with its result in each engine."""
     rules: list[Rule | TableRule] = [*contract.rules, *contract.table_rules]
     for rule in rules:
         by_engine = [results.get(engine, {}).get(rule.id) for engine in ENGINES]

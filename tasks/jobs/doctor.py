@@ -63,7 +63,7 @@ class Place:
 
     @cached_property
     def client(self) -> "SyncPrefectClient":
-        """The client of the server; nothing is said until it is used."""
+        """The client of the server; it sends nothing until it is used."""
         from prefect.client.orchestration import get_client
 
         return get_client(sync_client=True)
@@ -83,7 +83,7 @@ class Place:
         return sorted(workers, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
 
     def soon(self, message: str, mend: str) -> Diagnosis:
-        """A problem, but a hint while a deployment is being made, after which it is to go away by itself."""
+        """Report a problem, or only a hint while a deployment is being made, after which it should be gone."""
         return Diagnosis(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
 
 
@@ -348,7 +348,7 @@ def _keys(place: Place) -> Diagnosis:
 
 
 def _deployed_models(place: Place) -> set[str]:
-    """The models that deployments name; none where no server can be asked."""
+    """List the models that deployments name; none where no server can be asked."""
     if _server(place).level is not Level.OK:
         return set()
     named = [each.parameters.get(what) or [] for each in place.deployments for what in ("models", "judges")]

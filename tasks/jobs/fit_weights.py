@@ -36,7 +36,7 @@ def fit_to_ranking(lake: Lake, run_id: str | None, ranking: Path) -> Fit:
 
 
 def read_ranking(file: Path) -> dict[str, float]:
-    """People's ranking: a CSV file with the columns model and rank, 1 the best; equal ranks are no preference."""
+    """Read people's ranking: a CSV file with the columns model and rank, 1 the best; equal ranks are no preference."""
     try:
         stream = StringIO(read_file(file, LARGEST_SHEET).decode("utf-8-sig"), newline="")
         rows = [(row["model"], float(row["rank"])) for row in csv.DictReader(stream)]
@@ -54,7 +54,7 @@ def read_ranking(file: Path) -> dict[str, float]:
 
 
 def _metrics_by_model(lake: Lake, snapshot_id: str) -> Mapping[str, Mapping[str, float | None]]:
-    """The metrics of slice `all` by model; of several judges, the panel's or else the first by name."""
+    """Read the metrics of slice `all` by model; of several judges, the panel's or else the first by name."""
     by_model: dict[str, dict[str, float | None]] = {}
     chosen: dict[str, str] = {}
     rows = [row for row in read_metrics(lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]

@@ -54,7 +54,7 @@ class _Contents:
     known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
 
     def before(self, line: Recorded, where: str) -> bool:
-        """Whether the line was there already. Raises SourceError where it contradicts an earlier one."""
+        """Tell whether the line was there already. Raises SourceError where it contradicts an earlier one."""
         item, sample = line.item, line.item.sample
         about = (sample.dataset, sample.sample_id)
         self._agree(about, sample.sample_hash, where, f"another sample {sample.sample_id} of {sample.dataset}")
@@ -148,7 +148,7 @@ def _read(suite: Suite, files: Sequence[Path]) -> _Read:
 
 
 def _reasons(read: _Read) -> list[str]:
-    """Why nothing could be read: of folders the files by reason, else what was wrong with the first line."""
+    """Say why nothing could be read: of folders the files by reason, else what was wrong with the first line."""
     if not read.skipped:
         return [refused.reason for refused in read.refused[:1]]
     return [
@@ -158,7 +158,7 @@ def _reasons(read: _Read) -> list[str]:
 
 
 def _tables(file: Path) -> list[Path]:
-    """The file, or those of JSON Lines in a folder."""
+    """List the file itself, or the JSON Lines files in a folder."""
     return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
 
 
@@ -198,12 +198,12 @@ def _add(recorded: Recorded, where: str, read: _Read, contents: _Contents) -> No
 
 
 def _of_folders(read: _Read) -> dict[str, Any]:
-    """What is known of the files of folders: how many were read, and which were left out why."""
+    """Describe the files of folders: how many were read, and which were left out why."""
     return {"folders": read.files, "left_out": read.skipped} if read.files or read.skipped else {}
 
 
 def _without_forgotten(lake: Lake, read: _Read) -> _Read:
-    """What was read, without the results of samples that were forgotten, which are counted."""
+    """Leave out the results of samples that were forgotten, and count them."""
     forgotten = forgotten_samples(lake)
     kept = [line for line in read.recorded if line.item.sample.sample_hash not in forgotten]
     gone = len(read.recorded) - len(kept)
@@ -239,7 +239,7 @@ def _parse(suite: Suite, line: str) -> Recorded:
 
 
 def _storable(line: str) -> str:
-    """The line as a table can hold it, with a mark in place of every byte that is not UTF-8."""
+    """Make a line storable in a table, with a mark in place of every byte that is not UTF-8."""
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -274,7 +274,7 @@ def _identity(line: Recorded) -> list[Any]:
 
 
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
-    """Put the replies into the ledger, and go on with what the ledger says: the first reply of a key is the reply."""
+    """Put the replies into the ledger, and build conversations of what it holds: the first reply of a key counts."""
     rows = {
         (prompt_hash, line.item.replicate): _row(context, line, prompt_hash, place)
         for line in reversed(recorded)
@@ -295,7 +295,7 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
 
 
 def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
-    """What a reader of the metrics must know where a line says otherwise than the lake did before it."""
+    """Warn readers of the metrics where lines say otherwise than the lake did before them."""
     pairs = [
         (line.replies[-1], conversation.answered[-1].outcome)
         for line, conversation in zip(recorded, conversations, strict=True)
@@ -329,7 +329,7 @@ def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> d
 
 
 def _cost(model: str, reply: Reply) -> float | None:
-    """What the reply cost: as recorded, or by the price table; null where no reply came, or the price is unknown."""
+    """Compute a reply's cost: as recorded, or by the price table; null where no reply came, or the price is unknown."""
     if reply.cost_usd is not None:
         return reply.cost_usd
     if reply.text is None and reply.output_tokens is None:

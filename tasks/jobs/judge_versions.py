@@ -27,9 +27,10 @@ class Side:
 
 
 def versions_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
-    """Of the judges that have moved: judge, version, since (null for version 1), judgements; a row a version, in order.
+    """Count the judgements by version, of the judges that have moved; one row a version, in order.
 
-    A judgement is of the version in which its reply came, whichever run asked for it. Imported ones are left out:
+    The columns are judge, version, since (null for version 1) and judgements. A judgement is of the version that was
+    current when its reply came, whichever run asked for it. Imported ones are left out:
     nobody knows when they were given.
     """
     moved = (pl.col("suite") == suite.name) & (pl.col("version") > 1)
@@ -50,7 +51,7 @@ _CALL = ["prompt_hash", "replicate"]
 
 
 def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.DataFrame:
-    """The judge, and the first call to it, of each item of a side that one of the judges has judged."""
+    """Find the judge, and the first call to it, of each item of a side that one of the judges has judged."""
     mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
     if side.model is not None:
         mine &= pl.col("model") == side.model
@@ -60,7 +61,7 @@ def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.D
 
 
 def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
-    """What a reader of a run's metrics must know of its judges' versions, a sentence for each judge that has moved."""
+    """Yield a sentence on the versions of each judge that has moved, for readers of a run's metrics."""
     for (judge,), rows in versions_of(lake, suite, Side(run_id)).group_by("judge", maintain_order=True):
         version, since = rows.row(-1, named=True)["version"], rows.row(-1, named=True)["since"]
         if rows.height > 1:
@@ -73,10 +74,10 @@ def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
 
 
 def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[str]:
-    """See that all that is to be compared was judged in one version of each judge.
+    """Require that everything to be compared was judged by one version of each judge.
 
-    Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns what is to
-    be said beside the comparison instead.
+    Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns the
+    warnings to show beside the comparison instead.
     """
     versions = pl.concat([versions_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
     across = [

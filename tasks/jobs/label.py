@@ -35,7 +35,7 @@ class Labelled:
 
 
 def suite_of(lake: Lake, run_id: str) -> str:
-    """The suite of a run. Raises UsageError where there is no such run."""
+    """Look up the suite of a run. Raises UsageError where there is no such run."""
     runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if runs.is_empty():
         raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
@@ -61,16 +61,16 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
 
 
 def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """What results are about: their samples, and the replies to their first calls."""
+    """Read what results are about: their samples, and the replies to their first calls."""
     samples = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().implode()))
     calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
     return {SAMPLES.table: samples.unique("sample_hash").collect(), CALLS.table: replies(calls).collect()}
 
 
 def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
-    """How far each judge of a run decided as people did, decision by decision, over all of its models.
+    """Measure how far each judge of a run decided as people did, decision by decision, over all of its models.
 
-    Where models are judged by rules, it is how far each model did, and the dataset's labels.
+    Where models are judged by rules, the models and the dataset's labels are measured instead.
     Raises UsageError where there is no such run, or nobody labelled anything of it.
     """
     suite = find_suite(suite_of(lake, run_id))
@@ -86,7 +86,7 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
 
 
 def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
-    """The run's rows of every table of its suite, and all labels."""
+    """Read the run's rows of every table of its suite, and all labels."""
     results = run_results(lake, suite, run_id, {}).collect()
     results = with_clusters(results, run_samples(lake, suite, results, {}))
     mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
@@ -100,7 +100,7 @@ def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
 
 
 def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, annotator: str) -> Labelled:
-    """Land the labels of a filled-in sheet; a person's later word on the same thing takes the earlier one's place.
+    """Land the labels of a filled-in sheet; a person's later answer on the same thing takes the earlier one's place.
 
     Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
     """
@@ -111,14 +111,14 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, ann
 
 
 def land_labels(lake: Lake, labels: Labels) -> Published:
-    """Land labels, each once however often it is repeated; those of `named`."""
+    """Land the labels that `named` returns, each once however often it is repeated."""
     labels = named(lake, labels)
     batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
     return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
 
 
 def named(lake: Lake, labels: Labels) -> Labels:
-    """The labels with their samples' names, which sheets do not tell; those on nothing in the lake are refused."""
+    """Add the samples' names to labels, for sheets do not have them; labels on nothing in the lake are refused."""
     names: dict[str, str] = {}
     for suite_name in {row["suite"] for row in labels.rows}:
         known = lake.frame(find_suite(suite_name).results).select("sample_hash", "sample_id")
@@ -134,7 +134,7 @@ def named(lake: Lake, labels: Labels) -> Labels:
 
 
 def labelling_of(suite_name: str) -> Labelling:
-    """How people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
+    """Look up how people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
     labelling = find_suite(suite_name).labelling
     if labelling is None:
         raise UsageError(f"the results of {suite_name} are not labelled through sheets")

@@ -36,10 +36,10 @@ class Missed:
 
 
 def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator[Missed]:
-    """What was missed on the last `days` days before today, of the schedules that were there by then.
+    """Yield what was missed on the last `days` days before today, of the schedules that existed by then.
 
-    A run that waits for a worker is late, not missed; one that crashed before it began never came. Nor is a time missed
-    for whose day a run was made up.
+    A run that waits for a worker is late, not missed; one that crashed before it began is missed. A day for which a run
+    was made up misses nothing.
     """
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
     dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
@@ -54,7 +54,7 @@ def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator
 
 
 def _expected(deployment: Any, day: date) -> Iterator[datetime]:
-    """The times of a day at which a deployment should have been started, since it has the schedules that it has."""
+    """Yield the times of a day at which a deployment should have been started, from each schedule's creation on."""
     begin, end = _begin(day), _begin(day + timedelta(days=1))
     for each in deployment.schedules:
         cron, since = getattr(each.schedule, "cron", None), max(begin, each.created or begin)
@@ -63,7 +63,7 @@ def _expected(deployment: Any, day: date) -> Iterator[datetime]:
 
 
 def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iterator[FlowRun]:
-    """Every run of a deployment that was due since then."""
+    """Yield every run of a deployment that was due since `begin`."""
     when = FlowRunFilterExpectedStartTime(after_=begin, before_=datetime.now(UTC))
     offset, page = 0, list[FlowRun]()
     while offset == 0 or len(page) == PAGE:
@@ -78,7 +78,7 @@ def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iter
 
 
 def _died_before_its_start(run: FlowRun) -> bool:
-    """Whether a run crashed before any of it ran: a worker could not submit it, so nothing was asked."""
+    """Tell whether a run crashed before any of it ran: a worker could not submit it, so nothing was asked."""
     return run.state_type is StateType.CRASHED and run.run_count == 0  # an end sets start_time, too
 
 

@@ -65,7 +65,7 @@ class Holders(AbstractContextManager["Holders"]):
     """Holds rows to their rules, in as many processes as there are cores where the files to come are large enough."""
 
     def __init__(self, to_come: int) -> None:
-        """Take the bytes of all the files to come. Processes start with the first of them."""
+        """Take the size in bytes of all the files to come. Processes start with the first file."""
         self._pool = None
         if to_come >= WORTH_PROCESSES:
             context = multiprocessing.get_context("spawn")  # a fork would copy locks that engines' threads hold
@@ -127,7 +127,7 @@ def _hold(chunk: pl.DataFrame, contract: Contract) -> Held:
 
 
 def _pieces(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    """Files put together to pieces of bounded size; a file is never cut."""
+    """Yield groups of files of bounded size in all; a file is never cut."""
     piece: list[str] = []
     taken = 0
     for path, size in sizes.items():

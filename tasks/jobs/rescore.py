@@ -61,7 +61,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
 
 
 def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, Any]]]:
-    """The run's items with their manifest rows; those that were derived from others (a panel's) are derived again."""
+    """Read the run's items with their manifest rows; items derived from others (a panel's) are left to `derive`."""
     manifest = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"]).collect()
     asked = manifest.filter(pl.col("judge").is_null() | pl.col("judge").is_in(run["judges"]))
     versions = manifest["dataset_version"].unique().to_list()
@@ -78,7 +78,7 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
 
 
 def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex) -> list[Conversation]:
-    """Imported conversations: their requests were never rendered, so the manifest says which replies are theirs."""
+    """Build imported conversations: their requests were never rendered; the manifest says which replies are theirs."""
     hashes = [[h for h in (row["prompt_hash"], row["judge_hash"]) if h is not None] for _, row in items]
     keys = [(h, item.replicate) for (item, _), these in zip(items, hashes, strict=True) for h in these]
     replies = index.fetch(keys)

@@ -73,14 +73,14 @@ def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | 
 
 
 def _old_reports(folder: Path, before: datetime) -> Iterator[list[Path]]:
-    """The files of each report; nothing else that lies in the folder."""
+    """Yield the files of each old report; nothing else that lies in the folder."""
     for page in sorted(folder.glob(f"*/{PAGE}")):
         if _written(page) < before:
             yield [page, page.with_name(DATA)]
 
 
 def _old_results(storage: Path, before: datetime) -> Iterator[Path]:
-    """The results of batches of calls that Prefect itself takes for expired."""
+    """Yield the old results of batches of calls that Prefect itself takes for expired."""
     for file in sorted(storage.glob("*")):
         if _CONTENT_HASH.fullmatch(file.name) and _written(file) < before and _has_expired(file):
             yield file

@@ -41,7 +41,7 @@ class ReviewSheet:
         return cls(suite, short), material(suite, lines)
 
     def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
-        """The form: who fills it in, and the suite's questions about each line, with the answers given so far."""
+        """Build the form: who fills it in, and the suite's questions about each line, with the answers given so far."""
         labelling = labelling_of(self.suite)
         fields: dict[str, Any] = {
             name: (
@@ -61,7 +61,7 @@ class ReviewSheet:
         return form.with_initial_data(description="\n\n".join(self._introduction(problems)))
 
     def labels(self, answers: Answers, when: datetime) -> Labels:
-        """What a filled-in form says. Line numbers of refusals are those of the form."""
+        """Read the labels of a filled-in form. Line numbers of refusals are those of the form."""
         filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
         return read_labels(
             labelling_of(self.suite), enumerate(filled, start=1), str(answers.get("annotator", "")), when
@@ -78,7 +78,7 @@ class ReviewSheet:
 
 
 def title(line: Line) -> str:
-    """A line in words: whose answer about which sample it is, and of a finding, what it claims."""
+    """Describe a line in words: whose answer about which sample it is, and of a finding, what it claims."""
     whole = f"{line['sample_id']}, {line['model']}"
     if line.get("finding_id") is None:
         return whole
@@ -87,7 +87,7 @@ def title(line: Line) -> str:
 
 
 def material(suite: str, lines: Sequence[Line]) -> str:
-    """What the lines of a sheet are about, as Markdown: the same texts once, in the order of the lines."""
+    """Write what the lines of a sheet are about, as Markdown: the same texts once, in the order of the lines."""
     parts: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         texts = [(name, line[name]) for name in labelling_of(suite).material if line.get(name)]
@@ -98,12 +98,12 @@ def material(suite: str, lines: Sequence[Line]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as Markdown that shows it and does nothing else."""
+    """Write the text as Markdown that shows it and does nothing else."""
     return f"`{text.replace('`', chr(39))}`"
 
 
 def _block(text: str) -> str:
-    """The text as a Markdown block of its own, which nothing in the text can end."""
+    """Write the text as a Markdown block of its own, which nothing in the text can end."""
     cut = text[:LONGEST_MATERIAL] + ("\n[…]" if len(text) > LONGEST_MATERIAL else "")
     return "\n".join(f"    {line}" for line in cut.splitlines())
 

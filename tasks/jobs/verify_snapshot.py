@@ -96,7 +96,7 @@ def verify_snapshots(
 
 
 def _kept_values(lake: Lake) -> dict[str, str]:
-    """By snapshot, SHA-256 over the values that are kept of it."""
+    """Compute for each snapshot the SHA-256 over the values that are kept of it."""
     rows = lake.frame(METRIC_SNAPSHOTS).sort("row_key").collect()
     return {
         str(snapshot_id): content_hash(repr(values.rows()))
@@ -105,7 +105,7 @@ def _kept_values(lake: Lake) -> dict[str, str]:
 
 
 def _basis(row: Mapping[str, Any], values: str, files: FilesAt) -> str:
-    """SHA-256 over all that decides what comes of verifying a snapshot; empty where not all of it is known."""
+    """Compute the SHA-256 over all that decides the outcome of verifying a snapshot; empty where not all is known."""
     try:
         pinned, options = json.loads(row["pinned_versions"]), json.loads(row["options"])
         suite = find_suite(row["suite"])
@@ -132,7 +132,7 @@ def reasons(proofs: Sequence[Proof]) -> dict[str, list[str]]:
 
 
 def has_true_id(row: Mapping[str, Any]) -> bool:
-    """Whether the id of a row of SNAPSHOTS follows from its other columns."""
+    """Tell whether the id of a row of SNAPSHOTS follows from its other columns."""
     try:
         return bool(snapshot_of(row).id == row["snapshot_id"])
     except ANY_FAILURE:
@@ -170,7 +170,7 @@ def _verify(lake: Lake, row: Mapping[str, Any]) -> Proof:
 
 
 def _recompute(lake: Lake, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The rows of the snapshot as this evalake computes them from the versions that it pins.
+    """Compute the rows of the snapshot with this evalake, from the versions that the snapshot pins.
 
     Raises NotRecomputableError where the snapshot was made by other versions than this evalake's, or of data that was
     forgotten, LakeError where a version that it pins cannot be read.

@@ -40,7 +40,7 @@ def tell_of_missed(deployment: str, day: date, message: str) -> None:
 
 
 def _refused_and_paid(lake: Lake, run_id: str, today: date) -> tuple[int, float]:
-    """The rows that the run refused, and the known cost of all runs that began on the day."""
+    """Count the rows that the run refused, and sum the known cost of all runs that began on the day."""
     runs = lake.frame(RUNS).select(
         pl.col("rows_quarantined").filter(pl.col("run_id") == run_id).sum(),
         pl.col("cost_usd").filter(pl.col("started_at").dt.date() == today).sum(),

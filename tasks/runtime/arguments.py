@@ -8,5 +8,5 @@ T = TypeVar("T")
 
 
 def as_it_is(value: T) -> T:
-    """The value as an argument that Prefect does not walk through, which would take longer than the task itself."""
+    """Wrap the value so that Prefect does not walk through it, which would take longer than the task itself."""
     return cast(T, quote(value))  # the task is given the value without the quotes

@@ -23,7 +23,7 @@ logger = logging.getLogger("evalake.runs")
 
 
 def reports_folder() -> Path:
-    """Returns the folder of the reports of runs, which may not be there."""
+    """Name the folder of the reports of runs, which may not exist."""
     return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
 
 
@@ -38,7 +38,7 @@ def leave_artifacts(context: RunContext, run: Run) -> None:
 
 
 def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
-    """One row a model, with the suite's headline metrics as columns."""
+    """Build one row for each model and judge, with the suite's headline metrics as columns."""
     rows = [row for row in read_metrics(context.lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
     subjects = dict.fromkeys((row["model"], row["judge"]) for row in rows)
     values = {(row["model"], row["judge"], row["metric"]): row["value"] for row in rows}
@@ -73,12 +73,12 @@ def _report(context: RunContext, run: Run) -> str:
 
 
 def leaves_reports() -> bool:
-    """Whether flow runs write pages: those of deployments do, and others where a folder is named."""
+    """Tell whether flow runs write pages: those of deployments do, and others where a folder is named."""
     return bool(os.environ.get(REPORTS) or deployment.id)
 
 
 def link_to(page: Path) -> str:
-    """A page in the folder of reports as Markdown: a link where somebody serves that folder, or else its path."""
+    """Write a page in the folder of reports as Markdown: a link where that folder is served, or else its path."""
     if served := os.environ.get(REPORTS_URL):
         return f"[{page.name}]({served.rstrip('/')}/{page.relative_to(reports_folder()).as_posix()})"
     return f"`{page}`"

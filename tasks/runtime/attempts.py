@@ -40,7 +40,7 @@ class Attempt:
 
 
 def write(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
-    """Write an attempt as its run stands, whose row of RUNS is given."""
+    """Land the row of an attempt, as its run stands by its row of RUNS."""
     paid = None if run["cost_usd"] is None or attempt.cost_before is None else run["cost_usd"] - attempt.cost_before
     row = {
         **{name: run[name] for name in ("run_id", "state", "ended_at", "calls_from_ledger", "calls_failed", "message")},
@@ -54,26 +54,26 @@ def write(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
 
 
 def is_overtaken(lake: Lake, run_id: str, started_at: datetime) -> bool:
-    """Whether another attempt of a run is newer than the one that began then."""
+    """Tell whether another attempt of a run is newer than the one that began at `started_at`."""
     attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id).sort("attempt")
     newest = attempts.select("started_at").tail(1).collect()
     return not newest.is_empty() and newest.item() != started_at
 
 
 def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
-    """Raise OvertakenError where another attempt of a run is newer than the one that began then."""
+    """Raise OvertakenError where another attempt of a run is newer than the one that began at `started_at`."""
     if is_overtaken(lake, run_id, started_at):
         raise OvertakenError(f"run {run_id}: {OVERTAKEN}")
 
 
 def open_attempts(lake: Lake, run_id: str) -> list[datetime]:
-    """List when the attempts of a run began of which no end is known."""
+    """List the start times of the attempts of a run that have no known end."""
     attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id, pl.col("state") == "running")
     return attempts.select("started_at").collect()["started_at"].to_list()
 
 
 def await_end_of_others(lake: Lake, run_id: str, started_at: datetime, patience: float) -> None:
-    """Return when no other attempt of a run is open than the one that began then, or the patience is over."""
+    """Wait, at most `patience` seconds, until the attempt that began at `started_at` is the only open one of a run."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline and open_attempts(lake, run_id) != [started_at]:
         time.sleep(LOOK_SECONDS)
@@ -105,7 +105,7 @@ def close(lake: Lake, runs: pl.DataFrame, message: str, which: pl.Expr | None = 
 
 
 def with_attempts(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of RUNS with how many attempts they took and who started the first; null where that was not kept."""
+    """Add to rows of RUNS how many attempts they took and who started the first; null where that was not kept."""
     attempts = lake.frame(RUN_ATTEMPTS).sort("attempt").group_by("run_id")
     counted = attempts.agg(pl.len().cast(pl.Int64).alias("attempts"), pl.col("started_by").first())
     return rows.join(counted, on="run_id", how="left", maintain_order="left")

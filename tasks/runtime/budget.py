@@ -70,7 +70,7 @@ class _Signal:
         self._event = asyncio.Event()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Wait until it is sent, or for so long."""
+        """Wait until the signal is sent, or for so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -208,7 +208,7 @@ class Budget:
     async def _renew(self, give_back: bool = False) -> None:
         """Tell the others what was spent, and hold back what the waiting calls need.
 
-        Where none waits, what is held back stays so, unless all is given back that is not needed.
+        Where no call waits, what is held back stays so; with `give_back`, what is not needed is given back.
         """
         self._begun += 1
         landed, outside = self._landing, self._outside
@@ -251,7 +251,7 @@ class Budget:
         self._beating = None
 
     def _dead(self, standing: Standing) -> list[str]:
-        """The others that hold something back and have long given no sign of life, by this process's own clock."""
+        """List the others that hold something back and have long given no sign of life, by this process's own clock."""
         now = time.monotonic()
         for name, beat in standing.beats.items():
             if self._seen.get(name, (None, 0.0))[0] != beat:
@@ -275,7 +275,7 @@ class Budget:
             self._provider_counts[model] = max(self._provider_counts.get(model, 1.0), ratio)
 
     def _make_room(self) -> None:
-        """Let the calls that wait for others look again."""
+        """Wake the calls that wait for others, so that they look for room again."""
         self._no_room_for = None
         self._call_ended.send()
 
@@ -285,12 +285,12 @@ class Budget:
 
 
 def _kept_back(spare: Amount, free: Amount) -> Amount:
-    """What was held back before as far as it is still free."""
+    """Keep what was held back before, as far as it is still free."""
     return Amount(max(min(spare.usd, free.usd), 0.0), max(min(spare.calls, free.calls), 0))
 
 
 def _granted(needs: list[Amount], free: Amount) -> Amount:
-    """What of the free part of a ceiling is held back for calls that need so much: something to go on with, too."""
+    """Compute how much of the free part of a ceiling is held back for waiting calls, with something for later calls."""
     if not any(need.within(free) for need in needs):
         return NOTHING
     wanted = sum(needs, NOTHING)

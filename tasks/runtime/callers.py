@@ -16,7 +16,7 @@ from tasks.runtime.sharing import share_with
 
 
 def callers_of_flow_run() -> int:
-    """Tell how many callers the flow run around has; 0 where its batches are called otherwise."""
+    """Tell how many callers the current flow run has; 0 where its batches are called otherwise."""
     context = FlowRunContext.get()
     runner = context.task_runner if context else None
     return runner.count if isinstance(runner, _Callers) else 0
@@ -24,7 +24,7 @@ def callers_of_flow_run() -> int:
 
 @contextmanager
 def callers(count: int) -> Iterator[None]:
-    """Have the batches that are submitted in the block called by so many processes; by one, as the flow run does."""
+    """Have the batches submitted in the block called by `count` processes; with a count of 1, as the flow run does."""
     around = FlowRunContext.get()
     if count == 1 or around is None:
         yield
@@ -59,7 +59,7 @@ def _settle_with(around: SettingsContext) -> Callable[[], Callable[..., tuple[st
 
 
 def _begin(count: int) -> None:
-    """Make this process one of so many callers, for as long as the run's own process lives."""
+    """Make this process one of `count` callers, for as long as the run's own process lives."""
     share_with(count)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's process is interrupted, too, and ends its callers
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()

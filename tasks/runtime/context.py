@@ -40,7 +40,7 @@ class RunContext:
     started_at: datetime | None = None
 
     def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
-        """A part of the run, as logs and traces name it."""
+        """Name a part of the run in logs and traces, while a block runs."""
         return telemetry.scope(name, parent=self.trace, run_id=self.run_id, suite=self.suite_name, **fields)
 
     @cached_property
@@ -55,7 +55,7 @@ class RunContext:
 
 
 def options_of(suite: Suite, configuration: Configuration) -> Options:
-    """The suite's options: its defaults under what the configuration says.
+    """Merge the suite's options: its defaults, overridden by what the configuration says.
 
     Raises ConfigurationError where the configuration names a suite or an option that there is not, or a target that no
     rate can reach.

@@ -6,6 +6,6 @@ from prefect.runtime import flow_run
 
 
 def day_of_run(asked: date | None = None) -> date:
-    """The day of the flow run that goes on; a run that is made up names the day that it makes up for."""
+    """Tell which day the current flow run is for; a run that is made up names the day that it makes up for."""
     scheduled: date = flow_run.scheduled_start_time.date()
     return asked or scheduled

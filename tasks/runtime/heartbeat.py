@@ -34,7 +34,7 @@ def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[Non
             try:
                 update_progress_artifact(artifact, now)
             except httpx.HTTPError:
-                continue  # a server that is away for a moment sees the next beat
+                continue  # a server that is out of reach gets the next beat
             last, waited = now, 0.0
 
     with beside(beat, "heartbeat"):

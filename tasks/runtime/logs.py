@@ -29,7 +29,7 @@ KNOWN_RUNS = 1000
 
 
 def redact_logs() -> None:
-    """From now on, every log record is redacted; repeating it changes nothing."""
+    """Redact every log record from now on; repeating it changes nothing."""
     if logging.getLogRecordFactory() is not _redacted:
         logging.setLogRecordFactory(_redacted)
     if as_json():
@@ -37,7 +37,7 @@ def redact_logs() -> None:
 
 
 def as_json() -> bool:
-    """Whether logs are JSON lines. Raises ConfigurationError where something else is asked for."""
+    """Tell whether logs are JSON lines. Raises ConfigurationError where something else is asked for."""
     wanted = os.environ.get(SWITCH, "")
     if wanted not in ("", "json"):
         raise ConfigurationError(f"{SWITCH} is json, or not set: not {wanted}")
@@ -46,9 +46,9 @@ def as_json() -> bool:
 
 @contextmanager
 def observed(name: str, flow_run_id: str, run_id: str, suite: str, parent: str | None = None) -> Iterator[None]:
-    """A flow run of a run, as logs and traces tell it; what was measured has been sent when it ends.
+    """Log and trace a flow run of a run while the block runs; what was measured has been sent when it ends.
 
-    `parent` is the run's own trace, where this is a part of it that another process does.
+    `parent` is the run's own trace, where this is a part of it in another process.
     """
     redact_logs()
     _run_ids[flow_run_id] = run_id
@@ -71,7 +71,7 @@ def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
 
 
 def _write_json() -> None:
-    """One handler at the root, and none that writes text to the terminal; evalake's own records from INFO on."""
+    """Put one handler at the root, and none that writes text to the terminal; log evalake's records from INFO on."""
     root = logging.getLogger()
     others = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
     for logger in (root, *others):
@@ -91,7 +91,7 @@ class JsonLines(logging.Formatter):
     """A record as one line of JSON; what has no JSON form is written as text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Write the record as a line, without its end."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -107,9 +107,9 @@ class JsonLines(logging.Formatter):
 
 
 def _place_of(record: logging.LogRecord) -> dict[str, str]:
-    """Run, batch and model, and what Prefect knows. Its own records are made around the task, not inside it.
+    """Find run, batch and model, and what Prefect knows. Its own records are made around the task, not inside it.
 
-    Found out as the line is written, for LiteLLM makes text of what a record carries.
+    This is done as the line is written, for LiteLLM makes text of the attributes of a record.
     """
     fields = {name: str(value) for name in _PREFECT_FIELDS if (value := getattr(record, name, None)) is not None}
     if (run_id := _run_ids.get(fields.get("flow_run_id", ""))) is not None:

@@ -12,7 +12,7 @@ _LOUD = "evalake.calls"  # one record a failed call: what is said of a batch sum
 
 
 def show_in_prefect() -> None:
-    """From now on, what evalake logs inside a flow run is in that run's log; repeating it changes nothing."""
+    """Show what evalake logs inside a flow run in that run's log, from now on; repeating it changes nothing."""
     from prefect.logging.handlers import APILogHandler
 
     own = logging.getLogger("evalake")

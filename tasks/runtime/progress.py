@@ -46,7 +46,7 @@ def end_bars() -> None:
 
 
 def key_of(run_id: str, shard: str | None = None) -> str:
-    """The key of the artifact that shows a run's progress, or a shard's."""
+    """Name the key of the artifact that shows a run's progress, or a shard's."""
     return f"progress-{run_id}" if shard is None else f"progress-{run_id}-{shard.replace('/', '-of-')}"
 
 
@@ -58,7 +58,7 @@ def advance(run_id: str, part: str = "", by: int = 1) -> None:
 
 
 def ended(run_id: str, part: str, items: int) -> None:
-    """Say that a part of a run has ended, which another process may have walked unseen."""
+    """Count all items of a part of a run as ended, which another process may have walked."""
     if (progress := _running.get(run_id)) is not None:
         with progress.lock:
             progress.parts[part] = items
@@ -103,7 +103,7 @@ def _show(progress: _Progress, title: str, artifact: UUID | None, over: threadin
                     console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
                 line_due = now + LINE_EVERY_SECONDS
             if artifact is not None and (last or now >= artifact_due):
-                with suppress(httpx.HTTPError):  # a server that is away for a moment is told the next time
+                with suppress(httpx.HTTPError):  # a server that is out of reach is told the next time
                     update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
                 artifact_due = now + ARTIFACT_EVERY_SECONDS
         _bars.remove(bar)

@@ -69,7 +69,7 @@ def client_of(context: RunContext) -> Iterator[Client]:
 
 
 def budget_of(context: RunContext) -> Budget | None:
-    """The process's part of the ceiling of an attempt of a run whose client is in use; None where it has none."""
+    """Look up this process's part of a run's ceiling, while its client is in use; None where there is no ceiling."""
     with _lock:
         return _clients[context.run_id, context.attempt].budget
 
@@ -85,7 +85,7 @@ def release_client(context: RunContext) -> None:
 
 
 def end_attempt(context: RunContext) -> None:
-    """Release its client for good: calls on their way are given up, and no batch left behind makes others."""
+    """Release the client of an attempt for good: calls on their way are given up, and no batch makes others."""
     with _lock:
         _over.append((context.run_id, context.attempt))
     release_client(context)
@@ -114,7 +114,7 @@ def stop_calls(context: RunContext, reason: str) -> None:
 
 
 def is_over(context: RunContext) -> bool:
-    """Whether an attempt of a run has ended or was told to."""
+    """Tell whether an attempt of a run has ended or was told to end."""
     return (context.run_id, context.attempt) in _over
 
 
@@ -132,13 +132,13 @@ def end_calls_and_writers(reason: str) -> None:
 
 @atexit.register
 def _close_clients() -> None:
-    """Close what a process still keeps when it ends: later their threads stand still, and closing waits in vain."""
+    """Close the clients that a process still has as it ends: later, their threads have stopped, and closing hangs."""
     for shared in list(_clients.values()):
         shared.client.close()
 
 
 def ledger_writer(lake: Lake) -> LedgerWriter:
-    """The process's writer for a lake's ledger; a new one where the last one failed."""
+    """Look up the process's writer for a lake's ledger; make a new one where the last one failed."""
     with _lock:
         if lake not in _writers or _writers[lake].failed:
             _writers[lake] = LedgerWriter(lake)
@@ -147,9 +147,9 @@ def ledger_writer(lake: Lake) -> LedgerWriter:
 
 @contextmanager
 def spared_collector() -> Iterator[None]:
-    """Spare Python's garbage collector what is loaded by now, modules mostly: walking through it is a rerun's sixth.
+    """Exclude what is loaded by now, mostly modules, from garbage collection, which takes a sixth of a rerun's time.
 
-    It also comes by less often, for a run makes many small objects and hardly a cycle: that is another tenth.
+    Collections are also rarer, for a run makes many small objects and hardly a cycle: that saves another tenth.
     """
     usual = gc.get_threshold()
     gc.freeze()

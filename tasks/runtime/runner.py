@@ -32,7 +32,7 @@ class ClusterError(EvalakeError):
 
 
 def task_runner() -> Runner:
-    """The runner that EVALAKE_TASK_RUNNER names; `require_runner` says what is wrong with it, where something is."""
+    """Make the runner that EVALAKE_TASK_RUNNER names; `require_runner` says what is wrong with it, if anything is."""
     if os.environ.get(RUNNER) == DASK and find_spec("prefect_dask"):
         from prefect_dask.task_runners import DaskTaskRunner
 
@@ -60,7 +60,7 @@ def require_runner(callers: int = 1) -> None:
 
 
 def processes() -> int:
-    """How many processes call the batches of the flow run around: each has a model client and limits of its own."""
+    """Count the processes that call the current flow run's batches: each has a model client and limits of its own."""
     if local := callers_of_flow_run():
         return local
     context = FlowRunContext.get()
@@ -70,7 +70,7 @@ def processes() -> int:
 
 @contextmanager
 def saying_when_lost() -> Iterator[None]:
-    """Say in a sentence that a Dask cluster was lost in the block, which fails in Dask's or Prefect's own ways then.
+    """Raise a clear error where a Dask cluster is lost in the block, which then fails with errors of Dask or Prefect.
 
     Raises:
         ClusterError: In the place of an error of Dask, and of any but our own once the connection is closed.
@@ -106,10 +106,10 @@ def _is_disconnected() -> bool:
 
 
 def spare_profiler() -> None:
-    """In a Dask worker, stop its profiler for good; elsewhere, nothing.
+    """Stop the profiler of a Dask worker for good; elsewhere, do nothing.
 
     It asks for the frames of all threads a hundred times a second, and where CPython 3.11 begins to collect garbage at
-    that very moment, the whole process stands still for ever.
+    that very moment, the whole process hangs for ever.
     """
     if "distributed" not in sys.modules:
         return
@@ -149,7 +149,7 @@ def _require_cluster(address: str | None) -> None:
 
 
 def _require_importable_flow() -> None:
-    """A flow that Prefect has loaded from a file is a module of a bare name, which no other process knows."""
+    """Raise ConfigurationError for a flow loaded from a file: other processes cannot know its module's bare name."""
     context = FlowRunContext.get()
     if context and context.flow and "." not in context.flow.fn.__module__:
         code = context.flow.fn.__code__

@@ -79,7 +79,7 @@ class Run:
     attempt: Attempt | None = None  # the one that is under way; None for what is no flow run, such as an import
 
     def ended(self, state: str, **changes: Any) -> "Run":
-        """The same run, ended now."""
+        """Copy the run with these changes, as ended now."""
         return replace(self, state=state, ended_at=datetime.now(UTC), **changes)
 
 
@@ -126,7 +126,7 @@ def save(lake: Lake, run: Run) -> None:
 
 
 def counts_of(row: Mapping[str, Any]) -> str:
-    """What a row of RUNS counts, in words."""
+    """Say in words what a row of RUNS counts."""
     cost = cost_of(row)
     calls = f"{row['calls_made']} calls made, {row['calls_from_ledger']} from the ledger, {row['calls_failed']} failed"
     rows = f"{row['rows_landed']} rows landed, {row['rows_already_present']} already present"
@@ -134,7 +134,7 @@ def counts_of(row: Mapping[str, Any]) -> str:
 
 
 def cost_of(row: Mapping[str, Any]) -> str:
-    """What a row of RUNS says it cost; where prices are unknown, at least what is known (`storage.ledger.priced`)."""
+    """Say what a run cost by its row; where prices are unknown, at least what is known (`storage.ledger.priced`)."""
     if row["cost_usd"] is not None:
         return f"{row['cost_usd']:.4f} USD"
     if row.get("calls_unpriced") is None:
@@ -144,7 +144,7 @@ def cost_of(row: Mapping[str, Any]) -> str:
 
 
 def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:
-    """Write that an attempt of a run begins; returns the run, which has begun with its first attempt.
+    """Write that an attempt of a run begins; returns the run, which began when its first attempt did.
 
     An earlier attempt that did not write its end is ended. Its process may still be there: it is given the time to see
     that this one has begun, and to end.
@@ -166,14 +166,14 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
 
 
 def give_way(lake: Lake, run: Run) -> bool:
-    """End an attempt that another process has overtaken, and leave the run's own row to that; False where none has."""
+    """End an attempt that a newer one has overtaken, and leave the run's row to that; returns False where none has."""
     assert run.attempt is not None
     try:
         if not is_overtaken(lake, run.run_id, run.attempt.started_at):
             return False
         known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
         close(lake, counted_by_ledger(lake, known), OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
-    except (LakeError, pl.exceptions.PolarsError, OSError):  # of a lake that is away the run's own error tells
+    except (LakeError, pl.exceptions.PolarsError, OSError):  # the lake is out of reach: the run's own error says so
         return False
     _running.pop(run.run_id, None)
     logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, OVERTAKEN)
@@ -181,7 +181,7 @@ def give_way(lake: Lake, run: Run) -> bool:
 
 
 def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of RUNS with what their runs have asked and paid by the ledger: one that was cut off has collected less.
+    """Count by the ledger what the runs of these rows have asked and paid: a run that was cut off has counted less.
 
     Where the ledger cannot be read, what was paid is unknown.
     """
@@ -219,30 +219,30 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
 
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of RUNS, in the state "lost" where a run's process is gone: killed, or without power."""
+    """Set the state of rows of RUNS to "lost" where a run's process is gone: killed, or without power."""
     lost = (pl.col("state") == "running") & (pl.col("alive_at") < datetime.now(UTC) - LOST_AFTER)
     return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
 
 
 def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
-    """Tags and note of a run as its parameters hold them."""
+    """Build tags and note of a run as its parameters hold them."""
     return {"tags": [redact(tag) for tag in tags], "note": note and redact(note)}
 
 
 def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of RUNS with the `tags` and the `note` that they were given, which are among their parameters."""
+    """Add to rows of RUNS the `tags` and the `note` that they were given, which are among their parameters."""
     tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))
     note = pl.col("parameters").str.json_path_match("$.note")
     return rows.with_columns(tags=tags.fill_null([]), note=note)
 
 
 def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
-    """Rows of `with_labels` that have a tag; all of them where none is named."""
+    """Select the rows of `with_labels` that have a tag; all of them where none is named."""
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
 def mark_lost(lake: Lake) -> list[str]:
-    """Mark lost runs as failed; returns their ids. One that is alive after all says so within a minute."""
+    """Mark lost runs as failed; returns their ids. One that is alive after all writes its row again within a minute."""
     rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
     if rows.height:
         message = pl.format("lost: no sign of life after {}; a rerun asks only for what is missing", "alive_at")
@@ -254,7 +254,7 @@ def mark_lost(lake: Lake) -> list[str]:
 
 
 def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:
-    """Dataset name to dataset version."""
+    """Map dataset names to dataset versions."""
     return {dataset.name: dataset.version for dataset in datasets}
 
 

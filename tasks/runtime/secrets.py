@@ -4,7 +4,7 @@ from core.errors import ProviderError
 
 
 def read_secret(name: str) -> str:
-    """The text in the Secret block `name`. Raises ProviderError where there is none, or no server that keeps it."""
+    """Read the text in the Secret block `name`. Raises ProviderError where there is none, or no server with it."""
     import httpx
     from prefect.blocks.system import Secret
     from prefect.exceptions import PrefectException

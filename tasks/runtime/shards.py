@@ -26,13 +26,13 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """A shard as it is written, such as 2/4. Raises UsageError."""
+        """Read a shard as it is written, such as 2/4. Raises UsageError for any other text."""
         if not (match := re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)):
             raise UsageError(f"a shard is written like 2/4, not {text[:40]!r}")
         return cls(int(match[1]), int(match[2]))
 
     def has(self, conversation: Conversation) -> bool:
-        """Whether a conversation, whose first request is known, is of this part."""
+        """Tell whether a conversation, whose first request is known, is of this part."""
         return int(conversation.first_hash[:_HEX_DIGITS], 16) % self.of == self.number - 1
 
 

@@ -1,4 +1,4 @@
-"""How many processes share the limits of each provider; known without Prefect, as who only reads a lake needs it."""
+"""How many processes share the limits of each provider; known without Prefect, for code that only reads a lake."""
 
 _processes = 1  # with this one
 
@@ -9,6 +9,6 @@ def processes_sharing() -> int:
 
 
 def share_with(processes: int) -> None:
-    """Make this process one of so many that share the limits."""
+    """Make this process one of `processes` that share the limits."""
     global _processes
     _processes = processes

@@ -19,7 +19,7 @@ _FROM_UI = ("Run from the Prefect UI", "Retry from the UI")  # as messages of th
 
 
 def started_by(flow_run_id: str, attempt: int) -> str | None:
-    """Who started the attempt: a schedule, a person in Prefect's UI, or whoever called; None where nobody knows."""
+    """Tell who started the attempt: a schedule, a person in Prefect's UI, or whoever called; None where unknown."""
     try:
         with get_client(sync_client=True) as client:
             run = client.read_flow_run(UUID(flow_run_id))

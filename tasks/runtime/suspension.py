@@ -34,7 +34,7 @@ DRAIN_SECONDS = 30.0  # for which calls on their way are waited for
 
 logger = logging.getLogger("evalake.runs")
 
-_watched: set[tuple[str, str]] = set()  # attempts of runs that this process looks after
+_watched: set[tuple[str, str]] = set()  # attempts of runs whose state this process watches
 
 
 class RunSuspendedError(EvalakeError):
@@ -78,7 +78,7 @@ class StateWatch:
             return
         table = OpenTable(context.lake, RUN_ATTEMPTS)
         while True:
-            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):  # a lake that is away is asked again
+            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):  # a lake out of reach is read again
                 if (newest := table.version()) != version:
                     if is_overtaken(context.lake, context.run_id, context.started_at):
                         break
@@ -91,7 +91,7 @@ class StateWatch:
         try:
             states = [client.read_flow_run(flow_run).state for flow_run in self._flow_runs]
         except (httpx.HTTPError, PrefectException, OSError):
-            return None  # a server that is away for a moment is asked the next time
+            return None  # a server that is out of reach is asked the next time
         return next((state for state in states if state is not None and not state.is_running()), None)
 
     def _stop(self, reason: str, over: threading.Event) -> None:
@@ -103,7 +103,7 @@ class StateWatch:
 
 @contextmanager
 def heeding(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
-    """Heed the state of a run's flow run in a process of its batches, where nothing else does it already."""
+    """Watch the state of a run's flow run in a process of its batches, where nothing else does it already."""
     if flow_run is None or (context.run_id, context.attempt) in _watched:
         yield
         return
@@ -121,7 +121,7 @@ class Interruption:
 
     @classmethod
     def of(cls, error: BaseException, flow_run_id: str, command: str) -> "Interruption | None":
-        """Find out whether it was its flow run's state that ended a run with this error."""
+        """Find out whether a run ended with this error because of its flow run's state; None where it did not."""
         if not isinstance(error, RunOverError | TerminationSignal | Pause):
             return None
         with get_client(sync_client=True) as client:
@@ -132,7 +132,7 @@ class Interruption:
 
     @property
     def message(self) -> str:
-        """Say what happened, and how the run goes on."""
+        """What happened, and how the run goes on."""
         if self.state.is_cancelling() or self.state.is_cancelled():
             return "cancelled; a rerun asks only for what is missing"
         if not self.state.is_paused():
@@ -142,9 +142,9 @@ class Interruption:
         return "suspended; resumed, it goes on and asks only for what is missing"
 
     def leave(self) -> State[Any] | None:
-        """End the flow run as its state wants it; returns the state that it ends in, None for that of its error.
+        """End the flow run as its state demands; returns the state that it ends in, None for that of its error.
 
-        Raises Pause, by which Prefect leaves a suspended run of a deployment, RunSuspendedError for one of none.
+        Raises Pause, by which Prefect leaves a deployment's suspended run, RunSuspendedError without a deployment.
         """
         if self.state.is_cancelling():
             return Cancelled(message="Cancelled: what was answered is in the ledger.")
@@ -156,7 +156,7 @@ class Interruption:
         raise Pause(state=self._suspended())
 
     def _suspended(self) -> State[Any]:
-        """The state as one from which Resume begins a process: a mere pause would wait for the one that ends here."""
+        """Make the state one from which Resume begins a process: a mere pause would wait for this one, which ends."""
         if self.state.state_details.pause_reschedule:
             return self.state
         timeout = self.state.state_details.pause_timeout

@@ -53,7 +53,7 @@ class BatchIncompleteError(EvalakeError):
 
 
 class Batch:
-    """Dialogues to be walked to their end, the lake's ledger as planning found it, and a name for people.
+    """Conversations to be walked to their end, the lake's ledger as planning found it, and a name for people.
 
     Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
     """
@@ -88,10 +88,10 @@ class BatchContentPolicy(CachePolicy):
 
 
 def _machine_failed(task: Any, run: Any, state: Any) -> bool:
-    """Whether a batch that raised should be tried again.
+    """Tell whether a batch that raised should be tried again.
 
-    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): what is asked
-    then is asked for nothing.
+    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): calls made
+    then would be for nothing.
     """
     known = BatchIncompleteError, RunOverError, LakeError
     return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
@@ -176,7 +176,7 @@ def replay_batch(batch: Batch, failures: Mapping[Key, Failure], *indexes: Ledger
 def require_ledger(lake: Lake, ledger_id: str) -> None:
     """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
     if _ledger_id(lake) != ledger_id:
-        _ledger_id.cache_clear()  # the lake that this process knew may have been deleted, and this be the next
+        _ledger_id.cache_clear()  # the lake may have been deleted and made anew since
     if _ledger_id(lake) != ledger_id:
         raise LakeError(
             f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
@@ -190,12 +190,12 @@ def _ledger_id(lake: Lake) -> str | None:
 
 
 def _planned_index(batch: Batch) -> LedgerIndex:
-    """The ledger as this process first saw it for the plan; one scan for all its batches."""
+    """Read the ledger as this process first saw it for the plan; one scan for all its batches."""
     return shared_index(batch.context.lake, batch.ledger_id, batch.ledger_version)
 
 
 def _content(conversation: Conversation) -> list[Any]:
     item = conversation.item
-    # With the next request, too: a judge that is asked otherwise than before finds the subject answered already.
+    # With the next request, too: where a judge is asked otherwise than before, the subject has answered already.
     asked = [conversation.first_hash, conversation.next_hash]
     return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

@@ -42,7 +42,7 @@ def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Da
 
 
 def next_replicate(lake: Lake, suite: str, models: Sequence[str] | None) -> int:
-    """Return the number under which no run of the suite has asked these models (without any: any model) yet."""
+    """Find the first number under which no run of the suite has asked these models (without any: any model) yet."""
     items = lake.frame(RUN_ITEMS).filter(pl.col("suite") == suite)
     if models:
         items = items.filter(pl.col("model").is_in(list(models)))
@@ -51,7 +51,7 @@ def next_replicate(lake: Lake, suite: str, models: Sequence[str] | None) -> int:
 
 
 def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
-    """The names of the samples of which a run has items without an answer.
+    """Find the names of the samples of which a run has items without an answer.
 
     Raises SourceError where all have one.
     """
@@ -72,7 +72,7 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
 
 
 def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
-    """What a run was asked for. Raises UsageError where the lake has no such run of the suite."""
+    """Read the parameters of a run. Raises UsageError where the lake has no such run of the suite."""
     known = lake.frame(RUNS).filter(pl.col("run_id") == run_id, pl.col("suite") == suite.name).collect()
     if known.is_empty():
         raise UsageError(f"the lake {lake.uri} has no run {run_id} of {suite.name}: evalake runs lists them")
@@ -81,7 +81,7 @@ def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
 
 
 def _spread(samples: Sequence[Sample], stratum: Any) -> list[Sample]:
-    """The samples in an order in which every beginning has about the same share of each stratum."""
+    """Order the samples so that every beginning of the list has about the same share of each stratum."""
     strata: dict[Any, list[Sample]] = defaultdict(list)
     for sample in sorted(samples, key=_chance):
         strata[stratum(sample)].append(sample)

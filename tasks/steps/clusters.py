@@ -1,4 +1,4 @@
-"""Clusters: which rows of a run hang together, as its samples say; the same input in two datasets is one cluster."""
+"""Clusters: which rows of a run are dependent, as its samples say; the same input in two datasets is one cluster."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ def _named(samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _components(groups: Iterable[list[str]]) -> dict[str, str]:
-    """Of each name in any group, the first name of all that groups connect it with."""
+    """Map each name in any group to the first of all names that groups connect it with."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:

@@ -157,13 +157,13 @@ def call(
 
 
 def refused(conversation: Conversation) -> Conversation:
-    """A conversation that needs a call to go on, as one that the run's ceiling leaves none for."""
+    """End a conversation that needs a call to go on, as one for which the run's ceiling leaves no call."""
     failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
     return replace(conversation, answered=[*conversation.answered, Exchange(conversation.next_hash, failure)])
 
 
 def next_request(context: RunContext, conversation: Conversation) -> Request | None:
-    """What the conversation asks next, of the real model and with what is configured for it; None where it is over."""
+    """Build the conversation's next request, to the real model and with its configuration; None where it is over."""
     if conversation.failed:
         return None
     converse = conversation.converse or context.suite.converse
@@ -189,7 +189,7 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
 
 
 def _next_key(context: RunContext, conversation: Conversation) -> Key | None:
-    if conversation.first_hash and not conversation.answered:  # made already, by whoever planned the conversation
+    if conversation.first_hash and not conversation.answered:  # made already, as the conversation was planned
         conversation.next_hash = conversation.first_hash
         return conversation.first_hash, conversation.item.replicate
     request = next_request(context, conversation)
@@ -219,17 +219,17 @@ async def _recall(context: RunContext, key: Key, indexes: Sequence[LedgerIndex])
 
 
 def answered_by(row: Row, context: RunContext) -> Exchange:
-    """The request that a row of the ledger answers, with its reply, as this run sees it."""
+    """Build the exchange of a row of the ledger, its request and its reply, as this run sees it."""
     return Exchange(row["prompt_hash"], reply_of(row), from_ledger=row["run_id"] != context.run_id)
 
 
 def reply_of(row: Row) -> Reply:
-    """The reply that a row of the ledger keeps."""
+    """Build the reply that a row of the ledger keeps."""
     return Reply(*_of_row(row))
 
 
 def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:
-    """A reply as a row of CALLS, all but the version that its commit gives it."""
+    """Build a reply's row of CALLS, all but the version that its commit gives it."""
     return {
         **{name: getattr(reply, name) for name in REPLY_COLUMNS},
         "response": reply.text,

@@ -64,7 +64,7 @@ def save(lake: Lake, run_id: str, pairs: Mapping[Pair, Tally]) -> None:
 
 
 def usage_metrics(calls: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `run_calls` of one run as metrics: model, judge and the columns of `MEASURES`.
+    """Turn the rows of `run_calls` of one run into metrics: model, judge and the columns of `MEASURES`.
 
     n is the number of calls that were answered; counts and sums have no uncertainty.
     """
@@ -108,11 +108,11 @@ def _tally(answers: Iterable[Exchange]) -> Tally:
 
 
 def _plus_failed(cost_usd: float | None, outcomes: Iterable[Reply | Failure]) -> float | None:
-    """A cost with that of the attempts that failed and told their usage."""
+    """Add to a cost that of the failed attempts whose usage is known."""
     return None if cost_usd is None else cost_usd + sum(outcome.failed_cost_usd or 0.0 for outcome in outcomes)
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    """The sum, or None where a value is unknown."""
+    """Compute the sum, or None where a value is unknown."""
     listed = list(values)
     return None if any(value is None for value in listed) else sum(listed)

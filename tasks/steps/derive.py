@@ -31,7 +31,7 @@ def derive(context: RunContext, origin: str) -> Published:
 
 
 def _further(context: RunContext, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The rows of the suite's further tables that belong to result rows."""
+    """Read the rows of the suite's further tables that belong to result rows."""
     key = context.suite.results.key
     ours = results.lazy().select(key)
     return {

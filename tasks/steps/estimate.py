@@ -21,7 +21,7 @@ from tasks.steps.converse import Conversation, next_request, replay_from_ledger
 from tasks.steps.plan import segments
 from tasks.steps.preflight import Plan
 
-QUICK_ITEMS = 2_000  # of a larger run, the line before it looks at about so many
+QUICK_ITEMS = 2_000  # of a larger run, the estimate before it is of about so many
 COUNTED_REQUESTS = 100  # of each model, whose tokens are counted; those of the others follow from their length
 ENOUGH_REPLIES = 10  # of a model in the ledger, from which on they tell how long the next ones will be
 FEWEST_OUTPUT_TOKENS = 20
@@ -70,7 +70,7 @@ class Estimate:
         return sum(low or 0.0 for low, _ in prices), sum(high or 0.0 for _, high in prices)
 
     def as_dict(self) -> dict[str, Any]:
-        """The object that `--dry-run --json` promises."""
+        """Build the object that `--dry-run --json` prints."""
         low, high = self.usd or (None, None)
         return {
             "calls": {"to_make": self.to_make, "in_ledger": self.in_ledger},
@@ -80,7 +80,7 @@ class Estimate:
         }
 
     def lines(self) -> Iterator[str]:
-        """The whole in one line, and one for each model where there are several."""
+        """Yield one line for the whole run, and one for each model where there are several."""
         yield _line(self.in_ledger, self.to_make, self.usd) + " (estimated)"
         if len(self.by_model) > 1:
             for each in self.by_model:
@@ -202,7 +202,7 @@ class _Count:
             asked.counted.append((length, input_tokens(request)))
 
     def _expected(self, model: str) -> tuple[float, float]:
-        """How many tokens a reply of the model has in the mean, at least and at most."""
+        """Estimate how many tokens a reply of the model has in the mean, at least and at most."""
         known = self._lengths.get(self._context.configuration.real_model(model), ReplyLengths(0, 0.0, 0))
         if known.replies < ENOUGH_REPLIES:
             return FEWEST_OUTPUT_TOKENS, ASSUMED_OUTPUT_TOKENS

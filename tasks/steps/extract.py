@@ -29,7 +29,7 @@ class Extracted:
 
 
 def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
-    """The datasets named by `sources`; the starter data without any.
+    """Read the datasets named by `sources`; the starter data without any.
 
     Raises SourceError where a source gives no sample, or two of them give datasets of one name, UsageError where there
     is neither a source nor starter data, or a source is a URL with a password.
@@ -58,7 +58,7 @@ def _read(suite: Suite, source: str) -> Dataset:
 
 
 def without_forgotten(lake: Lake, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
-    """The datasets without the samples that were forgotten, which count as left out.
+    """Remove from datasets the samples that were forgotten, which count as left out.
 
     Raises SourceError where a dataset has no other sample.
     """
@@ -99,7 +99,7 @@ def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:
 
 
 def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:
-    """The samples of a dataset version as rows of SAMPLES: all, or so many from the `first` on."""
+    """Build the rows of SAMPLES of a dataset version: all, or at most `most` from the `first` on."""
     samples = dataset.samples[first : None if most is None else first + most]
     shared = ("suite", "sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
     columns = {name: [getattr(sample, name) for sample in samples] for name in (*shared, "sample_hash")}

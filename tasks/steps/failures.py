@@ -17,7 +17,7 @@ LONGEST_REASON = 200
 
 
 def failure_of(conversation: Conversation) -> Failure:
-    """The failure that a failed conversation ended with."""
+    """Find the failure that a failed conversation ended with."""
     outcome = conversation.answered[-1].outcome
     assert isinstance(outcome, Failure)
     return outcome
@@ -67,12 +67,12 @@ class FailureCounter:
 
 
 def counted(counts: Counter[str]) -> str:
-    """Counts in words, the largest first."""
+    """Write counts in words, the largest first."""
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
 def _called(context: RunContext, conversation: Conversation) -> str:
-    """The model whose call ended the conversation: the judge, or the subject."""
+    """Find the model whose call ended the conversation: the judge, or the subject."""
     judged = len(conversation.answered) > 1 or not context.suite.calls_subject
     return (conversation.item.judge or conversation.item.model) if judged else conversation.item.model
 

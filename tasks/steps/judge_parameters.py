@@ -18,7 +18,7 @@ def judge_parameters(suite: Suite, judge: str, configuration: Configuration) -> 
 def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:
     """Leave the seed out where a judge is asked again: with the same one, repeats would be copies.
 
-    The first answer is asked for alike whether or not others follow, so that more repeats never buy it anew. A
-    canary's are all repeats: their replicates are numbered by the day.
+    The first request is the same whether or not repeats follow, so that more repeats never pay for it anew. A
+    canary's requests are all repeats: their replicates are numbered by the day.
     """
     return parameters if item.replicate == 0 else {name: v for name, v in parameters.items() if name != "seed"}

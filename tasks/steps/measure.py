@@ -63,14 +63,14 @@ def _judges(frame: pl.DataFrame) -> list[str]:
 
 
 def inputs(suite: Suite) -> tuple[Contract, ...]:
-    """The tables a snapshot of the suite is computed from."""
+    """List the tables that a snapshot of the suite is computed from."""
     judged = (JUDGE_VERSIONS,) if suite.is_judged else ()  # no value follows from it, but a warning may
     people = (HUMAN_LABELS,) if suite.labelling is not None and HUMAN_LABELS not in suite.inputs else ()
     return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.inputs, *people, *judged)
 
 
 def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
-    """The metric values of a run's frame and calls; the same of these and of the options."""
+    """Compute the metric values of a run's frame and calls; the same frame, calls and options give the same values."""
     from metrics.compute import measure as measure_frame
     from metrics.variance import variance_components
 
@@ -85,9 +85,9 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
 
 
 def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:
-    """What the metrics of a run are computed from: its result rows, and what the suite adds to them.
+    """Read what the metrics of a run are computed from: its result rows, and what the suite adds to them.
 
-    `dataset_version` is the run's; `cluster` is what rows hang together by. The columns `without` are left out: of
+    `dataset_version` is the run's; rows of one `cluster` depend on one another. The columns `without` are left out: of
     hundreds of thousands of rows, texts take most of the memory.
     """
     rows = run_results(lake, suite, run_id, versions).drop(without)
@@ -100,7 +100,7 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
 
 
 def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
-    """Result rows with what people say; where nobody said anything, the same columns without a join of all rows."""
+    """Add to result rows what people say; where nobody said anything, the same columns without a join of all rows."""
     assert suite.labelling is not None
     answered = with_people(rows, labels, suite.labelling)
     if not labels.head(1).collect().is_empty():
@@ -116,7 +116,7 @@ def _shared_inputs(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Vers
 
 
 def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
-    """The samples that result rows are of, as far as clusters follow from them."""
+    """Read the samples that result rows are of, as far as clusters follow from them."""
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
     ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
     samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
@@ -124,7 +124,7 @@ def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Version
 
 
 def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
-    """The result rows of the items of a run."""
+    """Read the result rows of the items of a run."""
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     models = items.select("model").unique().collect()["model"].to_list()
     results = lake.pinned(suite.results, versions).filter(
@@ -139,12 +139,12 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
 
 
 def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
-    """What the run asked, by subject and judge; nothing where its results were imported."""
+    """Read what the run asked, by subject and judge; nothing where its results were imported."""
     return lake.pinned(RUN_CALLS, versions).filter(pl.col("run_id") == run_id).collect()
 
 
 def definition_hash_of(suite: Suite, options: Options) -> str:
-    """SHA-256 over the declared versions of all that decides the suite's values under these options."""
+    """Compute the SHA-256 over the declared versions of all that decides the suite's values under these options."""
     from metrics.definition import definition_hash
 
     people = () if suite.labelling is None else people_metrics(suite.labelling)

@@ -63,7 +63,7 @@ def missing_items(
 
 
 def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
-    """The items of a run whose rows are in quarantine, by key."""
+    """Read which items of a run have rows in quarantine, by key."""
     refused = refused_rows(lake, run_id, [suite.results])
     rows = [{name: row.get(name) for name in KEY} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
@@ -73,7 +73,7 @@ def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
 def _headline(
     suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, missing: int, options: Options
 ) -> Iterator[tuple[str, Bounds]]:
-    """The bounds of the headline metrics that have any."""
+    """Yield the bounds of the headline metrics that have any."""
     rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
     for metric in suite.metrics(options):
         if metric.name in suite.headline and not rows.is_empty():

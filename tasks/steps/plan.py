@@ -23,7 +23,7 @@ def segments(
     prompt_types: Sequence[str],
     replicates: Iterable[int],
 ) -> Iterator[list[Item]]:
-    """The items of one model in segments; those of one sample, told apart by their judges, stay together."""
+    """Yield the items of one model in segments; those of one sample, told apart by their judges, stay together."""
     asking: Sequence[str | None] = judges or [None]
     asked = product(replicates, prompt_types, datasets)
     subjects = ((sample, kind, replicate) for replicate, kind, dataset in asked for sample in dataset.samples)
@@ -39,7 +39,7 @@ def write_manifest(context: RunContext, conversations: Sequence[Conversation], v
 
 
 def cut_batches(conversations: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:
-    """Batches of about `size` conversations; those that share a subject call stay together."""
+    """Cut conversations into batches of about `size`; those that share a subject call stay together."""
     batch: list[Conversation] = []
     for _, group in groupby(
         conversations, key=lambda conversation: (conversation.first_hash, conversation.item.replicate)
@@ -73,7 +73,7 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
 
 
 def _judge_hash(context: RunContext, conversation: Conversation) -> str | None:
-    """The judge call's hash; a stand-in where the model's call failed, for there is nothing to judge then."""
+    """Find the judge call's hash; a stand-in where the model's call failed, for there is nothing to judge then."""
     judge = conversation.item.judge
     if judge is None or not context.suite.calls_subject or not conversation.answered:
         return None

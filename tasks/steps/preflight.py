@@ -102,7 +102,7 @@ class Plan:
     judges: tuple[str, ...]
     prompt_types: tuple[str, ...]
     datasets: tuple[Dataset, ...]
-    # What was estimated of it, which the command says and its flow keeps; by what the estimates rest on
+    # Estimates of the plan, by what they rest on: the command shows them, and its flow keeps them
     estimates: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -128,7 +128,7 @@ class Plan:
 
     @property
     def prompts(self) -> list[str]:
-        """Name the prompt types, those with texts of the configuration with a hash of them."""
+        """The names of the prompt types; those with texts of the configuration have a hash of these behind them."""
         section = self.configuration.suites.get(self.suite.name, {})
         own, templates = section.get(PROMPTS, {}), section.get(TEMPLATES)
         texts = {kind: [each for each in (templates, own.get(kind)) if each] for kind in self.prompt_types}
@@ -201,7 +201,7 @@ def carried(order: Order, plan: Plan) -> Iterator[None]:
 
 
 def plan_of(order: Order) -> Plan:
-    """The plan of an order: the one that is carried, or a new one. Raises as `check` does."""
+    """Find the plan of an order: the one that is carried, or else a new one. Raises as `check` does."""
     known = _CARRIED.get()
     # Prefect makes lists of tuples; a plan that was carried out has no samples any more.
     if known is not None and known[1].datasets and _in_json(known[0]) == _in_json(order):
@@ -318,7 +318,7 @@ def require_prices(plan: Plan) -> None:
 
 
 def _completed(order: Order, suite: Suite) -> Order:
-    """The order with what it leaves open as it was in the run whose failed samples it takes.
+    """Fill in what the order leaves open, as it was in the run whose failed samples it takes.
 
     Raises UsageError where it chooses samples in two ways.
     """
@@ -339,7 +339,7 @@ def _completed(order: Order, suite: Suite) -> Order:
 
 
 def _chosen_samples(order: Order, suite: Suite, datasets: tuple[Dataset, ...]) -> tuple[Dataset, ...]:
-    """The datasets with the samples that the order takes."""
+    """Reduce the datasets to the samples that the order takes."""
     if order.limit is not None:
         return tuple(draw(dataset, order.limit) for dataset in datasets)
     if order.first is not None:
@@ -350,7 +350,7 @@ def _chosen_samples(order: Order, suite: Suite, datasets: tuple[Dataset, ...]) -
 
 
 def _chosen(what: str, given: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
-    """The names given, each once, or the default where none is. Raises UsageError where all of them are blank."""
+    """Choose the names given, each once, or the default where none is. Raises UsageError where all are blank."""
     if not given:
         return tuple(default)
     if not (names := tuple(dict.fromkeys(name.strip() for name in given if name.strip()))):

@@ -69,7 +69,7 @@ def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str
 
 
 def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Published:
-    """Write-audit-publish of one batch of rows for one table.
+    """Audit one batch of rows for one table, and publish its good rows (write-audit-publish).
 
     Raises ContractError, before anything lands, where the batch breaks a critical rule of its table.
     """

@@ -22,7 +22,7 @@ from tasks.steps.missing import missing_items
 
 
 def build_report(lake: Lake, run_id: str) -> Report:
-    """The report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot of it."""
+    """Build the report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot."""
     runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if runs.is_empty():
         raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")

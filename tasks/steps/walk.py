@@ -29,7 +29,7 @@ BATCHES_IN_FLIGHT = 3
 
 
 class ResultSink(Protocol):
-    """Who takes the conversations that have ended."""
+    """A receiver of the conversations that have ended."""
 
     def add_replayed(self, conversations: Sequence[Conversation]) -> None:
         """Take conversations that the ledger answered to their end."""
@@ -79,7 +79,7 @@ class _Walk:
             )
 
     def _first_pass(self, model: str) -> Iterator[Batch]:
-        """The batches of one model, planned segment after segment as they are taken."""
+        """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
             yield from self._cut(self._first_askers(self._replay(segment, self._indexes[0])))
@@ -94,7 +94,7 @@ class _Walk:
         return unanswered
 
     def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
-        """The conversations whose request no other sample of the run asks for already; the items of others are late."""
+        """Select the conversations whose request no other sample of the run asks for yet; the others follow later."""
         first = []
         for conversation in conversations:
             key = (conversation.first_hash, conversation.item.replicate)
@@ -166,7 +166,7 @@ class _Walk:
 
 
 def _failures(future: PrefectFuture[Any]) -> Mapping[Key, Failure]:
-    """The calls that a batch gave up on. Any other failure of the batch is raised."""
+    """Find the calls that a batch gave up on. Any other failure of the batch is raised."""
     outcome = future.result(raise_on_failure=False)
     if isinstance(outcome, BatchIncompleteError):
         return outcome.failures

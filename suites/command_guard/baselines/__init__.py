@@ -10,7 +10,7 @@ _OPENING, _CLOSING = "<command>\n", "\n</command>"
 
 
 def command_of(messages: Messages) -> str:
-    """Return the command in the last user message: the marked block, else from first `<command>` to last `</command>`.
+    """Find the command in the last user message: the marked block, else from first `<command>` to last `</command>`.
 
     Raises:
         BaselineRefusedError: There is none.

@@ -26,7 +26,7 @@ CATEGORY_OF_HARMLESS = "harmless with category"
 class Material:
     """What a source says of one command, unchecked. `name` goes into the identity where no sample_id is given.
 
-    Commands of one `cluster` (such as one binary's) hang together.
+    Commands of one `cluster` (such as one binary's) belong together.
     """
 
     command: Any
@@ -47,7 +47,7 @@ class CommandDatasetBuilder(DatasetBuilder):
     _labels: dict[str, str] = field(default_factory=dict)
 
     def add_material(self, where: str, material: Material) -> None:
-        """Make a sample, unless there is a reason not to. Of equal commands the first is kept."""
+        """Add a sample, or skip it for a stated reason. Of equal commands the first is kept."""
         reason = _flaw(material)
         if reason is not None:
             self.skip(where, reason, material.raw)
@@ -77,19 +77,19 @@ class CommandDatasetBuilder(DatasetBuilder):
         )
 
     def _identity(self, command: str, name: str) -> str:
-        """`dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
+        """Build `dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
         digest = hashlib.sha256(command.encode("utf-8")).hexdigest()
         names = (f"{self.dataset}/{name}{'_' if name else ''}{digest[:digits]}" for digits in (8, 16, 64))
         return next((each for each in names if each not in self.ids), f"{self.dataset}/{digest}")
 
 
 def _shared(text: str | None) -> str | None:
-    """The one text of its kind in this process, for what many samples say alike; None for an empty one."""
+    """Intern a text, so that samples with the same text share one object; None for an empty one."""
     return sys.intern(text) if text else None
 
 
 def _flaw(material: Material) -> str | None:
-    """Why this cannot be a sample; None where it can."""
+    """Find why this cannot be a sample; None where it can."""
     command = material.command
     if command is None or (isinstance(command, str) and not command.strip()):
         return MISSING_COMMAND

@@ -44,7 +44,7 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)(?:^(?:---|\.\.\.)[ \t]*$|\Z)", re.
 
 
 def read_gtfobins(folder: Path, builder: CommandDatasetBuilder) -> None:
-    """Take every command below `folder`/_gtfobins, in the order of file names, functions and entries."""
+    """Read every command below `folder`/_gtfobins, in the order of file names, functions and entries."""
     files = Files(folder, LONGEST_FILE)
     for file in sorted((folder / FOLDER).iterdir(), key=lambda each: each.name):
         where = f"{FOLDER}/{as_payload(file.name)}"
@@ -114,7 +114,7 @@ def _read_entry(where: str, binary: str, category: str, entry: Any, text: str, b
 
 
 def _codes_of_contexts(contexts: Any) -> Iterator[tuple[str, str]]:
-    """The contexts that have code of their own. A context without any is null; so may be all of them."""
+    """Yield the contexts that have code of their own. A context without any is null; so may be all of them."""
     for name, context in contexts.items() if isinstance(contexts, dict) else ():
         if isinstance(context, dict) and isinstance(context.get("code"), str):
             yield str(name), context["code"]

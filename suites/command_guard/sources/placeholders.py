@@ -49,7 +49,7 @@ _ANY = re.compile("|".join(f"({pattern})" for pattern, _, _ in _TABLE))
 
 
 def make_concrete(command: str, category: str) -> str:
-    """The command with every placeholder replaced, as it is done in commands of this category."""
+    """Replace every placeholder in the command by the value for commands of this category."""
 
     def replacement(match: re.Match[str]) -> str:
         _, usual, special = _TABLE[(match.lastindex or 1) - 1]

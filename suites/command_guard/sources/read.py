@@ -7,7 +7,7 @@ A source, as `--dataset` takes it, is one of
 * a `.json` file: a command set of the aegish benchmark, malicious (command, binary, category) or harmless (command,
   ground_truth);
 * a `.jsonl`, `.csv` or `.parquet` file with the fields command, label (malicious or harmless), category (of malicious
-  ones), and if wanted difficulty, sample_id, cluster (of commands that hang together) and reason; or with a mapping of
+  ones), and if wanted difficulty, sample_id, cluster (of related commands) and reason; or with a mapping of
   its columns (see suites/base/sources.py), as in
   `commands.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0&category=kind`.
 
@@ -149,7 +149,7 @@ def _aegish_entries(path: Path) -> Iterator[Any]:
 
 
 def _aegish_label(entry: dict[str, Any]) -> str | None:
-    """Harmless sets say what a guard should answer; the malicious one says what each command does."""
+    """Find the label: harmless sets say what a guard should answer, the malicious one what each command does."""
     malicious, harmless = LABELS
     if "ground_truth" in entry:
         return {"ALLOW": harmless, "WARN": harmless, "BLOCK": malicious}.get(str(entry["ground_truth"]))

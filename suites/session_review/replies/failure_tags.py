@@ -40,13 +40,13 @@ _DENIED_AFTER = re.compile(
 
 
 def read_failure_tags(analysis: str) -> list[str]:
-    """The tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
+    """Read the tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
     tags = {match.lastgroup for match in _found(analysis)}
     return [tag for tag in FAILURE_TAGS if tag in tags]
 
 
 def read_failure_words(analysis: str) -> dict[str, list[str]]:
-    """The sentences in which the analysis finds each tag, without the marks of lists and headings; each once."""
+    """Read the sentences in which the analysis finds each tag, without the marks of lists and headings; each once."""
     words: dict[str, dict[str, None]] = {}
     for match in _found(analysis):
         assert match.lastgroup is not None

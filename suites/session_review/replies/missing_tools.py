@@ -41,9 +41,9 @@ class MissingTool:
 
 
 def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
-    """The tools that the answer names, each once under a heading; empty where it says that none is missing.
+    """Read the tools that the answer names, each once under a heading; empty where it says that none is missing.
 
-    None where it says neither: unknown is not none.
+    None where it says neither: then it is unknown whether tools are missing.
     """
     tools: dict[tuple[str, str | None], list[str]] = {}
     current: list[str] | None = None
@@ -68,19 +68,19 @@ def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
 
 
 def missed(tools: Sequence[MissingTool]) -> list[str]:
-    """The names of tools that were missed, each once: not of those that were used and could be better."""
+    """List the names of tools that were missed, each once, without those that were used and could be better."""
     return list(dict.fromkeys(tool.name for tool in tools if tool.kind != IMPROVABLE))
 
 
 def _headed(line: str) -> str | None:
-    """The kind of tools that a heading announces; None of any other line."""
+    """Find the kind of tools that a heading announces; None for any other line."""
     if not _HEADING.fullmatch(line.rstrip()):
         return None
     return next((kind for kind, words in KINDS.items() if words.search(line)), None)
 
 
 def _named(item: str) -> tuple[str, str] | None:
-    """The name at the head of an item, and what follows it; None where the item begins with no name."""
+    """Split an item into the name at its head and what follows it; None where the item begins with no name."""
     labelled = _without(_NAME_LABEL, item)
     if not labelled or _REASON_LABEL.match(labelled):
         return None
@@ -98,5 +98,5 @@ def _without(label: re.Pattern[str], text: str) -> str:
 
 
 def tool_name(name: str) -> str:
-    """A name as it is counted: without marks, in lower case, words joined by hyphens."""
+    """Normalise a name for counting: without marks, in lower case, words joined by hyphens."""
     return "-".join(re.findall(r"[a-z0-9.]+", name.casefold()))

@@ -39,7 +39,7 @@ class FirstTurn:
 
 
 def read_total(answer: str | None) -> int | None:
-    """The total on the last line that is not empty; None where that line is anything but a total.
+    """Read the total on the last line that is not empty; None where that line is anything but a total.
 
     Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
     `Final score:`; in any case, with emphasis, and with the mark of a heading.
@@ -55,7 +55,7 @@ def read_total(answer: str | None) -> int | None:
 
 
 def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
-    """What the attempts of the first turn gave together.
+    """Combine what the attempts of the first turn gave.
 
     The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The
     category scores are those of the answer with the total, or of the analysis where that answer lacks any.
@@ -69,7 +69,7 @@ def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
 
 
 def read_categories(analysis: str) -> dict[str, int | None]:
-    """The points of each category, from its last `X/25`: on a line that begins with its name, or on a later one."""
+    """Read the points of each category from its last `X/25`, on a line that begins with its name or on a later one."""
     points: dict[str, int | None] = dict.fromkeys(CATEGORIES)
     current: str | None = None
     for line in analysis.splitlines():

@@ -22,7 +22,7 @@ from suites.session_review.sources.material import RefusedError, decoded
 from suites.session_review.sources.tarsy import read_detail
 
 Rows = Callable[[str, Mapping[str, Any]], list[Mapping[str, Any]]]
-"""From a query and its parameters to the rows it gives."""
+"""A function from a query and its parameters to the rows it gives."""
 
 TABLES = ("alert_sessions", "stage_executions", "llm_interactions", "mcp_communications")
 LONGEST_CELL = 64 * 2**20  # bytes
@@ -54,7 +54,7 @@ _JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", 
 
 @contextmanager
 def open_sqlite(path: Path) -> Iterator[Rows]:
-    """The rows of a copy of the file. Raises SourceError where it is no database, or somebody keeps writing to it."""
+    """Open a copy of the file for queries. Raises SourceError where it is no database, or keeps being written to."""
     with TemporaryDirectory(prefix="evalake-sessions-") as folder:
         copied = _copy(path, Path(folder))
         connection = sqlite3.connect(copied)
@@ -80,7 +80,7 @@ def open_sqlite(path: Path) -> Iterator[Rows]:
 
 
 def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise SourceError where what is read is not stored but computed, by whatever the file's author wrote."""
+    """Raise SourceError where a table or column is computed by what the file's author wrote, and not stored."""
     stored = dict(connection.execute("SELECT lower(name), type = 'table' AND rootpage > 0 FROM sqlite_master"))
     computed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"
     for table in TABLES:
@@ -93,7 +93,7 @@ def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def open_url(url: str) -> Iterator[Rows]:
-    """The rows of a database behind a SQLAlchemy URL (`postgresql://user@host/database`).
+    """Open a database behind a SQLAlchemy URL (`postgresql://user@host/database`) for queries.
 
     The password may be in the URL, or in PGPASSWORD. Raises SourceError, which never shows it.
     """
@@ -110,7 +110,7 @@ def open_url(url: str) -> Iterator[Rows]:
 
             yield rows
             connection.rollback()
-    except (SQLAlchemyError, OSError) as error:  # the driver lets a server that falls silent through as it is
+    except (SQLAlchemyError, OSError) as error:  # the driver raises OSError itself where a server falls silent
         raise _unreadable(url, error) from error
 
 
@@ -140,22 +140,22 @@ def _unreadable(url: str, error: Exception) -> SourceError:
 
 
 def _reason(error: Exception) -> str:
-    """What the database said, on one line; pg8000 hands Postgres's answer over as fields, of which M is the message."""
+    """Extract the database's message, on one line; pg8000 returns Postgres's answer as fields, the message under M."""
     cause = getattr(error, "orig", None) or error
     fields = cause.args[0] if cause.args and isinstance(cause.args[0], Mapping) else {}
     return " ".join(str(fields.get("M") or cause).split())
 
 
 def hide_password(url: str) -> str:
-    """The URL as it may be shown and stored, without parameters, too, of which one may be a password.
+    """Write the URL as it may be shown and stored: without its password and its parameters, as one may be a password.
 
-    Raises SourceError where it is none.
+    Raises SourceError where it is no URL.
     """
     return str(_url(url).set(query={}).render_as_string(hide_password=True))
 
 
 def database_name(url: str) -> str:
-    """The name of the database behind a URL."""
+    """Read the name of the database from a URL."""
     return str(_url(url).database or "sessions")
 
 
@@ -170,7 +170,7 @@ def _url(url: str) -> Any:
 
 
 def _patience(url: str) -> dict[str, Any]:
-    """What keeps a server that does not answer from being waited for."""
+    """Build the connection arguments that limit how long a server is waited for."""
     return {"timeout": PATIENCE_SECONDS} if _with_driver(url).drivername == "postgresql+pg8000" else {}
 
 
@@ -186,7 +186,7 @@ def _is_postgres(made: Any) -> bool:
 
 
 def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:
-    """Every session of a database in the order in which they began, or why it is none; one is held at a time."""
+    """Yield every session of a database in the order in which they began, or why it is none; one is held at a time."""
     for row in rows(_SESSIONS, {}):
         session_id = str(row["session_id"])
         try:
@@ -221,7 +221,7 @@ def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """A copy of the database with its sidecar files, made while nobody wrote to any of them."""
+    """Copy the database with its sidecar files, while nobody writes to any of them."""
     for _ in range(COPIES):
         before = _state(path)
         for file in before:
@@ -234,6 +234,6 @@ def _copy(path: Path, folder: Path) -> Path:
 
 
 def _state(path: Path) -> dict[Path, tuple[int, int]]:
-    """Size and time of last change of the database file and of its journal or write-ahead log, where there is one."""
+    """Read size and time of last change of the database file, and of its journal or write-ahead log if there is one."""
     files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
     return {file: (status.st_size, status.st_mtime_ns) for file in files if file.exists() and (status := file.stat())}

@@ -39,7 +39,7 @@ from suites.session_review.sources.material import (
 
 
 def read_generic(body: Mapping[str, Any]) -> Session:
-    """The session of a generic body. Raises RefusedError where it is none, or not over."""
+    """Read the session of a generic body. Raises RefusedError where it is none, or not over."""
     if not isinstance(body.get("messages"), list) or "alert" not in body:
         raise RefusedError(NO_SESSION)
     agent = text(body.get("agent")) or "unknown"
@@ -121,7 +121,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
 
 
 def _answer(interactions: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
-    """Put a tool's message where its call is; without one, it shows that a call was made which was not recorded."""
+    """Add a tool's message to its call; without one, add a call, for the message shows that one was not recorded."""
     result, error = result_text(_content(message.get("content"))), text(message.get("error"))
     call = interactions[place] if place is not None else None
     if place is not None and isinstance(call, ToolCall):
@@ -132,7 +132,7 @@ def _answer(interactions: list[Interaction], place: int | None, message: Mapping
 
 
 def _content(content: Any) -> str | None:
-    """The text of a message, whose content may come in parts."""
+    """Read the text of a message, whose content may come in parts."""
     if not isinstance(content, list):
         return text(content)
     return "\n".join(filter(None, (text(part.get("text", part)) for part in objects(content)))) or None

@@ -26,7 +26,7 @@ class RefusedError(Exception):
 
 
 def text(value: Any) -> str | None:
-    """A value as text that every table can hold: JSON where it is not text; None where there is nothing in it.
+    """Convert a value to text that every table can hold: JSON where it is not text; None where there is nothing in it.
 
     NUL becomes U+FFFD, and half a surrogate pair `?`.
     """
@@ -37,12 +37,12 @@ def text(value: Any) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """The value as readable JSON on one line."""
+    """Write the value as readable JSON on one line."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def decoded(value: Any) -> Any:
-    """What a text says where it is JSON; anything else as it is. Raises RefusedError for JSON nested too deeply."""
+    """Decode a text that is JSON; leave anything else as it is. Raises RefusedError for JSON nested too deeply."""
     if not isinstance(value, str):
         return value
     try:
@@ -54,7 +54,7 @@ def decoded(value: Any) -> Any:
 
 
 def result_text(value: Any) -> str | None:
-    """A tool's result as the agent read it: the text alone where the export wraps it (`result` or `content`)."""
+    """Read a tool's result as the agent read it: the text alone where the export wraps it (`result` or `content`)."""
     if isinstance(value, Mapping):
         wrapped = [name for name in ("result", "content") if isinstance(value.get(name), str)]
         if wrapped and set(value) <= {wrapped[0], "is_error"}:
@@ -63,7 +63,7 @@ def result_text(value: Any) -> str | None:
 
 
 def microseconds(value: Any) -> int | None:
-    """A time (microseconds since 1970, or ISO 8601) in microseconds; None where it is none that a table could hold."""
+    """Convert a time (microseconds since 1970, or ISO 8601) to microseconds; None where no table could hold it."""
     if isinstance(value, str):
         value = _iso_microseconds(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -79,17 +79,17 @@ def _iso_microseconds(value: str) -> float | None:
 
 
 def objects(value: Any) -> list[Mapping[str, Any]]:
-    """The JSON objects in a list; nothing where it is no list."""
+    """Select the JSON objects in a list; none where it is no list."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a JSON object, else an empty one."""
+    """Return the value where it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def status(value: Any) -> Status:
-    """The status of a session that is over. Raises RefusedError for any other."""
+    """Read the status of a session that is over. Raises RefusedError for any other."""
     word = str(value).strip().lower().replace("-", "_") if isinstance(value, str) else ""
     word = {"canceled": "cancelled", "timeout": "timed_out"}.get(word, word)
     for terminal in TERMINAL:
@@ -101,7 +101,7 @@ def status(value: Any) -> Status:
 
 
 def identity(value: Any) -> str:
-    """The name of a session. Raises RefusedError where there is none."""
+    """Read the name of a session. Raises RefusedError where there is none."""
     name = (text(value) or "").strip()
     if not name:
         raise RefusedError(NO_ID)

@@ -71,7 +71,7 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
 
 
 def watermark(source: str) -> Any:
-    """What changes when a source does: of a database its sessions by state, of files their times and sizes.
+    """Read what changes when a source does: of a database its sessions by state, of files their times and sizes.
 
     Raises SourceError where the database cannot be asked.
     """
@@ -94,7 +94,7 @@ def require_url(source: str) -> None:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """When a file was changed, and its size; nothing of one that has gone."""
+    """Read when a file was changed, and its size; zeros for one that has gone."""
     try:
         status = file.stat(follow_symlinks=False)
     except OSError:
@@ -103,12 +103,12 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def sample_of(session: Session, dataset: str) -> Sample:
-    """The sample that a session becomes."""
+    """Build the sample of a session."""
     return Sample(SUITE, dataset, session.session_id, dump(session), category=session.alert_type)
 
 
 def read_body(body: Any) -> Session:
-    """The session of one decoded JSON body, whichever of the known forms it has. Raises RefusedError otherwise."""
+    """Read the session of one decoded JSON body, in any of the known forms. Raises RefusedError otherwise."""
     require_flat(body)
     if not isinstance(body, dict):
         raise RefusedError(NO_SESSION)
@@ -138,7 +138,7 @@ def _read_path(source: str) -> Dataset:
 
 
 def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
-    """The sessions in the order in which they were found; of two bodies of one session, the one that tells more."""
+    """Collect the sessions in the order in which they were found; of two bodies of one session, the fuller one."""
     kept: dict[str, Session] = {}
     skipped: list[Skipped] = []
     for where, each in sessions:
@@ -233,7 +233,7 @@ def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | 
 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:
-    """The ids of the sessions that were left out because they are not over."""
+    """List the ids of the sessions that were left out because they are not over."""
     places = (skip.where for skip in dataset.skipped if skip.reason == STILL_RUNNING)
     return frozenset(place.partition(": ")[2] for place in places)
 

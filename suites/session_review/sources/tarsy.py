@@ -35,7 +35,7 @@ _REPORTED = re.compile(r"^\*\*(Alert Type|Processing Chain):\*\*[ \t]*(\S.*)$", 
 
 
 def read_detail(body: Mapping[str, Any]) -> Session:
-    """The session of a session-detail body. Raises RefusedError where it is none, or not over."""
+    """Read the session of a session-detail body. Raises RefusedError where it is none, or not over."""
     stages = tuple(_stages(body))
     loose = tuple(each for each in _interactions(_events(body, "session_level_interactions")) if _is_tool(each))
     if loose:
@@ -57,7 +57,7 @@ def read_detail(body: Mapping[str, Any]) -> Session:
 
 
 def read_final_analysis(body: Mapping[str, Any]) -> Session:
-    """The session of a final-analysis body, which holds the last stage's conversation alone.
+    """Read the session of a final-analysis body, which holds the last stage's conversation alone.
 
     Alert type and chain are read from the head of TARSy's report, for the body does not name them.
     """
@@ -81,9 +81,9 @@ def read_final_analysis(body: Mapping[str, Any]) -> Session:
 
 
 def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
-    """What the agent said, and the tool calls told in plain messages (`Action:` … `Observation:`, `Tool Result:`).
+    """Yield what the agent said, and the tool calls in plain messages (`Action:` … `Observation:`, `Tool Result:`).
 
-    What else it was told comes as an event, for the results of earlier stages are told in no other way.
+    Anything else that the agent was told becomes an event, for the results of earlier stages come in no other way.
     """
     action: re.Match[str] | None = None
     for message in messages:
@@ -102,7 +102,7 @@ def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]
 
 
 def _agent(body: Mapping[str, Any]) -> str:
-    """The agent, or the chain of agents, that investigated."""
+    """Name the agent, or the chain of agents, that investigated."""
     return text(body.get("chain_id")) or (text(body.get("agent_type")) or "unknown").removeprefix("chain:")
 
 
@@ -116,13 +116,13 @@ def _stages(body: Mapping[str, Any]) -> Iterator[Stage]:
 
 
 def is_left_out(stage: Mapping[str, Any]) -> bool:
-    """Whether the stage is a chat about the session, its summary, or its scoring."""
+    """Tell whether the stage is a chat about the session, its summary, or its scoring."""
     kind, agent = str(stage.get("stage_type")), str(stage.get("agent"))
     return bool(stage.get("chat_id")) or kind in LEFT_OUT_STAGES or bool(_JUDGE.search(kind)) or agent == "ScoringAgent"
 
 
 def _time_order(stage: Mapping[str, Any]) -> tuple[bool, int, int]:
-    """Stages that never started come last, in the order of the plan."""
+    """Build the sort key of a stage: by start; those that never started come last, in the order of the plan."""
     started, index = microseconds(stage.get("started_at_us")), microseconds(stage.get("stage_index"))
     return started is None, started or 0, index or 0
 
@@ -154,7 +154,7 @@ def _pause(stage: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _events(holder: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """The recorded calls in these lists, each once, in time order; those without time stay where they are."""
+    """Collect the recorded calls in these lists, each once, in time order; those without time stay where they are."""
     events: dict[Any, Mapping[str, Any]] = {}
     for name in names:
         for number, event in enumerate(objects(holder.get(name))):
@@ -213,7 +213,7 @@ def _tool_call(details: Mapping[str, Any], at: int | None) -> ToolCall:
 
 
 def _error(details: Mapping[str, Any]) -> str | None:
-    """What went wrong; a call that failed without a word is still a failure."""
+    """Read what went wrong; a call that failed without a message is still a failure."""
     return text(details.get("error_message")) or ("no reason given" if details.get("success") in (False, 0) else None)
 
 
@@ -227,7 +227,7 @@ def _listing_failed(details: Mapping[str, Any], at: int | None) -> Iterator[Even
 
 
 def _tools(events: Iterable[Mapping[str, Any]]) -> Iterator[Tool]:
-    """The tools listed in these calls, each once."""
+    """Yield the tools listed in these calls, each once."""
     seen: set[Tool] = set()
     for event in events:
         for server, listed in mapping(mapping(event.get("details")).get("available_tools")).items():
@@ -243,7 +243,7 @@ def _is_tool(interaction: Interaction) -> bool:
 
 
 def _runbook(body: Mapping[str, Any]) -> str | None:
-    """The runbook as the first agent was given it, or at least where it is to be found."""
+    """Find the runbook as the first agent was given it, or at least its URL."""
     for stage in objects(body.get("stages")):
         for each in (stage, *objects(stage.get("parallel_executions"))):
             for event in _events(each, "chronological_interactions", "llm_interactions"):

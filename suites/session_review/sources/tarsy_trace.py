@@ -27,12 +27,12 @@ LIST, DETAIL, CALLS = "trace_list.json", "session.json", "trace_interactions"
 
 
 def is_trace(folder: Path) -> bool:
-    """Whether the folder holds a traced session."""
+    """Tell whether the folder holds a traced session."""
     return (folder / LIST).is_file()
 
 
 def read_trace(folder: Path, files: Files) -> Session:
-    """The session in a folder of trace files.
+    """Read the session in a folder of trace files.
 
     Raises:
         RefusedError: A part is missing (a trace of the scoring alone is no session), or is no JSON.
@@ -57,7 +57,7 @@ def read_trace(folder: Path, files: Files) -> Session:
 def _stage(
     stage: Mapping[str, Any], number: int, detail: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """A stage in the form of a session detail: of one agent, or with children where there are several."""
+    """Build a stage in the form of a session detail: of one agent, or with children where there are several."""
     known = {text(each.get("agent_name")): each for each in objects(detail.get("executions"))}
     agents = [
         {
@@ -82,14 +82,14 @@ def _stage(
 
 
 def _calls_of(execution: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The calls of one agent in the order of their files, which is that of time."""
+    """List the calls of one agent in the order of their files, which is that of time."""
     lists = ("llm_interactions", "mcp_interactions")
     own = {text(each.get("id")) for name in lists for each in objects(execution.get(name))}
     return [event for given, event in calls.items() if given in own]
 
 
 def _event(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """One file as a recorded call of a session detail."""
+    """Convert one file to a recorded call of a session detail."""
     meta, sections = mapping(call.get("meta")), mapping(call.get("sections"))
     common = {"error_message": meta.get("error_message"), "server_name": meta.get("server_name")}
     if "server_name" not in meta:
@@ -108,7 +108,7 @@ def _event(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _thought(meta: Mapping[str, Any]) -> str | None:
-    """What the model thought, and what its provider searched the web for on its behalf."""
+    """Read what the model thought, and what its provider searched the web for on its behalf."""
     thoughts = [text(meta.get("thinking_content"))]
     thoughts += _searches(mapping(meta.get("response_metadata")))
     return "\n".join(thought for thought in thoughts if thought) or None
@@ -121,7 +121,7 @@ def _searches(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _section(sections: Mapping[str, Any], name: str) -> Any:
-    """A section's JSON; its text where it is not JSON."""
+    """Decode a section's JSON; return its text where it is not JSON."""
     return decoded(sections.get(name))
 
 

@@ -31,7 +31,7 @@ def _or_refuse(text: str | None, reason: str) -> str:
 
 
 def _always(verdict: str) -> Baseline:
-    """Answer every contract with one verdict, surely and without a finding."""
+    """Build a baseline that answers every contract with one verdict, confidence 1 and no finding."""
     return lambda _: json.dumps({"verdict": verdict, "confidence": 1.0, "findings": []})
 
 

@@ -46,7 +46,7 @@ SAFE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a judge's prompt hands over: the answer's form, what is known of the contract, its source, the audit."""
+    """The blocks of a judge's prompt: the answer's form, what is known of the contract, its source, the audit."""
 
     form: Mapping[str, Any]
     known: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedFinding:
-    """One finding as the audit tells it: all its words, and the parts of it that are fields of their own."""
+    """One finding as the audit states it: its full text, and those parts that have a field of their own."""
 
     words: str
     type: str | None
@@ -133,7 +133,7 @@ def _says(word: str, text: str) -> bool:
 
 
 def judged_finding(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:
-    """Write one finding with its class, as the form of a judgement has it."""
+    """Build a judgement's entry for one finding, with its class."""
     place = finding.location or (
         f"lines {', '.join(map(str, sorted(finding.lines)[:20]))}" if finding.lines else finding.words
     )
@@ -150,7 +150,7 @@ def judged_finding(number: int, finding: ClaimedFinding, kind: str, reason: str)
 
 
 def stated_confidence(stated: Mapping[str, Any]) -> float | None:
-    """Read the confidence that a structured audit states; None where it is no share."""
+    """Read the confidence that a structured audit states; None where it is not between 0 and 1."""
     confidence = stated.get("confidence")
     is_share = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
     return confidence if is_share else None

@@ -29,7 +29,7 @@ _CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+\(")
 
 
 def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """The judgement, in the form that the prompt asks for; None where the prompt holds no audit to judge."""
+    """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
     material = read_material(messages)
     if material is None:
         return None
@@ -49,7 +49,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
 
 
 def _same_type(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
-    """How the claimed type compares with the true one: exact, semantic, wrong or not_mentioned."""
+    """Compare the claimed type with the true one: exact, semantic, wrong or not_mentioned."""
     true = str(known.get("vulnerability_type") or "")
     plain = _plain(finding.type or "")
     if plain and plain == _plain(true):
@@ -107,7 +107,7 @@ def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: M
 
 
 def _overlap(stated: str, true: str) -> float:
-    """The share of the truth's longer words that are said, in steps of 0.05: a poor stand-in for understanding."""
+    """Score by the share of the truth's longer words said, in steps of 0.05: a poor proxy for understanding."""
     wanted = {*re.findall(r"[a-z]{5,}", true.lower())}
     spoken = {word[:5] for word in re.findall(r"[a-z]{5,}", stated.lower())}
     share = sum(word[:5] in spoken for word in wanted) / len(wanted) if wanted else 0.0

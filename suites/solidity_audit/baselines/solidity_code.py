@@ -1,4 +1,4 @@
-"""Solidity source as text in which positions and line numbers hold: comments blanked, functions found by their braces.
+"""Solidity source as text: comments blanked without moving a position, functions found by their braces.
 
 No compiler: the source may be of any version, cut off, or no Solidity at all. Everything is linear in its length.
 """
@@ -31,7 +31,7 @@ class Function:
 
 
 def blank(source: str, strings: bool = False) -> str:
-    """The source with every comment, and where wanted every string's content, replaced by blanks of the same length."""
+    """Replace every comment, and where wanted every string's content, by blanks of the same length."""
 
     def replaced(match: re.Match[str]) -> str:
         token = match[0]
@@ -45,7 +45,7 @@ def blank(source: str, strings: bool = False) -> str:
 
 
 def functions(code: str) -> list[Function]:
-    """The functions of blanked code that have a body, in order. One that is unfinished ends where the code does."""
+    """List the functions of blanked code that have a body, in order. An unfinished one ends at the end of the code."""
     listed: list[Function] = []
     line_starts = [0, *(match.end() for match in re.finditer("\n", code))]
     ends_of_header = [match.start() for match in re.finditer("[{;]", code)]
@@ -75,7 +75,7 @@ def functions(code: str) -> list[Function]:
 
 
 def _closing_braces(code: str) -> dict[int, int]:
-    """Where each opening brace is closed."""
+    """Map the position of each opening brace to the position of its closing brace."""
     pairs: dict[int, int] = {}
     waiting: list[int] = []
     for match in re.finditer(r"[{}]", code):

@@ -99,7 +99,7 @@ class Contract:
 
     @classmethod
     def of(cls, source: str) -> "Contract":
-        """What is left of a source."""
+        """Build a contract from its source."""
         numbered = [
             (n, " ".join(line.split())) for n, line in enumerate(blank(source, strings=True).split("\n"), start=1)
         ]
@@ -121,7 +121,7 @@ class Contract:
 
 
 def audit(source: str) -> list[PatternMatch]:
-    """The findings in a source, at most one of a kind for each function, the most severe first."""
+    """Find the patterns in a source, at most one of a kind for each function, the most severe first."""
     contract = Contract.of(source[:LONGEST_SOURCE])
     findings: list[PatternMatch] = []
     for function in contract.blocks[:MOST_FUNCTIONS]:
@@ -147,7 +147,7 @@ class _Rule:
 
 
 def _at(function: Function, *positions: int) -> Lines:
-    """The lines of positions in a function's body."""
+    """Compute the line numbers of positions in a function's body."""
     return tuple(sorted({function.body_line + function.body.count("\n", 0, position) for position in positions}))
 
 
@@ -157,7 +157,7 @@ def _first(function: Function, pattern: re.Pattern[str]) -> Lines:
 
 
 def _is_open(function: Function) -> bool:
-    """Whether anybody can call it to change something."""
+    """Tell whether anybody can call the function to change something."""
     closed = _HIDDEN.search(function.header) or _READ_ONLY.search(function.header)
     return function.kind != "constructor" and not closed
 
@@ -370,7 +370,7 @@ _RULES: tuple[_Rule, ...] = (
 
 
 def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """The audit of the contract in the last user message, as the direct prompt wants it; None where there is none."""
+    """Audit the contract in the last user message, in the direct prompt's form; None where there is no contract."""
     prompt = next((message["content"] for message in reversed(messages) if message["role"] == "user"), "")
     contract = read_delimited("contract", prompt)
     if contract is None:
@@ -393,7 +393,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
 
 
 def _confidence(findings: Sequence[PatternMatch]) -> float:
-    """How often such a verdict of such a finder is right: no pattern says little, several say more than one."""
+    """Estimate how often such a verdict is right: low without a finding, higher with a severe one or several."""
     if not findings:
         return 0.55
     severe = any(finding.severity in ("critical", "high") for finding in findings)

@@ -43,7 +43,7 @@ _ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w
 
 
 def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """Judge in the form that the prompt asks for; None where the prompt holds no audit to judge."""
+    """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
     material = read_material(messages)
     if material is None:
         return None
@@ -61,7 +61,7 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
 
 
 def _findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
-    """Read the findings of an audit as it numbers them, where it does."""
+    """Read the findings of an audit, from its numbered list where it has one."""
     findings, stated = read_findings(audit)
     numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
     if numbered:
@@ -70,7 +70,7 @@ def _findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
 
 
 def _stems(text: str) -> set[str]:
-    """List the beginnings of a text's longer words, those of its identifiers among them."""
+    """List the first STEM letters of a text's longer words, parts of identifiers included."""
     words = (part for word in _WORD.findall(text)[:MOST_WORDS] for part in (word, *_PART.findall(word)))
     return {word.lower()[:STEM] for word in words if len(word) >= SHORTEST_WORD}
 
@@ -81,7 +81,7 @@ def _share(stated: str, known: str) -> float:
 
 
 def _cause(known: Mapping[str, Any]) -> str:
-    """Put together what a finding about the target would speak of; its type and place where nobody wrote down more."""
+    """Choose the text to compare findings with: root cause or attack, or where neither is known, type and functions."""
     cause = known.get("root_cause") or known.get("attack_scenario")
     return str(cause or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
 
@@ -112,7 +112,7 @@ def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFi
 
 
 def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the finding that says most of the known cause for the target's."""
+    """Judge the target by the matching finding that shares most words with the known cause."""
     targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
     fields = {
         "root_cause_identification": "root_cause",
@@ -129,7 +129,7 @@ def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: M
 
 
 def _score(stated: str, true: str | None) -> dict[str, float] | None:
-    """Score by the share of the known words, in the rubric's five levels: a poor stand-in for understanding."""
+    """Score by the share of the known words, in the rubric's five levels: a poor proxy for understanding."""
     return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
 
 

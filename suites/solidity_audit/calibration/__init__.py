@@ -1,4 +1,4 @@
-"""Calibration: audits whose right judgements are known, as judges are asked about them, and how far they are right."""
+"""Calibration: audits with known right judgements, put to a judge, and its judgements compared with the known ones."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from suites.solidity_audit.truth import GroundTruth, as_sample, truth_of
 
 FILE = Path(__file__).parent / "audits.jsonl"
 DATASET, SUBJECT = "calibration", "calibration"
-PROMPT_TYPE = PROMPT_TYPES[1]  # the audits are prose, of which the judge is asked for the verdict, too
+PROMPT_TYPE = PROMPT_TYPES[1]  # the audits are prose, so the judge is asked for the verdict, too
 
 DECISIONS = (
     *("verdict", "confidence", "target found", "finding class", "type match"),
@@ -44,12 +44,12 @@ _Decided = tuple[str, str | None, str | None, bool]
 
 
 def read_audits() -> list[dict[str, Any]]:
-    """The audits with their known judgements, as they ship."""
+    """Read the audits that ship with the suite, with their known judgements."""
     return [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
 def contract_of(audit: dict[str, Any]) -> str:
-    """The contract that an audit is of: its pair's twin, with what was added to it for this audit."""
+    """Build the source of the audited contract: its pair's twin, with the code that was added for this audit."""
     source = read_contract(STARTER / audit["pair"], audit["twin"])
     assert source is not None
     body, _, rest = source.text.rpartition("}")
@@ -57,7 +57,7 @@ def contract_of(audit: dict[str, Any]) -> str:
 
 
 def items(judge: str) -> list[tuple[Item, list[Exchange]]]:
-    """Every audit as an item of this judge, answered up to the judge's turn."""
+    """Build an item for this judge from every audit, with the audit as the subject's reply."""
     return [(_item(audit, judge), [_audited(audit["audit"])]) for audit in read_audits()]
 
 
@@ -78,7 +78,7 @@ def _audited(text: str) -> Exchange:
 
 
 def compare(judged: Sequence[tuple[Item, Sequence[Exchange]]]) -> pl.DataFrame:
-    """Every decision of every audit, the known one first; a judgement that cannot be used has all of them wrong."""
+    """Pair known and judged decisions of every audit, known first; an unusable judgement has all of them wrong."""
     known = {audit["id"]: audit for audit in read_audits()}
     rows = []
     for item, answered in judged:

@@ -1,10 +1,10 @@
-"""Judge bias: where a judge departs from the others that saw the same audits, and what it departs with.
+"""Judge bias: how a judge's answers depart from the others' on the same audits, and what the departure goes with.
 
-A judge alone shows no bias: what it is measured against is the mean word of the other judges on the same audit, or on
-the same finding. The measures are over all models of a run, and stand with each of them:
+It is measured against the mean answer of the other judges on the same audit, or on the same finding, so a judge alone
+has none. The measures are over all models of a run, and are repeated for each of them:
 
     judge_bias_verbosity   correlation of the departure on "target found" with the logarithm of the audit's tokens;
-                           above 0, long audits are believed more than others believe them
+                           above 0, it credits long audits more than the other judges do
     judge_bias_own_family  mean departure on "target found" for models of the judge's own family less that for others
     judge_bias_position    mean departure on "the finding is valid" for an audit's first finding less that for others
 
@@ -48,7 +48,7 @@ _WORD = re.compile(r"o[134]|[a-z]+")
 
 
 def family(model: str) -> str | None:
-    """The family of a model by the last part of its name, `openrouter/anthropic/claude-4` as `claude-4`."""
+    """Look up the family of a model by the last part of its name, `openrouter/anthropic/claude-4` as `claude-4`."""
     word = _WORD.match(model.rsplit("/", 1)[-1].lower())
     return FAMILIES.get(word.group()) if word else None
 
@@ -73,7 +73,7 @@ def _difference(parts: Parts) -> Array:
 
 
 def _contrast(where: pl.Expr) -> Composite:
-    """The mean departure where it holds, less that where it does not; nowhere where it is not known."""
+    """Build the mean departure where `where` is true less that where it is false; null rows are left out."""
     departure = pl.col("departure")
     parts = {"one": Mean(departure, where, -1.0, 1.0), "other": Mean(departure, ~where, -1.0, 1.0)}
     return Composite(_difference, parts, n=departure.is_not_null() & where.is_not_null(), low=-2.0, high=2.0)
@@ -87,7 +87,7 @@ ON_FINDINGS = (Metric("judge_bias_position", _contrast(pl.col("is_first"))),)
 
 
 def _on_targets(given: pl.DataFrame) -> pl.DataFrame:
-    """One row a vulnerable audit and judge: how far its word departs from the others', and what that may go with."""
+    """Build one row per vulnerable audit and judge: its departure from the others, audit length and own family."""
     names = {*given["model"], *given["judge"].drop_nulls()}
     families = pl.DataFrame(
         [(name, family(name)) for name in sorted(names)], schema={"name": pl.String, "family": pl.String}, orient="row"
@@ -107,7 +107,7 @@ def _on_targets(given: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
-    """One row a finding and judge, of audits with several findings whose numbers are the audit's own."""
+    """Build one row per finding and judge, of audits with several findings whose numbers are the audit's own."""
     schema: dict[str, Any] = {name: given.schema[name] for name in (*AUDIT, "judge", "cluster")}
     schema |= {"finding_id": pl.Int64, "word": pl.Float64, "is_first": pl.Boolean}
     if "findings" not in given.columns:
@@ -122,7 +122,7 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
 
 
 def _departures(words: pl.DataFrame, of: tuple[str, ...]) -> pl.DataFrame:
-    """Add how far each judge's word is from the mean of the others'; what one judge alone saw is left out."""
+    """Add each judge's answer less the mean of the others'; what one judge alone saw is left out."""
     word, judges = pl.col("word"), pl.col("judges")
     of_all = words.lazy().with_columns(judges=pl.len().over(of), total=pl.col("word").sum().over(of))
     departures = of_all.filter(judges > 1).with_columns(departure=word - (pl.col("total") - word) / (judges - 1))

@@ -1,4 +1,4 @@
-"""What a panel says of an audit, from its judges' words: by majority, or by Dawid and Skene, as declared.
+"""What a panel says of an audit, from its judges' answers: by majority, or by Dawid and Skene, as declared.
 
 A majority looks at one audit. Dawid and Skene weigh judges by how much they err, which only all audits of the panel in
 a run tell (`metrics.dawid_skene`): for a target found, a verdict, and the class of a finding.
@@ -19,11 +19,11 @@ from suites.solidity_audit.taxonomy import VALID
 
 FEWEST_ANSWERS = 2
 HALF = 0.5 + 1e-6
-"""What is likelier than this is decided: words that weigh alike leave it open, but for rounding."""
+"""An answer with a probability above this is decided; the margin leaves ties open in spite of rounding."""
 
-Words = Mapping[str, Any]  # what is said, by judge
-Chances = Mapping[Any, float]  # by word
-PanelAnswer = tuple[Any, bool]  # what the panel says, and whether it decided; None is a word, too
+Words = Mapping[str, Any]  # answers, by judge
+Chances = Mapping[Any, float]  # probabilities, by answer
+PanelAnswer = tuple[Any, bool]  # what the panel says, and whether it decided; None is an answer, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Audit:
         return [row for row in self.members if row["judge_error"] is None]
 
     def words(self, decision: str) -> dict[str, Any]:
-        """What each judge that answered says on a decision, a column of its row."""
+        """Map each judge that answered to its answer on a decision, a column of its row."""
         return {row["judge"]: row[decision] for row in self.answers}
 
 
@@ -53,7 +53,7 @@ class Word:
 
 
 def by_majority(audits: Sequence[Audit]) -> list[Word]:
-    """Say of each audit what most judges say."""
+    """Take for each audit the answers of most judges."""
     return [
         Word(
             majority([*audit.words("target_found").values()]),
@@ -65,7 +65,7 @@ def by_majority(audits: Sequence[Audit]) -> list[Word]:
 
 
 def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
-    """Say of each audit what is likelier than not, by what all these audits tell of their judges."""
+    """Take for each audit the answers likelier than not, with judges' error rates estimated over all these audits."""
     targets, verdicts, classes = on_targets(audits), on_verdicts(audits), on_findings(audits)
     words = []
     for audit, target_found, verdict, of_findings in zip(audits, targets, verdicts, classes, strict=True):
@@ -80,11 +80,11 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[Audit]], list[Word]]] = {
     MAJORITY: by_majority,
     DAWID_SKENE: by_dawid_skene,
 }
-"""How the words of judges become a panel's, by the name that `aggregation` in the suite's options has for it."""
+"""The functions that make a panel's answers of its judges', by their name in the suite's option `aggregation`."""
 
 
 def on_targets(audits: Sequence[Audit]) -> list[Chances]:
-    """The chance of each word on "target found"; audits of safe contracts, which have no target, are apart."""
+    """Compute the probability of each answer on "target found"; safe contracts, without a target, are kept apart."""
     chances: list[Chances] = [{} for _ in audits]
     for is_vulnerable in (True, False):
         places = [place for place, audit in enumerate(audits) if audit.members[0]["is_vulnerable"] is is_vulnerable]
@@ -95,12 +95,12 @@ def on_targets(audits: Sequence[Audit]) -> list[Chances]:
 
 
 def on_verdicts(audits: Sequence[Audit]) -> list[Chances]:
-    """The chance of each word on the verdict that the audit gives."""
+    """Compute the probability of each answer on the verdict that the audit gives."""
     return chances_of([audit.words("said_vulnerable") for audit in audits])
 
 
 def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
-    """The chance of each class of every merged finding, audit by audit."""
+    """Compute the probability of each class of every merged finding, audit by audit."""
     classified = [
         {judge: row["classification"] for judge, row in finding.by_judge.items()}
         for audit in audits
@@ -111,7 +111,7 @@ def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
 
 
 def chances_of(units: Sequence[Words]) -> list[Chances]:
-    """The chance of each word for everything that judges spoke of; none where no judge spoke."""
+    """Compute the probability of each answer for every unit; an empty mapping where no judge answered."""
     judges = {judge: place for place, judge in enumerate(sorted({judge for words in units for judge in words}))}
     known = {word: place for place, word in enumerate(sorted({w for words in units for w in words.values()}, key=str))}
     spoken = [place for place, words in enumerate(units) if words]
@@ -128,7 +128,7 @@ def chances_of(units: Sequence[Words]) -> list[Chances]:
 
 
 def is_valid(chances: Chances) -> float:
-    """The chance that a finding is of a valid class."""
+    """Compute the probability that a finding is of a valid class."""
     return sum(chance for name, chance in chances.items() if name in VALID)
 
 
@@ -137,7 +137,7 @@ def _likeliest(chances: Chances) -> PanelAnswer:
 
 
 def _decided(finding: Merged, chances: Chances) -> Decided:
-    """Valid against invalid first, then the class within that side, as a majority goes."""
+    """Decide valid against invalid first, then the class within that side, as for a majority."""
     valid, _ = _likeliest({True: is_valid(chances), False: 1 - is_valid(chances)})
     within = {name: chance for name, chance in chances.items() if valid is not None and (name in VALID) is valid}
     name, _ = _likeliest({name: chance / sum(within.values()) for name, chance in within.items()})
@@ -145,7 +145,7 @@ def _decided(finding: Merged, chances: Chances) -> Decided:
 
 
 def majority(answers: Sequence[Any]) -> PanelAnswer:
-    """What more than half of at least two answers say, and whether there is such a thing. None is an answer, too."""
+    """Find what more than half of at least two answers say, and whether it exists. None is an answer, too."""
     if len(answers) < FEWEST_ANSWERS:
         return None, False
     value, times = Counter(answers).most_common(1)[0]

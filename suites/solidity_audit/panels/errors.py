@@ -4,8 +4,8 @@
     judge_false_alarm_rate   how often it says so where it was not
 
 and the same with the ending `_verdict`, of "vulnerable" as the audit's verdict, and `_finding_valid`, of a finding's
-class. What was so is known by its probability only, with which each word counts: these are the error rates by which
-Dawid and Skene weigh judges. They are over all models of a panel, and stand with each of them.
+class. The truth is known only as a probability, which weighs each answer: these are the error rates by which Dawid
+and Skene weigh judges. They are over all models of a panel, and are repeated for each of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,10 +34,11 @@ _RATES = (Metric("judge_miss_rate", _MISSED), Metric("judge_false_alarm_rate", _
 
 
 def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
-    """Measure the error rates of the judges of each panel by Dawid and Skene; nothing where there is none.
+    """Measure the error rates of the judges of each panel by Dawid and Skene; no rows where there is no such panel.
 
     Returns:
-        Rows in the columns of `metrics.compute.measure`, of the slice `judge_panel`; n is how many were likelier so.
+        Rows in the columns of `metrics.compute.measure`, of the slice `judge_panel`;
+        n counts the cases with a probability above 0.5.
     """
     known = frame.filter(pl.col("judge").str.starts_with(panel_name((), DAWID_SKENE))).select("model", "judge").unique()
     parts = [pl.DataFrame(schema=dict(COLUMNS))]
@@ -62,7 +63,7 @@ def _findings(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
-    """What each judge said of each thing, yes or no, and the chance that yes is right."""
+    """Yield each judge's answer on each decision, yes or no, and the probability that yes is right."""
     judged = zip(audits, on_targets(audits), on_verdicts(audits), on_findings(audits), strict=True)
     for audit, on_target, on_verdict, classes in judged:
         first = audit.members[0]

@@ -1,7 +1,7 @@
 """Findings of several judges, merged: which of them are one finding of the audit, and what most judges take it for.
 
-In an audit that numbers its findings, as a direct prompt asks for, the number tells; otherwise the place and type that
-judges name. What two judges both call the target is one finding, too: there is one target.
+In an audit that numbers its findings, as a direct prompt asks for, the number decides; otherwise the place and type
+that judges name. What two judges both call the target is one finding, too: there is one target.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from suites.solidity_audit.replies.location import lines_in, words_in
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, TARGET, VALID, count_column, normalised
 
 NUMBERED = "direct"
-"""The prompt type whose audits number their findings, which judges keep."""
+"""The prompt type whose audits number their findings; judges keep the numbers."""
 
 
 @dataclass
@@ -24,13 +24,13 @@ class Merged:
 
     @property
     def classes(self) -> list[str]:
-        """The judges' words, in the order of their names."""
+        """The classes that the judges gave it, in the order of the judges' names."""
         return [self.by_judge[judge]["classification"] for judge in sorted(self.by_judge)]
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the panel takes a finding for; `valid` is None without a majority, `classification` where classes tie."""
+    """The panel's decision on a finding; `valid` is None without a majority, `classification` where classes tie."""
 
     finding: Merged
     valid: bool | None
@@ -38,7 +38,7 @@ class Decided:
 
 
 def merge(findings: Iterable[Row], *, numbered: bool) -> list[Merged]:
-    """Put together the findings that are one, of different judges each."""
+    """Merge the findings by different judges that are one finding of the audit."""
     merged: list[Merged] = []
     for row in sorted(findings, key=lambda each: (each["judge"], each["finding_id"])):
         for known in merged:
@@ -60,7 +60,7 @@ def decide(finding: Merged) -> Decided:
 
 
 def counts(decided: Sequence[Decided]) -> dict[str, Any]:
-    """Count findings for a panel's row; those without a majority are in no denominator, but counted."""
+    """Count findings for a panel's row; those without a majority are counted as undecided, in no denominator."""
     valid = sum(each.valid is True for each in decided)
     invalid = sum(each.valid is False for each in decided)
     return {
@@ -107,7 +107,7 @@ def _same(one: Row, other: Row, *, numbered: bool) -> bool:
 
 
 def _same_place(one: str, other: str) -> bool:
-    """Whether two places share a function or a line, or are written alike."""
+    """Tell whether two places share a function or a line, or are written alike."""
     shared = words_in(one) & words_in(other)
     return bool(shared or lines_in(one) & lines_in(other)) or one.strip() == other.strip()
 

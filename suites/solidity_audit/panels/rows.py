@@ -29,15 +29,15 @@ SCORES = ("rcir", "ava", "fsv")
 
 
 def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
-    """The name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`.
+    """Build the name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`.
 
-    Between the two stands how their words are aggregated, and a colon, where that is not by majority.
+    Where answers are not aggregated by majority, the way and a colon stand between the two.
     """
     return PREFIX + ("" if aggregated == MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
 
 
 def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> Derived:
-    """The panel rows of a run, from its results and findings, and what the manifest says of each."""
+    """Derive the panel rows of a run from its results and findings, with the manifest's entry for each."""
     results = tables[RESULTS.table]
     judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING).to_dicts()
     of_judgement: dict[tuple[Any, ...], list[Row]] = {}
@@ -64,7 +64,7 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
 
 
 def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
-    """The audits of each panel of a run, by its judges; without models no audit of which was seen by two judges.
+    """Group the audits of a run by panel (its judges); a model is left out where no two judges saw the same audit.
 
     Args:
         results: The run's result rows; those of panels are left out.
@@ -86,13 +86,13 @@ def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) 
 
 
 def _pool_hash(audits: Sequence[Audit]) -> str:
-    """What a word rests on that looks at all audits: every judgement of the panel."""
+    """Hash every judgement of the panel: what an aggregation over all audits depends on."""
     identity = (*FOUND_BY, "judgement_hash")
     return content_hash([[row[name] for name in identity] for audit in audits for row in audit.members])
 
 
 def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any]:
-    """The row of a panel of so many judges for one audit, from its members' rows and its word, but for `judge_hash`."""
+    """Build the row of a panel of `judges` judges for an audit, from its members' rows and `word`; no `judge_hash`."""
     first, answers = audit.members[0], audit.answers
     (target_found, found_decided), (verdict, said_decided) = word.target_found, word.verdict
     correct = (verdict is not None and verdict == first["is_vulnerable"]) if said_decided else None
@@ -125,7 +125,7 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
 def _about_findings(
     first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[Decided]
 ) -> dict[str, Any]:
-    """The columns that follow from the merged findings, and from the words of judges that found the target."""
+    """Compute the columns that follow from the merged findings, and from the judges' answers on the target."""
     counted = counts(findings)
     credit = 1.0 if counted[count_column(TARGET)] else 0.5 if counted[count_column(PARTIAL)] else 0.0
     targets = [number for number, each in enumerate(findings, start=1) if each.classification == TARGET]
@@ -156,7 +156,7 @@ _SAME = frozenset(
 
 
 def median_of(values: Iterable[float | None]) -> float | None:
-    """The median of what is known; None where nothing is."""
+    """Compute the median of the known values; None where there is none."""
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None
 

@@ -17,7 +17,7 @@ COLUMNS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String()
 _judge, _human = pl.col("target_found"), pl.col("human_target_found")
 _both = pl.col("is_vulnerable") & _judge.is_not_null() & _human.is_not_null()
 _words = pl.when(_both).then(_judge), pl.when(_both).then(_human)
-_weight = pl.col("human_weight").fill_null(1.0)  # a picked label stands for itself
+_weight = pl.col("human_weight").fill_null(1.0)  # a label that was picked, not drawn, counts once
 
 METRICS: tuple[Metric, ...] = (
     Metric("judge_human_kappa", cohen_kappa(*_words, (True, False), _weight)),
@@ -30,14 +30,14 @@ METRICS: tuple[Metric, ...] = (
         for both in (((_judge == judge) & (_human == human)).fill_null(False),)
     ),
 )
-"""On target found: agreement beyond chance, agreement, and the four cells of the confusion.
+"""On target found: agreement beyond chance, agreement, and the four cells of the confusion matrix.
 
-Agreement is of all audits, from those that were drawn; the cells count those that people answered.
+Agreement is estimated for all audits from those that were drawn; the cells count those that people answered.
 """
 
 
 def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
-    """`METRICS` and the corrected rates, of every model and judge with labels, in the columns of `measure`."""
+    """Compute `METRICS` and the corrected rates of every model and judge with labels, in the columns of `measure`."""
     labelled = frame.filter(pl.col("human_target_found").is_not_null() | pl.col("human_valid_findings").is_not_null())
     known = labelled.select("model", "judge").unique()
     if known.is_empty():
@@ -53,16 +53,16 @@ def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def target_detection_rate(rows: pl.DataFrame) -> PPIEstimate | None:
-    """Targets that people would say were found."""
+    """Estimate the share of targets that people would say were found."""
     judged = rows.filter(pl.col("is_vulnerable"), _judge.is_not_null()).sort("sample_hash", "prompt_hash", "replicate")
     return _powered(judged, "target_found", None, "human_target_found")
 
 
 def finding_precision(rows: pl.DataFrame) -> PPIEstimate | None:
-    """Findings that people would call valid, of all findings.
+    """Estimate the share of all findings that people would call valid.
 
-    Audits without findings add nothing to either sum, and nobody can label them: with them among the samples, labels
-    would be a sample of the others only, and the estimate too high.
+    Audits without findings are left out: they add nothing to either sum, and cannot be labelled. With them among the
+    samples, labels would be a sample of the others only, and the estimate too high.
     """
     judged = rows.filter(pl.col("total_findings") > 0).sort("sample_hash", "prompt_hash", "replicate")
     return _powered(judged, "valid_findings", "total_findings", "human_valid_findings")
@@ -75,7 +75,7 @@ CORRECTED: tuple[tuple[str, Callable[[pl.DataFrame], PPIEstimate | None]], ...] 
 
 
 def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PPIEstimate | None:
-    drawn = pl.col(human).is_not_null() & pl.col("human_weight").is_not_null()  # a picked label stands for itself
+    drawn = pl.col(human).is_not_null() & pl.col("human_weight").is_not_null()  # not those that were picked
     labelled = judged.select(drawn.arg_true()).to_series()
     if judged.is_empty() or labelled.is_empty():
         return None

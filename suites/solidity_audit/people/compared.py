@@ -23,14 +23,14 @@ NEAR = 0.25
 """Scores this close are one level of the rubric apart, and agree."""
 
 ACCURATE_FROM, PARTIAL_FROM = 0.75, 0.4
-"""From which mean of the three scores on reasoning counts as accurate, or as partly so."""
+"""The means of the three scores from which reasoning counts as accurate, or as partly so."""
 
 SCORES = {"root_cause_score": ("rcir", "root cause"), "attack_vector_score": ("ava", "attack vector")}
 SCORES |= {"fix_score": ("fsv", "fix")}
 
 
 def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The pairs of all judges of a run and all annotators, first the judge's word, in the columns of WEIGHED_PAIRS."""
+    """Pair the answers of a run's judges with all annotators', the judge's first, in the columns of WEIGHED_PAIRS."""
     results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
     answer = list(ANSWER)
@@ -100,7 +100,7 @@ def _reasoning(row: Mapping[str, Any]) -> str | None:
 
 
 def _location(row: Mapping[str, Any]) -> str | None:
-    """Where the target was not found, it was not placed either."""
+    """Read the judge's answer on the location: "no" where the target was not found, None where unknown."""
     return "no" if row["target_found"] is False else _yes(row["location_function_hit"])
 
 
@@ -111,4 +111,4 @@ _DECIDED: Mapping[str, Any] = {
     "location_correct": ("location", _location),
     "reasoning_quality": ("reasoning", _reasoning),
 }
-"""By the question that people answered: the decision, and the judge's word on it."""
+"""By the question that people answered: the decision, and how to read the judge's answer on it."""

@@ -21,14 +21,14 @@ INPUTS = (FINDINGS, HUMAN_LABELS)
 
 
 def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """The results with what the metrics need beside them.
+    """Join to the results what the metrics need beside them.
 
-    human_target_found      what most people say, whichever judge; null where nobody does, or as many the other way
+    human_target_found      what most people answer, whichever the judge; null on a tie, or where nobody answered
     human_valid_findings    how many of a judge's findings people call valid; null unless they labelled every one
-    human_weight            how many audits it stands for, of all draws together; null where it was picked
+    human_weight            how many audits it stands for, over all draws; null where it was picked, not drawn
     bonus_confirmed, bonus_rejected  how many bonus findings people judged so; a finding they disagree on is neither
     confidence_bin          which tenth the stated confidence is in, as in the calibration error
-    findings                what each finding is, as the judge has it; null without any
+    findings                id, class, claimed type and place of each of the judge's findings; null without any
     """
     labels = inputs[HUMAN_LABELS.table].filter(pl.col("suite") == SUITE)
     labels = labels.join(results.select(ANSWER).unique(), on=ANSWER, how="semi")

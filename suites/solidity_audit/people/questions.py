@@ -1,8 +1,8 @@
 """What people are asked about audits.
 
-First, blind, as nothing tells the truth: what the audit concludes. What needs the truth comes after all of these, with
-what is known of the contract: whether the audit found it, how well, and what each of its findings is, as the audit's
-first judge counted them. No line shows what judges made of the audit.
+First, blind, without the ground truth: what the audit concludes. The questions that need the truth come after all of
+these, with what is known of the contract: whether the audit found it, how well, and what each of its findings is, as
+the audit's first judge counted them. Judges' decisions on the audit are never shown.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 from suites.solidity_audit.truth import SUITE, GroundTruth
 
 DISAGREEMENT, CONFIDENT_AND_WRONG, UNCONFIRMED_BONUS = 4.0, 3.0, 2.0
-"""How much more than another audit one is worth a look: judges disagree, it is confidently wrong, a bonus is open."""
+"""What adds to an audit's weight (else 1) in the draw: judges disagree, it is confidently wrong, a bonus is open."""
 
 CONFIDENT = 0.8
 
@@ -63,7 +63,7 @@ def _findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def in_words(truth: GroundTruth) -> str:
-    """Tell what is known of a contract."""
+    """Describe what is known of a contract."""
     if not truth.is_vulnerable:
         return "none is known: the contract counts as safe"
     places = [*truth.vulnerable_functions, *(f"line {number}" for number in truth.vulnerable_lines)]

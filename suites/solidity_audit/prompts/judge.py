@@ -95,9 +95,9 @@ def judge_request(
     model: str,
     rubric: str | None = None,
 ) -> Request:
-    """The request that asks `judge` about an audit by `model`, whose name is kept from it.
+    """Build the request that asks `judge` about an audit by `model`, whose name is hidden from it.
 
-    A `rubric` of one's own stands in place of the suite's; the task, the form and the fences stay.
+    A `rubric` of the user's own replaces the suite's; the task, the form and the fences stay.
     """
     task = (_VULNERABLE if asked.target else _SAFE).format(numbering="" if asked.verdict else _NUMBERING_OF_JSON)
     by = _rubric(asked) if rubric is None else f"\n{rubric}\n"
@@ -118,7 +118,7 @@ def _rubric(asked: Asked) -> str:
 
 
 def repair_request(first: Request, reply: str | None, complaints: Sequence[str]) -> Request:
-    """The same request with the judge's own reply and what is wrong with it: its one chance to repair it."""
+    """Build the same request with the judge's own reply and what is wrong with it, for one attempt to repair it."""
     excerpt = storable(reply or "").strip()[:LONGEST_REPLY_SHOWN] or "(nothing)"
     wrong = "\n".join(f"- {complaint}" for complaint in complaints)
     ask = (
@@ -130,7 +130,7 @@ def repair_request(first: Request, reply: str | None, complaints: Sequence[str])
 
 
 def form(asked: Asked) -> dict[str, Any]:
-    """An example of the answer, field by field."""
+    """Build an example of the answer, field by field."""
     score = {"reason": "<one sentence: which level of the rubric, and why>", "score": "<0 to 1>"}
     target = {
         "found": "<true or false>",
@@ -162,7 +162,7 @@ def _known(truth: GroundTruth) -> Mapping[str, Any]:
 
 
 def _shown(audit: str | None, model: str) -> str:
-    """The audit without the name of its author, cut where it is out of all proportion."""
+    """Hide the author's name in the audit, and cut it at LONGEST_AUDIT characters."""
     text = storable(audit or "")
     for name in {model, model.rpartition("/")[2]}:
         if len(name) >= SHORTEST_NAME:

@@ -70,13 +70,13 @@ _USER: Mapping[str, str] = {"direct": "Audit this contract.\n", "naturalistic": 
 
 
 def render(contract: str, model: str, prompt_type: str, parts: Mapping[str, str] | None = None) -> Request:
-    """The request that asks `model` about a contract. It sets no parameters: those are for the configuration to say.
+    """Build the request that asks `model` about a contract. It sets no parameters: the configuration does.
 
     Args:
         contract: The source.
-        model: Who is asked.
+        model: The model that is asked.
         prompt_type: How it is asked.
-        parts: The texts of a prompt of one's own; what it does not say is as in the second prompt type, prose.
+        parts: The texts of the user's own prompt; those that it lacks are as in the second prompt type, prose.
     """
     own = parts or {}
     kind = prompt_type if prompt_type in _SYSTEM else PROMPT_TYPES[1]
@@ -90,5 +90,5 @@ def render(contract: str, model: str, prompt_type: str, parts: Mapping[str, str]
 
 
 def numbered(source: str) -> str:
-    """The source with each line's number, from 1, before it."""
+    """Put each line's number, from 1, before it."""
     return "\n".join(f"{number}| {line}" for number, line in enumerate(source.split("\n"), start=1))

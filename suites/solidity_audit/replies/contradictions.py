@@ -1,7 +1,7 @@
 """Where a judgement contradicts itself, in words for the judge.
 
 The cases of `refusing` refuse any judgement. Those of `further` refuse one that was asked for, which its judge can put
-right; a recorded one lands with them, flagged, for nobody can be asked any more.
+right; a recorded one lands with them, flagged, for its judge cannot be asked again.
 """
 
 from collections import Counter
@@ -11,13 +11,13 @@ from suites.solidity_audit.replies.judgement import Finding, Judgement, Score, T
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, VALID
 
 MOST_TOLD = 20
-"""Further contradictions that are told of one judgement."""
+"""How many further contradictions are listed of one judgement."""
 
 _VALID = f"{', '.join(VALID[:-1])} and {VALID[-1]}"
 
 
 def contradictions(judgement: Judgement) -> list[str]:
-    """List all of them."""
+    """List all contradictions of a judgement."""
     return [*refusing(judgement), *further(judgement)]
 
 
@@ -38,7 +38,7 @@ def refusing(judgement: Judgement) -> list[str]:
 
 
 def further(judgement: Judgement) -> list[str]:
-    """List where the finding that is named, the findings' classes and what is said of each do not go together."""
+    """List contradictions between the finding named as target, the findings' classes and what is said of each."""
     target = judgement.target_assessment
     contradictions = [] if target is None else list(_of_target(target, judgement))
     return [
@@ -74,12 +74,12 @@ def _of_finding(finding: Finding) -> Iterator[str]:
 
 
 def repeated_ids(judgement: Judgement) -> list[int]:
-    """Ids that more than one finding has."""
+    """List the ids that more than one finding has."""
     return [number for number, times in Counter(f.finding_id for f in judgement.findings).items() if times > 1]
 
 
 def unknown_ids(judgement: Judgement) -> list[int]:
-    """The id of the finding that is said to be the target, in a list, where no finding has it."""
+    """List the id that is said to be the target's, where no finding has it."""
     target = judgement.target_assessment
     if target is None or not target.found or target.finding_id is None:
         return []
@@ -87,7 +87,7 @@ def unknown_ids(judgement: Judgement) -> list[int]:
 
 
 def shares(judgement: Judgement) -> dict[str, float | None]:
-    """All that must lie between 0 and 1, by its name in the judgement."""
+    """Collect the numbers that must lie between 0 and 1, by their names in the judgement."""
     target, verdict = judgement.target_assessment, judgement.overall_verdict
     scores: Mapping[str, Score | None] = {
         name: getattr(target, name) if target is not None else None

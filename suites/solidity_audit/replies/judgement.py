@@ -88,7 +88,7 @@ class Asked:
 
     target: bool | None
     verdict: bool | None
-    recorded: bool = False  # the judgement was made elsewhere, and may have the field names of there
+    recorded: bool = False  # the judgement was made elsewhere, and may have other field names
 
 
 @dataclass(frozen=True, slots=True)

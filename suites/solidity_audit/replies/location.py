@@ -56,7 +56,7 @@ def compare(
 
 
 def names_function(location: str, functions: Collection[str]) -> bool:
-    """Whether one of the functions is named, as a word of its own; `Vault.withdraw(uint256)` names withdraw."""
+    """Tell whether one of the functions is named, as a word of its own; `Vault.withdraw(uint256)` names withdraw."""
     words = {*_IDENTIFIER.findall(location)}
     return any(_bare(function) in words for function in functions)
 
@@ -67,12 +67,12 @@ def _bare(function: str) -> str:
 
 
 def words_in(location: str) -> set[str]:
-    """The names that a location holds, such as functions; no numbers, and no words that only introduce lines."""
+    """Find the names in a location, such as functions; no numbers, and no words that only introduce lines."""
     return {word for word in _IDENTIFIER.findall(location[:10_000]) if not word.isdigit()} - _INTRODUCING
 
 
 def lines_in(location: str) -> set[int]:
-    """The line numbers that a location names, as in `lines 12-15`, `L40`, `Vault.sol:7` or `line 3 and 9`."""
+    """Find the line numbers that a location names, as in `lines 12-15`, `L40`, `Vault.sol:7` or `line 3 and 9`."""
     numbers: set[int] = set()
     for mention in _LINES.finditer(location[:10_000]):
         for first, last in _RANGE.findall(mention[1]):

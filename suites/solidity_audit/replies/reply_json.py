@@ -11,7 +11,7 @@ MOST_ATTEMPTS = 40  # braces from which reading is tried
 
 
 def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
-    """The first JSON object of a reply that has one of the `keys`, outside of its thinking; None without one.
+    """Find the first JSON object of a reply that has one of the `keys`, outside of its thinking; None without one.
 
     NaN and infinite numbers are no JSON. Never raises.
     """

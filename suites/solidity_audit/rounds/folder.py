@@ -23,9 +23,9 @@ AUDIT_NOT_JUDGED = "an audit without a judgement"
 
 
 def read_folder(folder: Path) -> RecordedFolder | None:
-    """Read a round; None where the folder holds neither judgements nor reviews, and so is none.
+    """Read a round; None where the folder holds neither judgements nor reviews, so is no round.
 
-    Raises SourceError where it cannot be listed, or its file of aliases is none.
+    Raises SourceError where it cannot be listed, or its file of aliases is not valid.
     """
     known = aliases(folder)
     try:
@@ -56,7 +56,7 @@ def _count_partnerless(round_: Round) -> None:
 
 
 def _read_files(round_: Round) -> dict[str, int]:
-    """How many files were read, by folder."""
+    """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
     partners = chain(chain.from_iterable(round_.truths.values()), chain.from_iterable(round_.audits.values()))
     where = {file.where for file in (*round_.judgements, *round_.reviews, *partners)} - unread

@@ -50,7 +50,7 @@ def read_judged(file: RoundFile, round_: Round) -> None:
 
 
 def _judged(file: RoundFile, round_: Round) -> Judged:
-    """Read one judgement. Raises SourceError where it has no truth, or is none."""
+    """Read one judgement. Raises SourceError where it has no ground truth, or is not valid."""
     value = file.value
     stated = value.get("transformed_id") or value.get("sample_id")
     names = sample_names(file.path, stated, PROMPT_TYPES)
@@ -80,7 +80,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
 
 
 def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:
-    """The audit that was judged; None where the file of it holds another, of which the judge repeats nothing."""
+    """Find the audit that was judged; None where its file holds another, none of whose findings the judge repeats."""
     audit = nearest(round_.audits.get(key, ()), file)
     if audit is None:
         return None
@@ -102,7 +102,7 @@ def _explanations(audit: RoundFile) -> list[str | None]:
 
 
 def _texts(judgement: Judgement, audit: RoundFile | None) -> dict[int, str]:
-    """What each finding says: as the judge repeats it, or else as the audit has it at that place."""
+    """Collect each finding's text by id: as the judge repeats it, or else as the audit has it at that place."""
     texts = _explanations(audit) if audit else []
     return {
         finding.finding_id: finding.description

@@ -35,7 +35,7 @@ _TARGET: Mapping[str, tuple[str, ...]] = {
 
 
 def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The judgement that a recorded object holds, whatever else it says."""
+    """Translate a recorded judgement into the suite's field names, and drop all other fields."""
     findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
     kept: dict[str, Any] = {"findings": [_finding(f) for f in findings] if isinstance(findings, list) else findings}
     if verdict is not None:
@@ -75,7 +75,7 @@ def _score(value: Any) -> Any:
 
 
 def _read(value: Any, numbers: Sequence[str] = (), truths: Sequence[str] = ()) -> Any:
-    """The known fields, with numbers and truths that were recorded as texts as what they say."""
+    """Convert the given fields that were recorded as texts into the numbers and truth values that they state."""
     if not isinstance(value, dict):
         return value
     plain = {name: number_of(value[name]) for name in numbers if name in value}
@@ -83,7 +83,7 @@ def _read(value: Any, numbers: Sequence[str] = (), truths: Sequence[str] = ()) -
 
 
 def number_of(value: Any) -> Any:
-    """The number that a text is; anything else as it is."""
+    """Convert a text into the number that it states; leave anything else as it is."""
     if not isinstance(value, str):
         return value
     try:
@@ -98,13 +98,13 @@ def number_of(value: Any) -> Any:
 
 
 def truth_of(value: Any) -> Any:
-    """The truth that a text states; anything else as it is."""
+    """Convert a text into the truth value that it states; leave anything else as it is."""
     stated = {"true": True, "yes": True, "false": False, "no": False}
     return stated.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 
 def _every(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
-    """The known fields, null where they are not said."""
+    """Pick the known fields, null where they are not stated."""
     known = _known(value, names)
     return {**dict.fromkeys(names), **known} if isinstance(known, dict) else known
 

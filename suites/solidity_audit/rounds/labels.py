@@ -22,7 +22,7 @@ NO_ANSWER = "a reviewed question without one answer"
 
 
 def read_labels(file: RoundFile, round_: Round, known: Mapping[str, str]) -> None:
-    """The labels of one review: on the audit that it is about, and on its findings as each judge numbered them."""
+    """Read the labels of one review: on the audit that it is about, and on its findings as each judge numbered them."""
     of_audit = _reviewed(file, round_, known)
     if not of_audit:
         round_.leave_out(file, NO_JUDGEMENT, refused=True)
@@ -72,7 +72,7 @@ def read_labels(file: RoundFile, round_: Round, known: Mapping[str, str]) -> Non
 
 
 def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[Judged]:
-    """The judgements of the audit that a review is about, one a judge; none where that is not told, or not judged."""
+    """Find the judgements of the reviewed audit, one per judge; none where no audit is named, or none was judged."""
     models = {judged.recorded.item.model for judged in round_.judged.values()}
     about = file.value.get("evaluation_info")
     stated = [
@@ -99,6 +99,6 @@ def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[
 
 
 def _expert(file: RoundFile) -> str | None:
-    """Who wrote the reviews of a folder that is named for them."""
+    """Find the expert that a folder of the review is named for; None without one."""
     folders = reversed(Path(file.where).parts[:-1])
     return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)

@@ -42,14 +42,14 @@ PREFIXES = ("judge_", "review_", "metrics_", "j_", "r_", "m_")
 
 
 def plain(name: str) -> str:
-    """The name without what never matters."""
+    """Reduce a name to its letters and digits after the last `/`, in lower case."""
     return "".join(character for character in name.rpartition("/")[2].casefold() if character.isalnum())
 
 
 def aliases(folder: Path) -> dict[str, str]:
-    """Every stated alias, plain, with the plain name that it stands for; those of the round's own file come first.
+    """Map every alias, plain, to the plain name that it stands for; the round's own file takes precedence.
 
-    Raises SourceError where that file is no table of names.
+    Raises SourceError where that file is no JSON object of names.
     """
     file = folder / ALIASES_FILE
     try:
@@ -62,7 +62,7 @@ def aliases(folder: Path) -> dict[str, str]:
 
 
 def model_named(name: str, models: Collection[str], known: Mapping[str, str]) -> str | None:
-    """The model among `models` that the name means; None where it is none of them."""
+    """Find the model among `models` that the name means; None where it is none of them."""
     by_name = {plain(model): model for model in models}
     own = plain(name)
     meanings = [own, known.get(own), *(alias for alias, model in known.items() if model in (own, known.get(own)))]
@@ -70,22 +70,22 @@ def model_named(name: str, models: Collection[str], known: Mapping[str, str]) ->
 
 
 def folder_name(name: str) -> str:
-    """The name of a folder without what never matters."""
+    """Strip the name of a folder of `-`, `_`, spaces and case."""
     return name.replace("-", "").replace("_", "").replace(" ", "").casefold()
 
 
 def is_review_folder(name: str) -> bool:
-    """Whether a folder of this name holds experts' reviews."""
+    """Tell whether a folder of this name holds experts' reviews."""
     return REVIEWS in folder_name(name)
 
 
 def expert_of(name: str) -> str | None:
-    """Whom a folder of expert reviews is named for; None where its name says nothing more."""
+    """Read whom a folder of expert reviews is named for; None where its name says nothing more."""
     return _REVIEWS.sub(" ", name).strip(" -_") or None
 
 
 def sample_names(path: Path, stated: Any, prompt_types: Collection[str]) -> tuple[str, ...]:
-    """The names that a file's sample may have, the likeliest first: by the file's name, then as the file states it."""
+    """List the names that a file's sample may have, likeliest first: by the file's name, then as the file states it."""
     stem = path.stem
     for prefix in PREFIXES:
         if stem.casefold().startswith(prefix):

@@ -30,7 +30,7 @@ Answer = str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a review says of one finding: the words by which it is known again, its class where one is said."""
+    """What a review says of one finding: the text by which it is recognised, its class where one is stated."""
 
     text: str
     classification: str | None
@@ -51,7 +51,7 @@ class Review:
 
 
 def read_review(value: Mapping[str, Any]) -> Review:
-    """Read a review. What it does not say is null, and what it says in no known words is named in `unanswered`."""
+    """Read a review. Unstated answers are null; questions answered in unknown words are listed in `unanswered`."""
     about, target = _part(value, "evaluation_info"), _part(value, "target_assessment")
     summary = _part(value, "summary")
     stated = {
@@ -79,7 +79,7 @@ def read_review(value: Mapping[str, Any]) -> Review:
 
 
 def match(claims: Sequence[Claim], findings: Mapping[int, str]) -> list[tuple[Claim, int | None]]:
-    """Each claim with the finding whose text it repeats; a finding is given to the claim that is most like it."""
+    """Match each claim with the finding whose text it repeats; a finding goes to the claim that is most like it."""
     likeness = sorted(
         (-_likeness(claim.text, text), number, finding_id)
         for number, claim in enumerate(claims)
@@ -127,7 +127,7 @@ def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _words(value: Any) -> str | None:
-    """A text, or the texts of a list, without the square brackets that the form puts around them."""
+    """Take a text, or join the texts of a list, without the square brackets that the form puts around them."""
     if isinstance(value, list):
         value = " ".join(part for part in value if isinstance(part, str))
     if not isinstance(value, str):

@@ -55,7 +55,7 @@ class Round:
     skipped: list[Skipped] = field(default_factory=list)
 
     def leave_out(self, file: RoundFile, reason: str, *, refused: bool = False, about: str | None = None) -> None:
-        """Count a file, or something in it; what is refused goes to quarantine with what it says."""
+        """Record a file, or something in it, as left out; a refused one goes to quarantine with its content."""
         payload = as_payload(json.dumps(file.value, ensure_ascii=False)) if refused else None
         self.skipped.append(Skipped(file.where if about is None else f"{file.where}: {about}", reason, payload))
 
@@ -107,7 +107,7 @@ def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
 
 
 def nearest(files: Sequence[RoundFile], file: RoundFile) -> RoundFile | None:
-    """The file that shares most folders with another; of several, the last."""
+    """Find the file that shares most outer folders with `file`; of several, the last."""
     parents = Path(file.where).parts[:-1]
 
     def shared(other: RoundFile) -> int:
@@ -118,7 +118,7 @@ def nearest(files: Sequence[RoundFile], file: RoundFile) -> RoundFile | None:
 
 
 def _audit_keys(file: RoundFile) -> Iterator[AuditKey]:
-    """Which audits a file may be: by every name of its sample, and by the folders that it is in."""
+    """Yield the keys of the audits that a file may be: by every name of its sample, and by the folders it is in."""
     stated = file.value.get("transformed_id") or file.value.get("sample_id")
     prompt_type = text_of(file.value.get("prompt_type")) or prompt_folder(file.path) or PROMPT_TYPES[0]
     for name in sample_names(file.path, stated, PROMPT_TYPES):
@@ -127,26 +127,26 @@ def _audit_keys(file: RoundFile) -> Iterator[AuditKey]:
 
 
 def prompt_of(path: Path, default: str = PROMPT_TYPES[0]) -> str:
-    """The prompt type that a file's name ends with, or that a folder of it is named for."""
+    """Find the prompt type that a file's name ends with, or that a folder of it is named for."""
     of_name = next((kind for kind in PROMPT_TYPES if path.stem.endswith(f"_{kind}")), None)
     return of_name or prompt_folder(path) or default
 
 
 def prompt_folder(path: Path) -> str | None:
-    """Tell the prompt type that a folder of the file is named for."""
+    """Find the prompt type that a folder of the file is named for."""
     return next((parent.name for parent in path.parents[:2] if parent.name in PROMPT_TYPES), None)
 
 
 def text_of(value: Any) -> str | None:
-    """Take a text that says something and that a table can hold."""
+    """Take a text that is not blank and that a table can hold; None for anything else."""
     return value if isinstance(value, str) and value.strip() and is_storable(value) else None
 
 
 def whole_of(value: Any) -> int | None:
-    """Take a whole number that a table can hold."""
+    """Take a whole number that a table can hold, from 0 to 2**31 - 1; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
 
 
 def number_of(value: Any) -> float | None:
-    """Take a number from 0."""
+    """Take a number of 0 or more; None for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None

@@ -10,7 +10,7 @@ from suites.solidity_audit.truth import GroundTruth
 
 
 def read_truth(value: Mapping[str, Any]) -> GroundTruth:
-    """The ground truth that a recorded object states. Raises SourceError where it does not say if it is vulnerable."""
+    """Read a recorded ground truth. Raises SourceError where it does not say if the contract is vulnerable."""
     from pydantic import ValidationError
 
     stated = value.get("ground_truth")
@@ -41,7 +41,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
 
 
 def cluster_of(value: Mapping[str, Any]) -> str | None:
-    """What the sample was made of, where the truth states it: variants of one base hang together."""
+    """Read what the sample was made of, where the truth states it: variants of one base form a cluster."""
     return _text(value.get("cluster") or value.get("base_id") or value.get("original_id"))
 
 

@@ -23,7 +23,7 @@ CONTRADICTION = "duplicate with another ground truth"
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) hang together."""
+    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) belong together."""
 
     contract: Any
     truth: Mapping[str, Any]
@@ -40,7 +40,7 @@ class AuditDatasetBuilder(DatasetBuilder):
     _targets: dict[str, str | None] = field(default_factory=dict)
 
     def add_material(self, where: str, material: Material) -> None:
-        """Make a sample, unless there is a reason not to. Of equal contracts the first is kept."""
+        """Add a sample, or skip it for a stated reason. Of equal contracts the first is kept."""
         reason = self._flaw(material)
         if reason is not None:
             self.skip(where, reason, material.raw or str(material.sample_id))

@@ -24,13 +24,13 @@ LARGEST_FILE = 16 * MEGABYTE
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of one contract, and before which of its lines each of its files begins."""
+    """The text of one contract, and by file the number of lines that precede the file's own in the text."""
 
     text: str
     lines_before: Mapping[str, int] = field(default_factory=dict)
 
     def lines_of(self, stated: Any) -> Any:
-        """Return stated lines as lines of the text; what is not of the form comes back as it is, to be refused."""
+        """Convert lines stated by file to lines of the text; leave what is not of the form as it is, to be refused."""
         if not isinstance(stated, dict):
             return stated
         try:
@@ -58,10 +58,10 @@ def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilde
 
 
 def read_contract(pair: Path, twin: str, guarded: Files | None = None) -> Source | None:
-    """Return one twin of a pair, from its file or its folder of files; None where there is neither.
+    """Read one twin of a pair, from its file or its folder of files; None where there is neither.
 
     Raises:
-        FileRefusedError: One of its files may not be read; `guarded` are those that may, else those of the pair.
+        FileRefusedError: One of its files may not be read; `guarded` are those that may, by default those of the pair.
     """
     guarded = guarded or Files(pair, LARGEST_FILE)
     if (pair / f"{twin}.sol").exists():

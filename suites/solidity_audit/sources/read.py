@@ -102,7 +102,7 @@ def _material(record: Record, mapping: ColumnMapping, dataset: str) -> Material:
 
 
 def _value(name: str, value: Any) -> Any:
-    """A cell as ground truth has it: booleans, numbers and lists may be text, as they are in CSV."""
+    """Convert a cell to its type in ground truth: booleans, numbers and lists may be text, as they are in CSV."""
     if not isinstance(value, str):
         return int(value) if name in NUMBERS and isinstance(value, float) and value.is_integer() else value
     text = value.strip()

@@ -54,7 +54,7 @@ def read_smartbugs(folder: Path, builder: AuditDatasetBuilder) -> None:
 
 
 def neutral(source: str) -> str:
-    """The source without comments, and with names that give an answer replaced; every line stays where it is."""
+    """Blank the comments of the source, and replace names that give an answer away; every line stays where it is."""
     text = source.replace("\r\n", "\n").replace("\r", "\n")
     names: dict[str, str] = {}
 
@@ -68,7 +68,7 @@ def neutral(source: str) -> str:
 
 
 def enclosing(code: str, lines: list[int]) -> list[str]:
-    """The names of the functions that hold the lines, in order."""
+    """List the names of the functions that contain the lines, in order."""
     listed = functions(blank(code, strings=True))
     return [*dict.fromkeys(f.name for f in listed if any(f.first_line <= line <= f.last_line for line in lines))]
 
@@ -86,7 +86,7 @@ def _entries(file: Path, files: Files) -> Iterator[Any]:
 
 
 def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
-    """Path, categories and lines of an entry; empty where they are not of the form."""
+    """Read path, categories and lines of an entry; empty where they are not of the form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("path"), str):
         return None, set(), []
     marks = entry.get("vulnerabilities")
@@ -99,5 +99,5 @@ def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
 def _read(folder: Path, place: str, files: Files) -> str | None:
     try:
         return files.read(folder / place).decode("utf-8-sig")
-    except (FileRefusedError, ValueError):  # out of the checkout, or what no file can be called, or no text
+    except (FileRefusedError, ValueError):  # outside of the checkout, not a file name, or not text
         return None

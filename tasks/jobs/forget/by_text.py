@@ -1,8 +1,8 @@
 """Rows that no key connects with a sample any more, found by the sample's text in them.
 
 A run that was cut off leaves such rows behind: a judge's reply is in the ledger, and no result names it. A text is
-looked for line by line, for prompts number, cut and quote what they show. A line that anything kept holds as well says
-nothing about whose row it is, and is not looked for.
+looked for line by line, for prompts number, cut and quote what they show. A line that anything kept holds as well does
+not tell whose row it is, and is not looked for.
 """
 
 import json
@@ -40,7 +40,7 @@ def orphans(lake: Lake, choice: Choice, known: Collection[str], kept: Collection
 
 
 def holding(lake: Lake, choice: Choice, kept: Collection[str], rows: pl.LazyFrame) -> set[str]:
-    """The `key` of each row whose `text` holds a line of the samples that nothing kept holds, or one of them whole."""
+    """Find the `key` of each row whose `text` holds a line of these samples alone, or one of their whole inputs."""
     others = lake.frame(SAMPLES).filter(~pl.col("sample_hash").is_in(sorted(choice.hashes)))
     asked = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(kept)))
     pieces = _standing(rows, {piece for text in choice.texts for piece in _pieces(text)})
@@ -54,7 +54,7 @@ def holding(lake: Lake, choice: Choice, kept: Collection[str], rows: pl.LazyFram
 
 
 def _with_whole(rows: pl.LazyFrame, others: pl.LazyFrame, choice: Choice) -> set[str]:
-    """The `key` of each row whose `text` holds a whole input, by its letters alone: each line may be another's, too."""
+    """Find the `key` of each row whose `text` holds a whole input, by letters alone, even if others share each line."""
     whole = {letters for text in choice.samples["input"] if len(letters := _letters(text)) >= SHORTEST_PIECE}
     for chunk in others.select("input").collect_batches(chunk_size=CHUNK_ROWS):
         for letters in map(_letters, chunk["input"]):
@@ -73,7 +73,7 @@ def _letters(text: str) -> str:
 
 
 def _standing(rows: pl.LazyFrame, pieces: Collection[str]) -> set[str]:
-    """The pieces that stand in a `text`, as they are or as JSON has them."""
+    """Find the pieces that occur in a `text`, as they are or as JSON has them."""
     if not pieces:
         return set()
     forms = _forms(pieces)
@@ -85,7 +85,7 @@ def _standing(rows: pl.LazyFrame, pieces: Collection[str]) -> set[str]:
 
 
 def _forms(pieces: Collection[str]) -> dict[str, str]:
-    """The ways in which pieces may be written, each with its piece: plain, in JSON, and in JSON within JSON."""
+    """Map each way in which a piece may be written to the piece: plain, in JSON, and in JSON within JSON."""
     forms = {}
     for piece in pieces:
         quoted = json.dumps(piece, ensure_ascii=False)[1:-1]
@@ -95,7 +95,7 @@ def _forms(pieces: Collection[str]) -> dict[str, str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The lines of a text, or of all texts in its JSON, without what is too short to tell anything."""
+    """Yield the lines of a text, or of all texts in its JSON, in pieces, without those too short to tell anything."""
     for part in _texts(text):
         for line in map(str.strip, part.splitlines()):
             pieces = (line[start : start + LONGEST_PIECE] for start in range(0, len(line), LONGEST_PIECE))
@@ -103,7 +103,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _texts(text: str) -> Iterator[str]:
-    """All texts in a JSON object or list; any other text is the only one."""
+    """Yield all texts in a JSON object or list; any other text as it is."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

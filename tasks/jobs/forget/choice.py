@@ -55,7 +55,7 @@ def choose(lake: Lake, sample: str | None, session: str | None, dataset: str | N
 
 
 def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:
-    """Say that the lake has nothing of that name, or nothing any more."""
+    """Build the error that the lake has nothing of that name, or nothing any more."""
     if choice.sample is not None and choice.sample in forgotten_samples(lake):
         return UsageError(f"the sample {choice.sample[:12]} was forgotten already")
     return UsageError(

@@ -28,7 +28,7 @@ def places(runs: Iterable[str] = ()) -> list[str]:
 
 
 def runs_of(lake: Lake, contracts: Iterable[Contract], samples: Iterable[str]) -> set[str]:
-    """The runs that have an item or a result of these samples."""
+    """Find the runs that have an item or a result of these samples."""
     hashes = sorted(samples)
     runs: set[str] = set()
     for contract in contracts:

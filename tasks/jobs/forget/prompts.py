@@ -16,7 +16,7 @@ CHUNK_ROWS = 10_000
 
 
 def asked_about(lake: Lake, contracts: Iterable[Contract], samples: set[str]) -> tuple[set[str], set[str]]:
-    """The prompts that were asked about these samples, and those that were asked about all others."""
+    """Find the prompts that were asked about these samples, and those that were asked about all others."""
     ours: set[str] = set()
     others: set[str] = set()
     for contract in contracts:
@@ -32,7 +32,7 @@ def asked_about(lake: Lake, contracts: Iterable[Contract], samples: set[str]) ->
 
 
 def conversations(lake: Lake, prompts: set[str]) -> set[str]:
-    """These prompts, and all that are of the same conversations: what came before them, and what followed."""
+    """Find these prompts, and all of the same conversations: what came before them, and what followed."""
     if not prompts:
         return set()
     whole: set[str] = set()
@@ -50,7 +50,7 @@ def conversations(lake: Lake, prompts: set[str]) -> set[str]:
 
 
 def imported(lake: Lake, choice: Choice) -> set[str]:
-    """The prompt hashes of imported replies about these samples, whose requests name dataset and sample."""
+    """Find the prompt hashes of imported replies about these samples, whose requests name dataset and sample."""
     names = choice.names
     prompts = set()
     rows = lake.frame(CALLS).filter(pl.col("origin") == "import").select("prompt_hash", "request")
@@ -67,7 +67,7 @@ def _beginnings(messages: list[Any]) -> list[str]:
 
 
 def _requests(lake: Lake, which: pl.Expr | None = None) -> Iterator[tuple[str, list[Any]]]:
-    """Prompt hash and messages of the requests in the ledger."""
+    """Yield prompt hash and messages of the requests in the ledger."""
     calls = lake.frame(CALLS).filter(pl.col("origin") == "call")
     calls = calls if which is None else calls.filter(which)
     for chunk in calls.select("prompt_hash", "request").collect_batches(chunk_size=CHUNK_ROWS):

@@ -15,9 +15,9 @@ CHUNK_ROWS = 10_000
 
 
 def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
-    """The keys of rows in quarantine that hold a hash, the input, a line of it or the name of one of the samples."""
+    """Find the keys of rows in quarantine that hold a sample's hash, its input, a line of that, or its name."""
     texts = _texts(choice)
-    # Other lines of a dataset version may be of somebody else
+    # Other lines of a dataset version may be about other people
     versions = set() if _shares_versions(lake, choice) else set(choice.samples["dataset_version"])
     batches = {f"extract:{version}" for version in versions}
     keys = holding(lake, choice, kept, lake.frame(QUARANTINE).select(key="row_key", text="payload"))
@@ -38,14 +38,14 @@ def _texts(choice: Choice) -> set[str]:
 
 
 def _shares_versions(lake: Lake, choice: Choice) -> bool:
-    """Whether the dataset versions of the samples hold others, too."""
+    """Tell whether the dataset versions of the samples hold other samples, too."""
     of_versions = pl.col("dataset_version").is_in(choice.samples["dataset_version"].unique().to_list())
     other = ~pl.col("sample_hash").is_in(sorted(choice.hashes))
     return bool(lake.frame(SAMPLES).filter(of_versions, other).select(pl.len()).collect().item())
 
 
 def _names(payload: str, choice: Choice) -> bool:
-    """Whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
+    """Tell whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):

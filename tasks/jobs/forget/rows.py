@@ -48,7 +48,7 @@ def rows_of(lake: Lake, contracts: Iterable[Contract], choice: Choice) -> Going:
 
 
 def column_of(contract: Contract) -> str:
-    """The column by whose values rows of a table are forgotten."""
+    """Name the column by whose values rows of a table are forgotten."""
     for name in ("sample_hash", "prompt_hash"):
         if name in contract.column:
             return name
@@ -66,7 +66,7 @@ def count_rows(lake: Lake, contracts: Iterable[Contract], wanted: Mapping[str, s
 
 
 def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
-    """The rows of suites' further tables that name their result and not its sample."""
+    """Find the rows of suites' further tables that name their result and not its sample."""
     wanted: Hashes = {}
     for name in suite_names():
         results, *further = suite(name).contracts
@@ -79,7 +79,7 @@ def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
 
 
 def _there(lake: Lake, contract: Contract, hashes: set[str]) -> set[str]:
-    """Those of the hashes that the table has."""
+    """Select the hashes that the table has."""
     if not hashes:
         return set()
     column = column_of(contract)

@@ -52,10 +52,10 @@ class GroupingError(EvalakeError):
 
 
 def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[str, str]) -> dict[str, str]:
-    """Return the theme of each name.
+    """Ask a judge for the theme of each name.
 
     Args:
-        context: Whose ledger answers, and who asks.
+        context: The run that asks, and whose ledger answers.
         judge: The model that is asked.
         what: What kind of things they are, in words.
         named: Reasons by name.
@@ -95,7 +95,7 @@ class _Portion:
         return Request(item.judge, tuple(messages), {}) if len(answered) < ATTEMPTS else None
 
     def read(self, conversation: Conversation) -> dict[str, str]:
-        """Return the theme of each name, from the last answer."""
+        """Read the theme of each name from the last answer."""
         outcome = conversation.answered[-1].outcome
         if isinstance(outcome, Failure):
             raise GroupingError(f"{conversation.item.judge} gave no grouping: {outcome.message}")
@@ -133,7 +133,7 @@ def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str
 
 
 def _themes(answer: str | None) -> list[tuple[str, list[int]]]:
-    """The themes of an answer with the numbers in each, in order."""
+    """Read the themes of an answer with the numbers in each, in order."""
     objects = (
         [json.loads(answer[each.start : each.end]) for each in find_objects(answer or "", "theme")] if answer else []
     )

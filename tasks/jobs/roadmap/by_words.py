@@ -59,7 +59,7 @@ def group_by_words(named: Mapping[str, str]) -> list[list[str]]:
 
 
 def _nearest(vectors: Any, known: Any, of: NDArray[Any]) -> NDArray[Any]:
-    """The group of each vector: of those that the known ones are in, the nearest; -1 where none is near enough."""
+    """Find the group of each vector: the nearest of those of the known vectors; -1 where none is near enough."""
     if not of.size:
         return np.full(vectors.shape[0], -1)
     members = csr_array((np.ones(of.size), (of, np.arange(of.size))))
@@ -69,7 +69,7 @@ def _nearest(vectors: Any, known: Any, of: NDArray[Any]) -> NDArray[Any]:
 
 
 def _among_themselves(vectors: Any) -> NDArray[Any]:
-    """The group of each vector, from 0, by average linkage."""
+    """Find the group of each vector, from 0, by average linkage."""
     if vectors.shape[0] < 2:
         return np.zeros(vectors.shape[0], int)
     cosines = (vectors @ vectors.T).toarray()
@@ -88,7 +88,7 @@ def _stem(word: str) -> str:
 
 
 def _vectors(stems: Sequence[set[str]]) -> Any:
-    """Unit vectors of inverse document frequencies as rows, sparse; of no words at all, the null vector."""
+    """Build unit vectors of inverse document frequencies as rows, sparse; of no words at all, the null vector."""
     frequency = Counter(stem for each in stems for stem in each)
     column = {stem: number for number, stem in enumerate(sorted(frequency))}
     cells = [(row, column[stem]) for row, each in enumerate(stems) for stem in sorted(each)]

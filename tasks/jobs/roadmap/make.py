@@ -29,12 +29,12 @@ _THEME = ("kind", "theme_id", "theme")
 
 
 def roadmap_suites() -> tuple[str, ...]:
-    """The suites whose results a roadmap can be made of."""
+    """List the suites whose results a roadmap can be made of."""
     return tuple(name for name in suite_names() if find_suite(name).roadmap is not None)
 
 
 def roadmap_of(suite: str) -> Roadmap:
-    """How the roadmap of a suite is made. Raises UsageError where none is."""
+    """Look up how the roadmap of a suite is made. Raises UsageError where none is."""
     roadmap = find_suite(suite).roadmap
     if roadmap is None:
         raise UsageError(f"{suite} has no roadmap: choose one of {', '.join(roadmap_suites())}")
@@ -79,19 +79,19 @@ def make_roadmap(context: RunContext, judge: str | None) -> pl.DataFrame:
 
 
 def rows_of(lake: Lake, roadmap_id: str) -> pl.DataFrame:
-    """The rows of one roadmap; none where it was not made."""
+    """Read the rows of one roadmap; none where it was not made."""
     return lake.frame(ROADMAP_MENTIONS).filter(pl.col("roadmap_id") == roadmap_id).collect()
 
 
 def newest(lake: Lake, suite: str) -> pl.DataFrame:
-    """The rows of the suite's roadmap that was made last; none where there is none."""
+    """Read the rows of the suite's roadmap that was made last; none where there is none."""
     mine = lake.frame(ROADMAP_MENTIONS).filter(pl.col("suite") == suite)
     last = mine.select("made_at", "roadmap_id").unique().sort("made_at", "roadmap_id").tail(1).collect()["roadmap_id"]
     return rows_of(lake, last[0] if last.len() else "")
 
 
 def ranked(rows: pl.DataFrame) -> pl.DataFrame:
-    """The themes of a roadmap: of each kind, in the suite's order, the one that costs most first.
+    """Rank the themes of a roadmap: of each kind, in the suite's order, the one that costs most first.
 
     Returns:
         rank (within the kind), kind, theme_id, theme, the number of samples behind it, the points that they lack
@@ -118,7 +118,7 @@ def ranked(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_data(rows: pl.DataFrame) -> dict[str, Any]:
-    """A roadmap whole, as machines and pages take it; without rows, one of no themes."""
+    """Build a roadmap's whole data, as machines and pages take it; without rows, a roadmap of no themes."""
     if rows.is_empty():
         return {
             "roadmap_id": None,
@@ -147,7 +147,7 @@ def as_data(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, float | int | str | None]]:
-    """How well the judge, or the rules, group the suite's labelled sets: over all of each, and what was held out."""
+    """Measure how well the judge, or the rules, group the suite's labelled sets: all of each, and what was held out."""
     roadmap = roadmap_of(context.suite_name)
     measured: list[dict[str, float | int | str | None]] = []
     for kind, labelled in roadmap.labelled().items():
@@ -181,7 +181,7 @@ def _group(
     named: Mapping[str, str],
     times: Mapping[str, int],
 ) -> Themes:
-    """Return the theme of each name: by meaning, or where no judge is named by the kind's rule or the words in common.
+    """Find the theme of each name: by meaning, or where no judge is named by the kind's rule or the words in common.
 
     A theme that words in common make has the name that was named most.
     """
@@ -194,7 +194,7 @@ def _group(
 
 
 def _themes(context: RunContext, roadmap: Roadmap, judge: str | None, mentions: pl.DataFrame) -> pl.DataFrame:
-    """The theme of each kind and name."""
+    """Find the theme of each kind and name."""
     rows = []
     for (kind,), named in mentions.sort("kind").group_by("kind", maintain_order=True):
         reasons = {
@@ -213,7 +213,7 @@ def _themes(context: RunContext, roadmap: Roadmap, judge: str | None, mentions: 
 
 
 def _costed(roadmap: Roadmap, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the points that each stands for: what its sample lacks, by its themes of the kind, by its rows."""
+    """Add the points that each row stands for: what its sample lacks, over its themes of the kind, over their rows."""
     lost = (roadmap.best - pl.col("score")).clip(0)
     themes = pl.col("theme").n_unique().over("kind", "sample_hash")
     return rows.with_columns(points_lost=lost / themes / pl.len().over("kind", "theme", "sample_hash"))

@@ -31,7 +31,7 @@ _MAX_LAYERS: Final = 12
 _MAX_FED: Final = 64
 
 
-@lru_cache(maxsize=4096)  # names are what commands say, and there is no end to them
+@lru_cache(maxsize=4096)  # bounded, for there is no end to the names in commands
 def _program(name: str) -> str:
     if name.startswith(("ld-linux", "ld-musl")):
         return "ld.so"
@@ -42,17 +42,17 @@ def _program(name: str) -> str:
 
 
 def program(command: Command) -> str:
-    """The program's common name: without folder and, for interpreters, without version."""
+    """Find the program's common name: without folder and, for interpreters, without version."""
     return _program(command.name) if len(command.name) < 64 else command.name
 
 
 def joined(command: Command) -> str:
-    """The arguments as one text, cut where patterns would become slow."""
+    """Join the arguments into one text, cut where patterns would become slow."""
     return " ".join(command.arguments)[:MAX_TEXT]
 
 
 def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator[str]:
-    """Values of the given options, as `-o v`, `-ov`, `-xo v`, `--opt v` or `--opt=v`."""
+    """Yield the values of the given options, as `-o v`, `-ov`, `-xo v`, `--opt v` or `--opt=v`."""
     for index, argument in enumerate(arguments):
         following = arguments[index + 1] if index + 1 < len(arguments) else None
         if argument in options:
@@ -73,7 +73,7 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
 
 
 def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
-    """Arguments that are neither options nor the values of the options in `valued`."""
+    """List the arguments that are neither options nor the values of the options in `valued`."""
     values: list[str] = []
     skip = False
     for index, argument in enumerate(arguments):
@@ -89,7 +89,7 @@ def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> 
 
 
 def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
-    """The wrapper that the command is, and at which word its own arguments begin."""
+    """Look up which wrapper the command is, and at which word its own arguments begin; None where it is none."""
     name = program(command)
     for known, parts, wrapper in SUBCOMMAND_WRAPPERS:
         for start in range(1, min(len(command.texts), 6)) if name in known else ():
@@ -100,7 +100,7 @@ def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
 
 
 def behind_wrapper(command: Command) -> Command | None:
-    """The command that a wrapper runs; None when the command is no wrapper or nothing is left behind it."""
+    """Find the command that a wrapper runs; None when the command is no wrapper or nothing is left behind it."""
     if (wrapped := wrapper_of(command)) is None:
         return None
     wrapper, position = wrapped
@@ -138,7 +138,7 @@ def behind_wrapper(command: Command) -> Command | None:
 
 
 def found_paths(command: Command) -> list[str]:
-    """The paths that `find ROOT … -name PATTERN` finds, as wildcards."""
+    """List the paths that `find ROOT … -name PATTERN` finds, as wildcards."""
     if command.name not in {"find", "gfind"}:
         return []
     texts = command.arguments
@@ -147,7 +147,7 @@ def found_paths(command: Command) -> list[str]:
 
 
 def _filled(command: Command, place: str, texts: Sequence[str]) -> Command:
-    """The command with each of `texts` wherever the placeholder stands, be it inside a word."""
+    """Put each of `texts` where the placeholder stands in the command, also inside a word."""
     growth = sum(word.text.count(place) for word in command.words) * sum(len(text) for text in texts)
     if not 0 < growth <= MAX_TEXT:
         return command
@@ -159,7 +159,7 @@ def _filled(command: Command, place: str, texts: Sequence[str]) -> Command:
 
 
 def _fed_by_xargs(xargs: Command, run: Command) -> Command:
-    """The command that `xargs` runs, with what it reads, as far as that can be known."""
+    """Build the command that `xargs` runs, with the arguments that it reads, as far as they can be known."""
     text = xargs.stdin
     if text is None and xargs.upstream:
         text = printed(xargs.upstream[-1])
@@ -173,7 +173,7 @@ def _fed_by_xargs(xargs: Command, run: Command) -> Command:
 
 
 def run_by_find(command: Command) -> list[Command]:
-    """The commands after `-exec` and its kin."""
+    """List the commands that `find` or `fd` runs, after `-exec` and similar options."""
     if command.name not in {"find", "gfind", "fd", "fdfind"}:
         return []
     paths = found_paths(command)
@@ -192,7 +192,7 @@ def run_by_find(command: Command) -> list[Command]:
 
 
 def layers(command: Command) -> list[Command]:
-    """The command and every command behind it: `sudo env X=1 timeout 5 ls` has four."""
+    """List the command and every command behind it: `sudo env X=1 timeout 5 ls` has four."""
     commands = [command]
     index = 0
     while index < len(commands) and len(commands) < _MAX_LAYERS:

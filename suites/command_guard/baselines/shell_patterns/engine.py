@@ -37,7 +37,7 @@ _FORK_BOMB: Final = re.compile(r"(?P<name>[\w:.]{1,20})\s*\(\)\s*\{\s*(?P=name)\
 
 
 def guard(command: str) -> Decision:
-    """Judges one command line (or several lines) as a shell would run it.
+    """Judge one command line (or several lines) as a shell would run it.
 
     Pure and deterministic: nothing is run, read or asked. Never raises: text that cannot be parsed is judged by a
     conservative lexical view, and text beyond the limits is at least WARN.
@@ -77,7 +77,7 @@ def _judge(text: str, scope: Scope) -> Decision:
 
 
 def _too_long(text: str) -> Decision:
-    """The least verdict on text that is not looked at command by command to its end."""
+    """Decide the mildest verdict on text that is too long to be looked at command by command to its end."""
     if DEVICE.search(text) or paths.SECRET.search(text):
         return block("too-long", "A command too long to be looked at names secret files or the shell's sockets.", 0.7)
     return warn("too-long", "The command is too long to be looked at as a whole.", 0.5)
@@ -100,7 +100,7 @@ def _graver(first: Decision, second: Decision) -> Decision:
 
 
 def _typed_escape(text: str) -> Decision | None:
-    """Lines that follow an interactive program are typed into it: does one of them ask for a shell?"""
+    """Judge the lines after an interactive program, which are typed into it: does one of them ask for a shell?"""
     lines = text[:MAX_TEXT].split("\n")
     for index, line in enumerate(lines[:40]):
         for command in lexical(line).commands[-1:]:

@@ -13,7 +13,7 @@ from suites.command_guard.baselines.shell_patterns.model import Assignment, Comm
 from suites.command_guard.baselines.shell_patterns.parse import expand_braces
 
 MAX_CHARACTERS: Final = 200_000
-"""Of longer text the first and the last half of this are looked at."""
+"""Of longer text, only this many characters are looked at: half from the start, half from the end."""
 MAX_COMMANDS: Final = 600
 
 _TOKEN: Final = re.compile(
@@ -28,13 +28,13 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?==)")
 
 
 def clip(text: str) -> str:
-    """The part of the text that is looked at."""
+    """Cut the text to the part that is looked at."""
     half = MAX_CHARACTERS // 2
     return text if len(text) <= MAX_CHARACTERS else text[:half] + "\n" + text[-half:]
 
 
 def lexical(text: str) -> Script:
-    """Commands as far as a tokenizer sees them; incomplete only beyond the limits."""
+    """Split text into commands as far as a tokenizer can; the script is incomplete only beyond the limits."""
     commands: list[Command] = []
     words: list[Word] = []
     assignments: list[Assignment] = []

@@ -25,26 +25,26 @@ MAX_COMMANDS: Final = 400
 MAX_EXPANSION: Final = 16_384
 """Upper bound on a word after variables were filled in, so that doubling assignments stay harmless."""
 MAX_EXPANDED: Final = 65_536
-"""Variables are filled in until they came to this many characters together."""
+"""Variables are filled in until their values come to this many characters in total."""
 
 _BRACES: Final = re.compile(r"([^{}\s]*+)\{([^{},]*+,[^{}]*+)\}([^{}\s]*+)")
 _MAX_UPSTREAM: Final = 6
 _of_thread: Final = threading.local()
 _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
-"""What the grammar is given for other bytes, on which its scanner can crash (tree-sitter-bash issue 337): one that is
+"""Translation of non-ASCII bytes, on which the grammar's scanner can crash (tree-sitter-bash issue 337), to one that is
 part of a word and of no name, as they are for bash. Offsets stay, and words are read from the source itself."""
 _FIELD_SEPARATOR: Final = "\x00"
-"""Stands where an unquoted expansion is split until it is."""
+"""The mark where an unquoted expansion is to be split."""
 _BLANKS: Final = " \t\n"
 _LIST: Final = re.compile(r'"\$(?:@|\{@\}|\{\w+\[@\]\})"')
-"""Expansions that quotes do not hold together."""
+"""Expansions that are split even inside quotes."""
 _COMPOUND: Final = frozenset(
     {"subshell", "compound_statement", "if_statement", "while_statement", "for_statement", "case_statement"}
 )
 
 
 def parse(text: str, variables: dict[str, str] | None = None) -> Script:
-    """The simple commands of `text`; `variables` are known shell variables and collect the literal assignments."""
+    """Parse `text` into simple commands; `variables` are known shell variables and collect the literal assignments."""
     source = text.encode("utf-8", "replace")
     if len(source) > MAX_BYTES:
         return Script((), complete=False)
@@ -55,7 +55,7 @@ def parse(text: str, variables: dict[str, str] | None = None) -> Script:
 
 
 def _parser() -> Parser:
-    """This thread's parser: two threads that parse with one would write into each other's memory."""
+    """Get this thread's parser: two threads that parse with one would write into each other's memory."""
     if not hasattr(_of_thread, "parser"):
         # Imported here so that the package costs nothing until a command is judged.
         import tree_sitter_bash
@@ -79,7 +79,7 @@ class _Reader:
     # ---- statements -------------------------------------------------------------------------------------------
 
     def statement(self, node: Node, depth: int) -> list[int]:
-        """Reads a statement; answers with the positions of the commands whose streams are its own."""
+        """Read a statement; return the positions of the commands whose streams are its own."""
         if depth > MAX_DEPTH or len(self.found) >= MAX_COMMANDS:
             self.complete = False
             return []
@@ -147,7 +147,7 @@ class _Reader:
         return self._pipeline(tails, positions, depth) if tails else positions
 
     def _heredoc(self, node: Node, depth: int) -> tuple[str, list[Redirect], list[Node]]:
-        """Body text, redirections and further pipeline stages, which the grammar all hangs below the `<<`."""
+        """Read body text, redirections and further pipeline stages, all of which the grammar puts below the `<<`."""
         body = ""
         redirects: list[Redirect] = []
         tails: list[Node] = []
@@ -235,7 +235,7 @@ class _Reader:
     # ---- words ------------------------------------------------------------------------------------------------
 
     def _words(self, node: Node, depth: int) -> list[Word]:
-        """A word, or several where an unquoted expansion or `{a,b}` makes them."""
+        """Read a word, or several where an unquoted expansion or `{a,b}` makes them."""
         before = len(self.found)
         text = self._text(node, depth)[:MAX_EXPANSION]
         inner = tuple(self.found[before:])
@@ -245,7 +245,7 @@ class _Reader:
         return [Word(part, inner) for part in parts]
 
     def _word(self, node: Node, depth: int) -> Word:
-        """One word, where the shell splits none: a redirection's target, an assignment's value."""
+        """Read one word where the shell does not split: a redirection's target, an assignment's value."""
         before = len(self.found)
         text = self._text(node, depth)[:MAX_EXPANSION].replace(_FIELD_SEPARATOR, " ")
         return Word(text, tuple(self.found[before:]))
@@ -294,7 +294,7 @@ class _Reader:
     def _expansion(self, node: Node, depth: int) -> str:
         named = node.named_children
         first = named[0] if named else node
-        if first.type == "subscript":  # of an array, every element stands for each
+        if first.type == "subscript":  # an element of an array: take the whole array
             first = first.named_children[0]
         name = self._raw(first) if first.type in {"variable_name", "special_variable_name"} else ""
         if name == "IFS":
@@ -304,7 +304,7 @@ class _Reader:
             blanks = self.variables.get("IFS") or _BLANKS
             return self.variables[name].translate(str.maketrans(blanks, _FIELD_SEPARATOR * len(blanks)))
         if name in {"@", "*"} and node.parent is not None and node.parent.type == "concatenation":
-            return ""  # without parameters it is nothing, and glues its neighbours together
+            return ""  # empty without parameters, so that its neighbours are one word
         if node.type == "expansion" and len(named) > 1:
             default = self._text(named[1], depth + 1)
             if any(child.type in {":-", "-", ":=", "="} for child in node.children):
@@ -316,7 +316,7 @@ class _Reader:
 
 
 def expand_braces(text: str) -> list[str]:
-    """`a{b,c}d` as the shell expands it, one level and at most 64 words."""
+    """Expand `a{b,c}d` as the shell does, one level and at most 64 words."""
     match = _BRACES.fullmatch(text)
     if match is None:
         return [text]

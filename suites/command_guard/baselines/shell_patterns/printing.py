@@ -37,7 +37,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def printed(command: Command) -> str | None:
-    """What the command prints, where that follows from its own words: `echo` and `printf`; None for others."""
+    """Compute what the command prints, where its own words tell: for `echo` and `printf`; None for others."""
     words = [text for text in command.arguments if text == "-" or not text.startswith("-")]
     if command.name == "echo":
         return unescaped(" ".join(words))

@@ -31,7 +31,7 @@ class Scope:
     """Where an earlier `cd` went, "" when nowhere known."""
 
     def judge(self, code: str) -> Decision:
-        """The verdict on shell code that the current command would run."""
+        """Judge shell code that the current command would run."""
         if self.depth >= MAX_DEPTH:
             return block("nested-too-deep", "Code is nested in code more deeply than honest work needs.", 0.7)
         self.budget -= len(code) // 64

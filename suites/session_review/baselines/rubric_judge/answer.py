@@ -37,7 +37,7 @@ _WISHES = (
 
 
 def judge(messages: Sequence[Mapping[str, str]]) -> str:
-    """The next answer in a conversation about one session; the same messages always give the same answer.
+    """Write the next answer in a conversation about one session; the same messages always give the same answer.
 
     Raises BaselineRefusedError where the first user message holds no session to judge.
     """
@@ -89,7 +89,7 @@ def _tag(finding: Deduction) -> str:
 
 
 def _missing_tools(record: Record) -> str:
-    """What was available and never called, and what none of the available tools would show of the alert's topic."""
+    """List the tools never called, and tools to wish for where no available one covers the topic of the alert."""
     about = record.alert.casefold()
     available = "\n".join(record.tools).casefold()
     unused = [f"**{name}**: it was available, gathers evidence, and was never called." for name in never_called(record)]

@@ -68,7 +68,7 @@ class Record:
 
 
 def read_record(messages: Sequence[Mapping[str, str]]) -> Record:
-    """The record in the first user message. Raises NoRecordError where there is none."""
+    """Read the record in the first user message. Raises NoRecordError where there is none."""
     prompt = next((message["content"] for message in messages if message["role"] == "user"), "")
     marked = _MARK.search(prompt)
     if marked is None:
@@ -87,7 +87,7 @@ def _between(prompt: str, opening: str, closing: str) -> str:
 
 
 def _blocks(session: str, mark: str) -> Sequence[tuple[str, str]]:
-    """Headings and what stands under them."""
+    """Split a session's text into headings and what stands under them."""
     end = f" [{mark}]"
     blocks: list[tuple[str, list[str]]] = []
     for line in session.split("\n"):

@@ -24,7 +24,7 @@ _SHEBANG: Final = re.compile(r"^#![^\n]*")
 
 
 def sets_environment(command: Command, scope: Scope) -> Decision | None:
-    """Environment variables that make a later program run something."""
+    """Judge environment variables that make a later program run something."""
     for assignment in command.assignments:
         name, value = assignment.name, assignment.value.text.strip()[:MAX_TEXT]
         if name in options.LIBRARY_ENVIRONMENT and not _KNOWN_LIBRARY.search(value):
@@ -40,7 +40,7 @@ def sets_environment(command: Command, scope: Scope) -> Decision | None:
 
 
 def _helper(value: str, scope: Scope, reason: str, rule: str) -> Decision | None:
-    """The verdict on a command that a program is told to use as its helper."""
+    """Judge a command that a program is told to use as its helper."""
     value = _SETTING_PREFIX.sub("", value.strip())[:MAX_TEXT]
     if value.startswith("-"):
         return block(rule, reason, 0.8) if _FLAGS_THAT_RUN.search(value) else None
@@ -57,7 +57,7 @@ def _helper(value: str, scope: Scope, reason: str, rule: str) -> Decision | None
 
 
 def option_runs_command(command: Command, scope: Scope) -> Decision | None:
-    """Options and settings whose value a program runs."""
+    """Judge the value of options and settings that a program runs as a command."""
     name = program(command)
     arguments = command.arguments
     if name in options.COMMAND_OPTIONS:
@@ -84,7 +84,7 @@ def _exec_part(value: str) -> str:
 
 
 def runs_inline_code(command: Command, scope: Scope) -> Decision | None:
-    """Code in a tool's own language: on the command line, in a here-document, or through a pipe."""
+    """Judge code in a tool's own language: on the command line, in a here-document, or through a pipe."""
     name = program(command)
     entry = languages.INTERPRETERS.get(name)
     if entry is None:
@@ -110,7 +110,7 @@ def runs_inline_code(command: Command, scope: Scope) -> Decision | None:
 
 
 def judge_language(code: str, language_name: str, name: str) -> Decision | None:
-    """The verdict on a piece of code in one of the known languages."""
+    """Judge a piece of code in one of the known languages."""
     language = languages.LANGUAGES[language_name]
     code = _JOINED_LITERALS.sub("", code[:MAX_TEXT])
     if not code:
@@ -141,7 +141,7 @@ def judge_language(code: str, language_name: str, name: str) -> Decision | None:
 
 
 def handed_shell(command: Command, scope: Scope) -> Decision | None:
-    """A shell's path among the arguments of a program that has no other use for it."""
+    """Judge a shell's path among the arguments of a program that has no other use for it."""
     name = program(command)
     if name in {"cp", "ln", "mv", "install"} and any(
         paths.SHELL_PATH.fullmatch(text) for text in command.arguments[:-1]
@@ -165,7 +165,7 @@ def handed_shell(command: Command, scope: Scope) -> Decision | None:
 
 
 def uses_planted_file(command: Command, scope: Scope) -> Decision | None:
-    """A program that runs after a file with a shell in it was written."""
+    """Judge a program that runs after a file was written that names a shell, secrets or a program to run."""
     name = program(command)
     if not scope.planted or name in programs.LOOKERS or name in programs.TEXT_TOOLS or not name:
         return None
@@ -191,7 +191,7 @@ def uses_planted_file(command: Command, scope: Scope) -> Decision | None:
 
 
 def remember_planted(command: Command, scope: Scope) -> None:
-    """Keeps what the command writes into a file, for the commands after it."""
+    """Keep what the command writes into a file, for the commands after it."""
     text = written_text(command)
     if text is None or len(scope.planted) >= 32:
         return
@@ -203,7 +203,7 @@ def remember_planted(command: Command, scope: Scope) -> None:
 
 
 def dangerous_invocation(command: Command, scope: Scope) -> Decision | None:
-    """Invocations that the tables call dangerous or unusual without further thought."""
+    """Judge invocations that the rule tables list as dangerous or unusual."""
     name = program(command)
     text = joined(command)
     if len(command.arguments) == 1 and command.arguments[0] in programs.VERSION_FLAGS:

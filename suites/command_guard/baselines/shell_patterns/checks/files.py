@@ -20,7 +20,7 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 
 def plain_path(text: str) -> str:
-    """The text with `//`, `/./` and `/x/../` taken out of the paths in it (not out of `://`)."""
+    """Take `//`, `/./` and `/x/../` out of the paths in a text (not out of `://`)."""
     text = text[:MAX_TEXT]
     if "//" not in text and "/." not in text:
         return text
@@ -33,7 +33,7 @@ def plain_path(text: str) -> str:
 
 
 def _without_prose(command: Command) -> Iterator[str]:
-    """Arguments that can name files: without patterns and messages."""
+    """Yield the arguments that can name files: without patterns and messages."""
     name = program(command)
     skip_pattern = name in programs.PATTERN_FIRST and not any(text in {"-e", "-f"} for text in command.arguments)
     previous = ""
@@ -46,19 +46,19 @@ def _without_prose(command: Command) -> Iterator[str]:
 
 
 def _seen_from(folder: str, text: str) -> str:
-    """The path that a relative one stands for in the folder that an earlier `cd` went to."""
+    """Resolve a relative path in the folder that an earlier `cd` went to."""
     return plain_path(f"{folder}/{text}") if folder and _RELATIVE.fullmatch(text[:256]) else text
 
 
 def enters_folder(command: Command, scope: Scope) -> None:
-    """Remembers where `cd` and `pushd` go, for the commands after them."""
+    """Keep where `cd` and `pushd` go, for the commands after them."""
     if program(command) in {"cd", "pushd"}:
         going = (operands(command.arguments) or ["~"])[0]
         scope.folder = _seen_from(scope.folder, going)[:256]
 
 
 def reads_secret(command: Command, scope: Scope) -> Decision | None:
-    """Any mention of a secret file by a program that could read it."""
+    """Judge any mention of a secret file by a program that could read it."""
     name = program(command)
     decision: Decision | None = None
     for redirect in command.redirects:
@@ -99,7 +99,7 @@ def _is_persistent(text: str) -> bool:
 
 
 def writes_place(command: Command, scope: Scope) -> Decision | None:
-    """Redirections, output options and operands that end up as written files."""
+    """Judge the files that redirections, output options and operands write."""
     name = program(command)
     targets = [plain_path(redirect.target.text) for redirect in command.redirects if redirect.writes]
     arguments = [plain_path(text) for text in command.arguments]
@@ -133,7 +133,7 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
         if decision is None and paths.SYSTEM.match(text):
             decision = warn("system-change", f"`{name[:40]}` changes a folder of the operating system.", 0.6)
     for text in _without_prose(command):
-        # Readers name such files honestly, but not inside a piece of code or a setting.
+        # Harmless commands name such files to read them, but not inside a piece of code or a setting.
         reading = name in programs.READERS and re.fullmatch(r"[^\s'\"=@()|>]+", text)
         if not reading and _is_persistent(text):
             return block(
@@ -143,7 +143,7 @@ def writes_place(command: Command, scope: Scope) -> Decision | None:
 
 
 def written_text(command: Command) -> str | None:
-    """What the command prints, when that stands on the command line; None when it does not."""
+    """Find what the command prints, when that stands on the command line; None when it does not."""
     producer = command.upstream[-1] if program(command) in {"tee", "sponge"} and command.upstream else command
     if (text := printed(producer)) is not None:
         return text

@@ -16,7 +16,7 @@ _COPIERS: Final = programs.names("scp rsync sftp tftp ftp smbclient")
 
 
 def uses_socket_device(command: Command, scope: Scope) -> Decision | None:
-    """The shell's `/dev/tcp`."""
+    """Judge uses of the shell's `/dev/tcp`."""
     texts = [redirect.target.text for redirect in command.redirects]
     if program(command) not in programs.LOOKERS | programs.TEXT_TOOLS:
         texts += command.arguments
@@ -28,7 +28,7 @@ def uses_socket_device(command: Command, scope: Scope) -> Decision | None:
 
 
 def serves(command: Command, scope: Scope) -> Decision | None:
-    """Servers started from the command line."""
+    """Judge servers started from the command line."""
     name = program(command)
     text = joined(command)
     for server, pattern, what in network.SERVERS:
@@ -40,7 +40,7 @@ def serves(command: Command, scope: Scope) -> Decision | None:
 
 
 def joins_socket(command: Command, scope: Scope) -> Decision | None:
-    """Programs that join a stream, a file or another program to a socket."""
+    """Judge programs that join a stream, a file or another program to a socket."""
     name = program(command)
     text = joined(command)
     pattern = network.EXECUTES.get(name)
@@ -73,7 +73,7 @@ def joins_socket(command: Command, scope: Scope) -> Decision | None:
 
 
 def remember_fetched(command: Command, scope: Scope) -> None:
-    """Keeps the names of the files that the command saves, for the commands after it."""
+    """Keep the names of the files that the command saves, for the commands after it."""
     if program(command) not in network.FETCHERS or network.LOOPBACK.search(joined(command)):
         return
     saved = [redirect.target.text for redirect in command.redirects if redirect.writes]
@@ -83,7 +83,7 @@ def remember_fetched(command: Command, scope: Scope) -> None:
 
 
 def transfers(command: Command, scope: Scope) -> Decision | None:
-    """Files sent or fetched with the usual programs."""
+    """Judge transfers of files, sent or fetched, with the usual programs."""
     name = program(command)
     if name not in network.FETCHERS:
         return None

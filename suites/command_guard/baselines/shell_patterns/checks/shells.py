@@ -19,7 +19,7 @@ _HIDES: Final = programs.names("base64 base32 xxd rev tr printf echo curl wget o
 
 
 def starts_shell(command: Command, scope: Scope) -> Decision | None:
-    """A shell program: alone, with code, with a script, or fed through a pipe."""
+    """Judge a shell program: alone, with code, with a script, or fed through a pipe."""
     name = program(command)
     if name not in programs.SHELLS:
         return None
@@ -72,7 +72,7 @@ def _fetches(producers: Sequence[Command]) -> Decision | None:
 
 
 def _reads_stdin(command: Command, scope: Scope) -> Decision | None:
-    """The verdict on what a shell reads from its standard input; None when that is a person."""
+    """Judge what a shell reads from its standard input; None when a person types it."""
     if command.stdin is not None:
         return scope.judge(command.stdin)
     for redirect in command.redirects:
@@ -97,7 +97,7 @@ def _reads_stdin(command: Command, scope: Scope) -> Decision | None:
 
 
 def evaluates(command: Command, scope: Scope) -> Decision | None:
-    """`eval`, `source`, `trap`, `alias`, and program names that are themselves computed."""
+    """Judge `eval`, `source`, `trap`, `alias`, and program names that are themselves computed."""
     name = program(command)
     if name == "alias":
         return _alias(command, scope)
@@ -143,7 +143,7 @@ def _alias(command: Command, scope: Scope) -> Decision | None:
 
 
 def wraps_shell(command: Command, scope: Scope) -> Decision | None:
-    """Wrappers asked for a shell, wrappers with shell code in an option, and terminal multiplexers."""
+    """Judge wrappers told to start a shell, wrappers with shell code in an option, and terminal multiplexers."""
     name = program(command)
     text = joined(command)
     if name in options.OPENS_SHELL and not re.search(options.OPENS_SHELL[name], text):

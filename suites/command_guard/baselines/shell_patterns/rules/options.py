@@ -143,7 +143,7 @@ DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
     ("tmate telnetd ttyd gotty", r"", "shares a terminal with remote machines"),
     ("msfconsole msfvenom", r"", "is an exploitation framework"),
 )
-"""Invocations that need no other look."""
+"""Invocations that are dangerous whatever else the command holds."""
 
 _INSTALLS: Final = r"\b(?:install|localinstall|remove|erase|purge|full-upgrade|dist-upgrade|add|del)\b"
 UNUSUAL: Final[dict[str, str]] = {
@@ -185,5 +185,5 @@ for _programs, _pattern, _what in DANGEROUS:
 
 
 def dangerous(name: str) -> list[tuple[re.Pattern[str], str]]:
-    """The dangerous invocations of a program: pattern over its joined arguments, and what it does then."""
+    """Look up the dangerous invocations of a program: pattern over its joined arguments, and what it does then."""
     return _COMPILED.get(name, [])

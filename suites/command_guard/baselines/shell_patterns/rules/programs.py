@@ -9,7 +9,7 @@ from typing import Final
 
 @cache
 def names(text: str) -> frozenset[str]:
-    """A set of names written as one string."""
+    """Split a string into the set of names written in it."""
     return frozenset(text.split())
 
 
