@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -14,6 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 from core.private_folders import CACHE, make_private
 from service.local.database import template
 from storage.sql.landlock import version
+from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def environment_put_back() -> Iterator[None]:
     """Put the environment back after each test: `evalake.run` prepares its process, and locks the servers it starts."""
-    with patch.dict(os.environ):
+    with environment_kept():
         yield
 
 

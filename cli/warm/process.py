@@ -195,6 +195,8 @@ def _become_copy(connection: socket.socket, streams: Sequence[int]) -> None:
         for number, stream in zip(_STREAMS, streams, strict=True):
             os.dup2(stream, number)
         return
+    with suppress(OSError):  # the child does the same: a signal that comes before it did would find no such group
+        os.setpgid(child, child)
     for stream in streams:
         os.close(stream)
     with suppress(OSError):

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from cli import environment as process_environment
 from cli.main import app, main
+from tests.environment import environment_kept
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = {"COLUMNS": "160"}
@@ -40,7 +41,7 @@ def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subpr
     out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         chdir(folder),
-        patch.dict(os.environ, {**WIDTH, **environment}),
+        environment_kept({**WIDTH, **environment}),
         patch.object(sys, "argv", words),
         patch.object(process_environment, "prepare"),
         patch.multiple(app, registered_commands=[], registered_groups=[]),
