@@ -25,7 +25,7 @@ FIGURES = Path("build") / "figures.jsonl"  # what every run measured, one line a
 
 
 def main(names: list[str]) -> int:
-    """Run them one after the other; 0 where every bound is kept, 1 where one is missed, 2 for an unknown name."""
+    """Run the benchmarks in order; return 0 where every bound is kept, 1 where one is missed, 2 for an unknown name."""
     if unknown := [name for name in names if name not in (*BENCHMARKS, *NAMED)]:
         say(f"there is no benchmark {unknown[0]}; there are {', '.join((*BENCHMARKS, *NAMED))}")
         return 2
@@ -44,7 +44,7 @@ def main(names: list[str]) -> int:
 
 
 def _measures(name: str) -> list[Measure] | None:
-    """What a benchmark measures, in a process of its own; None where that fails."""
+    """Run a benchmark in a process of its own, and return its measures; None where it fails."""
     done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         return None
@@ -52,7 +52,7 @@ def _measures(name: str) -> list[Measure] | None:
 
 
 def _keep(benchmark: str, measures: Sequence[Measure]) -> None:
-    """Add what was measured to that of earlier runs, with when, of which version, and how loaded the machine was."""
+    """Add the measures to those of earlier runs, with the time, the revision, and the load of the machine."""
     revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     occasion = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -15,7 +15,7 @@ WARM_UP = 64
 
 
 def run(prompts: Path, model: str, api_base: str, concurrency: int) -> float:
-    """The seconds it takes to ask the model all prompts, without what the process takes to start."""
+    """Measure the seconds that it takes to ask the model all prompts, without the start of the process."""
     from benchmarks.place import child
 
     return float(child("bare_loop", [str(prompts), model, api_base, str(concurrency)], ENVIRONMENT))

@@ -1,6 +1,6 @@
-"""A whole command as somebody types it, from its start to its exit, watched by a process that holds nothing itself.
+"""A whole command as somebody types it, from its start to its exit, measured by a process that holds little memory.
 
-What Linux says of the memory of a process that was started begins with what its parent held.
+The peak memory that Linux reports for a child process begins with the memory that its parent held.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command took, with the processes it waited for: seconds, those of processor, bytes of the largest."""
+    """What a command and the processes it waited for took: seconds, processor seconds, peak bytes of the largest."""
 
     seconds: float
     cpu_seconds: float
@@ -22,7 +22,7 @@ class Ended:
 
 
 def main(log: Path, words: list[str]) -> None:
-    """Run the command to its end, what it says into a file, and print what it took."""
+    """Run the command to its end, write its output into a file, and print what it took."""
     with log.open("wb") as file:
         started = time.perf_counter()
         process = subprocess.Popen(words, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

@@ -19,7 +19,7 @@ WARM_UP_SAMPLES = 64
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run took: seconds from the start of the flow's body until its row says it ended, and bytes at most."""
+    """What a run took: seconds from the start of the flow's body to the end that its row names, and peak bytes."""
 
     seconds: float
     peak_bytes: int
@@ -78,7 +78,7 @@ def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | No
 
 
 def _peak_bytes() -> int:
-    """What Linux says of this process alone; getrusage would begin with what its parent held."""
+    """Read the peak memory of this process alone from Linux; getrusage would begin with what its parent held."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024

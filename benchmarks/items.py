@@ -38,7 +38,7 @@ FILTERS = {
 
 
 def main() -> None:
-    """Fill a lake, and ask a viewer of its own process for pages."""
+    """Fill a lake, and ask a viewer in a process of its own for pages."""
     with folder() as place:
         lake = Lake(str(place / "lake"))
         say(f"making a run of {SAMPLES_IN_ALL:,} samples")
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _fill(lake: Lake, place: Path) -> str:
-    """Import a run, and copy its rows until they are as many as wanted; returns the run's id."""
+    """Import a run, and copy its rows until there are SAMPLES_IN_ALL; returns the run's id."""
     file = place / "recorded.jsonl"
     file.write_text("\n".join(json.dumps(_line(number)) for number in range(RECORDED)), encoding="utf-8")
     run_id = import_recorded(lake, SUITE, [file])
@@ -101,7 +101,7 @@ def _line(number: int) -> dict[str, object]:
 
 
 def _copy(rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    """The same rows of other samples: with other names, places and hashes."""
+    """Copy the rows as those of other samples: with other names, positions and hashes."""
     own = [name for name in ("sample_hash", "prompt_hash", "item_id", "call_id") if name in rows.columns]
     changed = [pl.concat_str(pl.col(name).str.head(58), pl.lit(f"{number:06x}")).alias(name) for name in own]
     if "sample_id" in rows.columns:
@@ -130,7 +130,7 @@ def _viewer(lake: Lake, place: Path) -> Iterator[tuple[str, "subprocess.Popen[st
 
 
 def _seconds(address: str, wanted: dict[str, str], total: int | None = None) -> float:
-    """How long a page of items takes, which has some, and `total` in all where that is known."""
+    """Measure the seconds of a page of items; it must have some, and count `total` in all where that is known."""
     started = time.perf_counter()
     with urllib.request.urlopen(f"{address}?{urllib.parse.urlencode(wanted)}") as answer:
         page = json.load(answer)

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _pass(frame: pl.DataFrame) -> int:
-    """One pass over every column: how many values each model has by each judge, and the means of what is a number."""
+    """Pass once over every column: count the values of each model and judge, and average the numeric columns."""
     numbers = (selectors.numeric() | selectors.boolean()).mean().name.suffix(" mean")
     return frame.lazy().group_by("model", "judge").agg(pl.all().count(), numbers).collect().height
 
@@ -84,7 +84,7 @@ def _loop(frame: pl.DataFrame, draws: int) -> tuple[float, Looped]:
 
 
 def _compare(measured: pl.DataFrame, looped: Looped) -> int:
-    """How many values are the same in both; raises where one is not. Intervals differ: the loop knows no clusters."""
+    """Count the values that are equal in both; raises where one is not. Intervals differ: formulas ignore clusters."""
     same = 0
     for row in measured.iter_rows(named=True):
         found = looped.get((row["model"], row["judge"], row["slice"], row["slice_value"]), {}).get(row["metric"])

@@ -21,9 +21,9 @@ _OFTEN = (0.20, 0.10, 0.08, 0.20, 0.12, 0.06, 0.06, 0.08, 0.10)
 
 
 def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
-    """About `rows` rows as metrics read them: models x judges x pairs of twins x prompt types, with a few errors.
+    """Make about `rows` rows as metrics read them: models x judges x pairs of twins x prompt types, with a few errors.
 
-    Scores and confidences have two decimals; everything else of a row is drawn for itself. Columns that no metric of
+    Scores and confidences have two decimals; all else of a row is drawn independently. Columns that no metric of
     the suite reads are left out.
     """
     rng = np.random.default_rng(seed)

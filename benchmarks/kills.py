@@ -15,7 +15,7 @@ TIMES = 20
 
 
 def main() -> None:
-    """Kill, rerun, count, and report the worst."""
+    """Kill and rerun a run, count its calls, and report the worst case."""
     with folder() as place, PrefectStack(place / "prefect") as stack, ModelServer() as server:
         work = Workplace(place, server)
         seen = Kills(stack, work, CALLS_MADE, seed=TIMES).run(TIMES)

@@ -17,7 +17,7 @@ ROUNDS = 15
 
 
 def main() -> None:
-    """Append to both in turns, and report the ratio of the medians."""
+    """Append to both ledgers in turns, and report the ratio of the medians."""
     with folder() as place:
         lakes = {size: _ledger(place, size) for size in (SMALL, LARGE)}
         tables = {size: lake.open(CALLS) for size, lake in lakes.items()}  # as the ledger's writer keeps it

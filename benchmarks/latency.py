@@ -15,7 +15,7 @@ MODEL = "hosted_vllm/guard"
 
 
 def main() -> None:
-    """Run, and report what share of the rate is reached that latency and concurrency allow."""
+    """Run the dataset, and report the share reached of the rate that latency and concurrency allow."""
     with folder() as place, prefect_server(place) as environment, model_server(LATENCY_SECONDS) as api_base:
         dataset = write_commands(place / "commands.jsonl", CALLS)
         ran = flow_run.run(place / "run", dataset, MODEL, environment, api_base, CONCURRENCY)

@@ -26,7 +26,7 @@ CATEGORIES = ("file-read", "file-write", "shell", "reverse-shell")
 
 
 def write_commands(file: Path, count: int) -> Path:
-    """A dataset of that many different commands, half of them malicious."""
+    """Write a dataset of `count` different commands, half of them malicious."""
     with file.open("w") as lines:
         for number in range(count):
             harmful = number % 2 == 0
@@ -41,7 +41,7 @@ def write_commands(file: Path, count: int) -> Path:
 
 
 def requests(dataset: Path, model: str) -> Iterator[Request]:
-    """What a run of the dataset asks the model, in order."""
+    """Yield the requests that a run of the dataset makes of the model, in order."""
     for sample in SUITE.read_dataset(str(dataset)).samples:
         asked = SUITE.converse(Item(sample, model), (), SUITE.options)
         assert asked is not None
@@ -49,7 +49,7 @@ def requests(dataset: Path, model: str) -> Iterator[Request]:
 
 
 def write_prompts(file: Path, dataset: Path, model: str) -> Path:
-    """What a run of the dataset asks the model, for others to ask: a line of JSON for the messages of each request."""
+    """Write the requests of a run of the dataset for other tools: a line of JSON with the messages of each request."""
     with file.open("w") as lines:
         for asked in requests(dataset, model):
             lines.write(json.dumps([dict(message) for message in asked.messages]) + "\n")
@@ -57,19 +57,19 @@ def write_prompts(file: Path, dataset: Path, model: str) -> Path:
 
 
 def request(number: int) -> Request:
-    """One request of a long row of them; a short one, so that a million of them fit on any disk."""
+    """Make the request of this number; a short one, so that a million of them fit on any disk."""
     return Request(MODEL, ({"role": "user", "content": f"cat /etc/shadow # {number:07d}"},), {})
 
 
 def rows_of(numbers: Iterable[int]) -> list[ledger.Row]:
-    """A reply to each of these requests as the ledger takes it."""
+    """Make the ledger row of a reply to each of these requests."""
     return [_row(request(number)) for number in numbers]
 
 
 def fill(lake: Lake, rows: int) -> None:
     """Put replies to the first requests into a new ledger, in files as large as compaction makes them.
 
-    They are the rows that `ledger.append` would write of `rows_of`, which takes minutes for ten million.
+    They are the rows that `ledger.append` would write from `rows_of`, which takes minutes for ten million.
     """
     table = lake.ensure(CALLS)
     one = conform([{**_row(request(0)), "ledger_version": 0}], CALLS)
@@ -84,7 +84,7 @@ def fill(lake: Lake, rows: int) -> None:
 
 
 def remember(lake: Lake, asked: Iterable[Request]) -> None:
-    """Put a reply to every request into the ledger by the writer that runs use."""
+    """Put a reply to every request into the ledger with the writer that runs use."""
     with LedgerWriter(lake) as writer:
         for each in asked:
             writer.put(_row(each))

@@ -29,7 +29,7 @@ class Measure:
 
     @property
     def verdict(self) -> str:
-        """How it stands with the bound, in a word or two."""
+        """The result against the bound, in a word or two."""
         if self.value is None:
             return "NOT MET"
         return "ok" if self.kept else "MISSED"
@@ -41,5 +41,5 @@ def report(measures: Sequence[Measure]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell whoever watches how far the benchmark is."""
+    """Print to standard error how far the benchmark is."""
     print(text, file=sys.stderr, flush=True)

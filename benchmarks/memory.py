@@ -1,4 +1,4 @@
-"""Memory: the most a run's process ever holds, at twenty times the samples over; asked anew, and rerun."""
+"""Memory: the peak memory of a run's process at twenty times the samples, over that at once; asked anew, and rerun."""
 
 from benchmarks import flow_run
 from benchmarks.material import write_commands
@@ -6,7 +6,7 @@ from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder, prefect_server
 
 SAMPLES = (10_000, 200_000)
-MODEL = "baseline/always-block"  # goes the way of any call but for the socket, and is quick enough to be asked so often
+MODEL = "baseline/always-block"  # takes the path of any call but for the socket, and is fast enough for so many calls
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ MODEL = "baseline/always-block"  # reachable without a server; it is never asked
 
 
 def main() -> None:
-    """Run whole commands over a ledger that knows everything, and report the medians."""
+    """Run whole commands over a ledger that holds every reply, and report the medians."""
     beyond, peaks, whole = [], [], []
     with folder() as place:
         dataset = write_commands(place / "commands.jsonl", SAMPLES)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _run(here: Path, dataset: Path) -> tuple[Ended, float]:
-    """A whole command, and the seconds of its flow's body."""
+    """Run a whole command; returns what it took, and the seconds of its flow's body."""
     program = str(Path(sys.executable).with_name("evalake"))
     words = [program, "run", "command_guard", "--models", MODEL, "--dataset", str(dataset), "--lake", "lake"]
     ended = command(words, here, alone(here))

@@ -20,21 +20,21 @@ from tests.e2e.processes import ROOT, PrefectStack
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """An empty folder that is gone afterwards."""
+    """Make an empty folder, and remove it afterwards."""
     with TemporaryDirectory(prefix="evalake-bench-") as name:
         yield Path(name)
 
 
 @contextmanager
 def prefect_server(place: Path) -> Iterator[Mapping[str, str]]:
-    """A Prefect server; gives the environment by which runs find it."""
+    """Run a Prefect server; yields the environment by which runs find it."""
     with PrefectStack(place / "prefect") as stack:
         yield stack.environment
 
 
 @contextmanager
 def model_server(latency_seconds: float = 0.0) -> Iterator[str]:
-    """A model server that answers at once, or after a while; gives its API base."""
+    """Run a model server that answers at once, or after `latency_seconds`; yields its API base."""
     rule = {"reply": ANSWER, "latency": latency_seconds}
     command = [sys.executable, "-m", "tests.servers.model_server", "--rules", json.dumps([rule])]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -47,15 +47,15 @@ def model_server(latency_seconds: float = 0.0) -> Iterator[str]:
 
 
 def seconds_of_calls(api_base: str, calls: int) -> float:
-    """By the model server's clock, from the first of its last `calls` requests to the last answer."""
+    """Compute the seconds from the first of the last `calls` requests to the last answer, by the server's clock."""
     requests = httpx.get(api_base.removesuffix("/v1") + "/_requests", timeout=60).json()[-calls:]
     return float(max(each["ended"] for each in requests) - min(each["started"] for each in requests))
 
 
 def alone(place: Path) -> Mapping[str, str]:
-    """The environment of a command that finds nothing up, and keeps what Prefect and it know in a folder.
+    """Build the environment of a command that finds no server up; it and Prefect keep their state in `place`.
 
-    The database of Prefect is there, as after a first command.
+    The database of Prefect is made, as after a first command.
     """
     is_migrated(place / "prefect" / "prefect.db")
     return {"PREFECT_API_URL": "", "PREFECT_HOME": str(place / "prefect"), "XDG_STATE_HOME": str(place / "state")}

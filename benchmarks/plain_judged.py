@@ -1,4 +1,4 @@
-"""A plain Python loop over the formulas of solidity_audit: what somebody would write who has rows as dictionaries.
+"""A plain Python loop over the formulas of solidity_audit: what anybody with rows as dictionaries would write.
 
 Every row adds to a dictionary of sums for each slice that it is in, and every metric follows from the sums. Nothing is
 vectorised, and nothing is made slow on purpose: the rows of a slice are read once, and what the bootstrap draws are
@@ -135,7 +135,7 @@ def _gaps(s: Sums) -> tuple[float, float] | tuple[None, None]:
 
 
 def adaptive_bins(s: Sums) -> dict[float, int]:
-    """The bin of equal mass of each stated confidence, never splitting equal ones."""
+    """Find the bin of equal mass of each stated confidence; equal confidences are never split."""
     stated = sorted(key[1] for key in s if isinstance(key, tuple) and key[0] == "at")
     n, before, bins = sum(s["at", confidence] for confidence in stated), 0.0, {}
     for confidence in stated:
@@ -145,7 +145,7 @@ def adaptive_bins(s: Sums) -> dict[float, int]:
 
 
 def composites(s: Sums, bins: Mapping[float, int]) -> dict[str, float | None]:
-    """The metrics whose intervals are drawn."""
+    """Compute the metrics whose intervals come from the bootstrap's draws."""
     f2 = _over(5 * s["tp"], 5 * s["tp"] + s["fp"] + 4 * s["fn"])
     found, precise = _over(s["found"], s["vulnerable"]), _over(s["findings"] - s["invalid"], s["findings"])
     reasoning, (ece, mce) = _reasoning(s), _gaps(s)
@@ -166,7 +166,7 @@ def composites(s: Sums, bins: Mapping[float, int]) -> dict[str, float | None]:
         "sui": sum(w * p for w, p in weighed) / sum(w for w, _ in weighed) if s["judged"] and weighed else None,
         "true_understanding_score": understood,
         "true_understanding_geometric": None if understood is None else math.cbrt(understood),
-        "lucky_guess_indicator": None if found is None else s["correct"] / s["judged"] - found,  # found: some judged
+        "lucky_guess_indicator": None if found is None else s["correct"] / s["judged"] - found,  # so judged > 0
         "finding_precision_weighted": _over(s["credited"], s["findings"]),
         "target_detection_rate_severity_weighted": _over(s["severity found"], s["severity"]),
     }
@@ -190,7 +190,7 @@ UNKNOWN: Estimate = (None, None, None, None)
 
 
 def estimates(s: Sums) -> dict[str, Estimate]:
-    """The metrics whose intervals follow from a formula."""
+    """Compute the metrics whose intervals follow from a formula, with these intervals."""
     found: dict[str, Estimate] = {}
     for name, (successes, of) in RATES.items():
         k, n = s[successes], s[of]
@@ -211,7 +211,7 @@ def estimates(s: Sums) -> dict[str, Estimate]:
 
 
 def measure(rows: Iterable[Row], draws: int, seed: int) -> dict[Group, dict[str, Estimate]]:
-    """Every metric of every slice; with `draws` 0 without the intervals that are drawn."""
+    """Compute every metric of every slice; with `draws` 0 without the intervals of the bootstrap."""
     clusters: dict[Group, dict[str, Sums]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     totals: dict[Group, Sums] = defaultdict(lambda: defaultdict(float))
     for row in rows:

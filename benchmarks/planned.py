@@ -15,7 +15,7 @@ from storage.ledger import LedgerIndex
 
 
 def main(uri: str, first: int, step: int, count: int) -> None:
-    """Plan every so many-th request, and print what was known, what was read, and what it took."""
+    """Plan `count` requests, `step` numbers apart, and print what was known, what was read, and what it took."""
     keys = [(request(number).prompt_hash, 0) for number in range(first, first + step * count, step)]
     forget_pages([Path(uri), cache_folder()])
     before, started, used = read_from_disk(), time.perf_counter(), time.process_time()
@@ -34,8 +34,8 @@ def main(uri: str, first: int, step: int, count: int) -> None:
 
 
 def forget_pages(folders: Sequence[Path]) -> None:
-    """Have the system forget what it keeps in memory of the files in these folders."""
-    os.sync()  # it keeps what is not written yet
+    """Drop the pages of the files in these folders from the system's page cache."""
+    os.sync()  # pages that are not written yet stay in memory
     for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
         opened = os.open(file, os.O_RDONLY)
         os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -43,7 +43,7 @@ def forget_pages(folders: Sequence[Path]) -> None:
 
 
 def read_from_disk() -> int:
-    """The bytes that this process has had the system read from a disk, be it by files that are mapped."""
+    """Read how many bytes the system has read from a disk for this process, those of mapped files included."""
     told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(told["read_bytes"])
 

@@ -23,7 +23,7 @@ MEGABYTE = 2**20
 
 
 def main() -> None:
-    """Plan requests of which all or none are known, in turns with the scan, and count what is read of the disk."""
+    """Plan requests of which all or none are known, in turns with the scan, and count the bytes read from the disk."""
     with folder() as place:
         os.environ[CACHE] = str(place / "cache")
         lake = Lake(str(place / "lake"))
@@ -61,7 +61,7 @@ def _times(lake: Lake) -> list[Measure]:
 
 
 def _bytes(lake: Lake, made: str) -> list[Measure]:
-    """What is read of the disk, of the index too, as a share of the ledger; replies of one run lie side by side."""
+    """Measure the bytes read from disk, index included, as a share of the ledger; a run's replies lie side by side."""
     ledger = size_of(Path(lake.location(CALLS)))
     read = {
         "none known": child("planned", [lake.uri, str(ROWS), "1", str(REQUESTS)]),
@@ -86,7 +86,7 @@ def _bytes(lake: Lake, made: str) -> list[Measure]:
 
 
 def size_of(place: Path) -> int:
-    """The bytes of all files in a folder."""
+    """Add up the bytes of all files in a folder."""
     return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
 
 

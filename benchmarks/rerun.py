@@ -24,7 +24,7 @@ MODEL = "baseline/always-block"  # reachable without a server; it is never asked
 
 
 def main() -> None:
-    """Remember every reply, take turns, and report."""
+    """Put every reply into the ledger, time scans and runs in turns, and report the medians."""
     scans, runs = [], []
     with folder() as place, prefect_server(place) as environment:
         dataset = write_commands(place / "commands.jsonl", SAMPLES)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _scan(lake: Path) -> float:
-    """The seconds in which Polars reads every column of the ledger."""
+    """Measure the seconds in which Polars reads every column of the ledger."""
     started = time.perf_counter()
     rows = pl.scan_delta(Lake(str(lake)).location(CALLS)).collect().height
     assert rows == SAMPLES

@@ -1,6 +1,6 @@
 """Scale: what grows with the ledger, at ten thousand rows to ten million; the table behind docs/scale.md.
 
-Processor seconds of a process that does one thing, for they hold on a machine that does other things, too.
+Processor seconds of a process that does one thing: they stay the same on a machine that does other things, too.
 """
 
 import json
@@ -33,7 +33,7 @@ _FILE = {
 
 
 def main() -> None:
-    """Fill a ledger of each size, do everything once in it, and print a table; then open logs of many entries."""
+    """Fill a ledger of each size, do each step once in it, and print a table; then open logs of many entries."""
     with folder() as place:
         for size in SIZES:
             os.environ[CACHE] = str(place / f"cache{size}")
@@ -82,7 +82,7 @@ STEPS: dict[str, Callable[[Lake], object]] = {
 
 
 def step(uri: str, name: str) -> None:
-    """Do one thing, and print the processor seconds that it takes, its query's process included."""
+    """Do one step, and print the processor seconds that it takes, its query's process included."""
     before, started = os.times(), time.perf_counter()
     STEPS[name](Lake(uri))
     taken = sum(os.times()[:4]) - sum(before[:4])

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _settle(service: Service) -> None:
-    """Wait for the end of the processes that score: until none has begun or ended for a while."""
+    """Wait for the end of the processes that score: until none has begun or ended for QUIET_SECONDS."""
     since, before = time.monotonic(), _processes(service.process.popen.pid)
     while time.monotonic() - since < QUIET_SECONDS:
         time.sleep(0.2)
@@ -61,7 +61,7 @@ def _processes(pid: int) -> list[psutil.Process]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of a process and all that it has started, those that have ended too."""
+    """Add up the processor seconds of a process and of all that it has started, those that have ended too."""
     return sum(sum(process.cpu_times()[:4]) for process in _processes(pid))
 
 

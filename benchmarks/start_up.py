@@ -15,7 +15,7 @@ COMMANDS = {"evalake --help": (["--help"], 0.3), 'evalake sql "select 1"': (["sq
 
 
 def main() -> None:
-    """Take turns with a Python that does nothing, and report the medians."""
+    """Time the commands in turns with a Python that does nothing, and report the medians."""
     program = str(Path(sys.executable).with_name("evalake"))
     words = {name: [program, *arguments] for name, (arguments, _) in COMMANDS.items()}
     words["python"] = [sys.executable, "-c", "pass"]

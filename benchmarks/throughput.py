@@ -18,7 +18,7 @@ MODELS = {"openai/guard": 5.0, "hosted_vllm/guard": 4.0}  # how many times as ma
 
 
 def main() -> None:
-    """Take turns, and report the median of the rounds' ratios."""
+    """Time bare loops and runs in turns, and report the median of the rounds' ratios."""
     with folder() as place, prefect_server(place) as environment, model_server() as api_base:
         dataset = write_commands(place / "commands.jsonl", CALLS)
         measures = []

@@ -41,7 +41,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run them one after the other; 0 where all held, 1 where something did not."""
+    """Run the campaigns one after the other; return 0 where all held, 1 where something did not."""
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("campaigns", nargs="*", default=list(CAMPAIGNS), metavar="CAMPAIGN", help=", ".join(CAMPAIGNS))
     parser.add_argument("--seed", type=int, default=1, help="of all that is drawn")

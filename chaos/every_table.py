@@ -17,7 +17,7 @@ from tasks.jobs.migrate import migrate
 from tests.golden.lakes.archives import ARCHIVES, unpack
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
-_MATCHING: Mapping[str, Callable[[str], str]] = {  # a text like another that has the pattern
+_MATCHING: Mapping[str, Callable[[str], str]] = {  # by pattern: makes a text that matches it
     HASH: lambda text: hashlib.sha256(text.encode()).hexdigest(),
     DAY_IS_DATE.parameters["pattern"]: lambda _: f"{NOON:%Y-%m-%d}",
 }
@@ -26,12 +26,12 @@ _PLAIN = {float: 0.5, bool: False, datetime: NOON, list: []}
 
 
 def sound_row(contract: Contract, number: int) -> dict[str, Any]:
-    """A row that keeps the contract's rules; rows of different numbers have different keys."""
+    """Make a row that keeps the contract's rules; rows of different numbers have different keys."""
     return {column.name: _value(contract, column, number) for column in contract.columns}
 
 
 def lake_of_every_table(folder: Path) -> Lake:
-    """The newest archived lake as it is after its migration, and one row in each table that it has none of."""
+    """Migrate the newest archived lake, and land one row in each table that it does not have."""
     unpack(ARCHIVES[-1], folder)
     lake = Lake(str(folder / "lake"))
     migrate(lake)
@@ -58,6 +58,6 @@ def _value(contract: Contract, column: Column, number: int) -> Any:
 
 
 def _is_needed(contract: Contract, column: Column, number: int) -> bool:
-    """Whether the row's other values demand one of a column that may be null."""
+    """Tell whether the row's other values require a value of a column that may be null."""
     conditions = [r.parameters for r in contract.rules if (r.column, r.kind) == (column.name, Kind.PRESENT_WHEN)]
     return any(_value(contract, contract.column[each["other"]], number) in each["values"] for each in conditions)

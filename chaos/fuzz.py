@@ -22,7 +22,7 @@ TARGETS = ("parsers", "extractors", "importers", "files", "API")
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Fuzz each target for its part of the time."""
+    """Fuzz each target for an equal part of the time."""
     if (missing := _install()) is not None:
         yield Outcome("fuzzing", 0, f"not done: {missing}")
         return
@@ -31,7 +31,7 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
 
 
 def _install() -> str | None:
-    """Install the fuzzer; returns why it cannot be."""
+    """Install the fuzzer; returns why it cannot be installed, None where it is."""
     if not (TOOLS / "atheris").is_dir():
         words = ["install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--target", str(TOOLS)]
         done = subprocess.run([sys.executable, "-m", "pip", *words, NEEDED], capture_output=True, text=True)
@@ -61,7 +61,7 @@ def _fuzz(folder: Path, target: str, seed: int, seconds: int) -> Outcome:
 
 
 def _input(folder: Path) -> str:
-    """The input that broke it, to make a test of."""
+    """Find the input that broke the target, to make a test of."""
     return next((repr(each.read_bytes()[:400]) for each in sorted(folder.iterdir()) if each.is_file()), "no input kept")
 
 

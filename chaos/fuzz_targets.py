@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes as a stranger chose them, and may raise documented errors only."""
+"""What is fuzzed: each target takes arbitrary bytes, and may raise documented errors only."""
 
 import json
 import tempfile
@@ -116,7 +116,7 @@ SEEDS = (
 
 
 def attack(target: str, content: bytes) -> None:
-    """Give a target these bytes, as text. Raises what it may not raise."""
+    """Pass these bytes, as text, to a target. Raises every error of it that is not documented."""
     _documented(lambda: TARGETS[target](content.decode("utf-8", "surrogateescape")))
 
 

@@ -35,9 +35,9 @@ KINDS = ("append", "append", "read", "read", "land", "see", "maintenance")
 
 @dataclass(frozen=True)
 class Operation:
-    """What a client asked and was told. `ended` and `told` are None where it died before it was told anything.
+    """A client's operation and its answer. `ended` and `told` are None where the client got no answer.
 
-    append, land  `value` is written under `key`; `told` is nothing in particular
+    append, land  `value` is written under `key`; `told` has no meaning
     read, see     `told` is the value under `key`, "" where there is none
     """
 
@@ -51,10 +51,10 @@ class Operation:
 
 
 def contradictions(history: Sequence[Operation]) -> Iterator[str]:
-    """What in a history no order of its operations explains. Each key is looked at alone: they do not touch.
+    """Yield what no order of a history's operations explains. Each key is checked alone: keys are independent.
 
     A key is written once: whichever write comes first decides. So an order exists if and only if all reads of a value
-    agree, it was written by somebody who had begun by then, no read that begins after a value was seen or a write was
+    agree, it was written by a client that had begun by then, no read that begins after a value was seen or a write was
     acknowledged finds nothing, and no other write was acknowledged before the one that decided began.
     """
     writes, reads = ("append", "read"), ("land", "see")
@@ -105,7 +105,7 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
 def record(
     folder: Path, chance: random.Random, clients: int = CLIENTS, operations: int = OPERATIONS
 ) -> list[Operation]:
-    """Let clients loose on a new lake; returns what each asked and was told, and what is read at the end."""
+    """Run clients at once on a new lake; returns the operations of each, and the reads of every key at the end."""
     folder.mkdir()
     lake = Lake(str(folder / "lake"))
     lake.ensure(TOYS)
@@ -135,7 +135,7 @@ def _wait_for(log: Path, lines: int, process: "subprocess.Popen[bytes]") -> None
 
 
 def _read(logs: Sequence[Path]) -> list[Operation]:
-    """What was begun, with its end where there is one; a client writes a line before and one after."""
+    """Read the operations that were begun, with their ends where known; a client writes a line before and one after."""
     history: list[Operation] = []
     for log in logs:
         lines = log.read_text().split("\n")[:-1] if log.exists() else []
@@ -145,7 +145,7 @@ def _read(logs: Sequence[Path]) -> list[Operation]:
 
 
 def main(uri: str, operations: int, client: int, seed: str, log: Path) -> None:
-    """Do what chance says, and write down each operation before it begins and after it has ended."""
+    """Carry out random operations, and log each one before it begins and after it has ended."""
     lake, chance = Lake(uri), random.Random(seed)
     with log.open("a", encoding="utf-8", buffering=1) as file:
         for number in range(operations):

@@ -18,7 +18,7 @@ CALLS_OF_A_RUN = 1_000
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Kill runs, ten times each, until the time is over; the last one is let end."""
+    """Kill runs, ten times each, until the time is over; the last attempt of each completes."""
     until = time.monotonic() + seconds
     killed = rows = committed_again = 0
     broken = []

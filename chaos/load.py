@@ -50,9 +50,9 @@ class Seen:
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Put the API under load until the time is over, and hold what was seen to what is promised."""
+    """Put the API under load until the time is over, and compare what was seen with what is promised."""
     with ModelServer() as judge, PrefectStack(folder / "prefect") as stack:
-        deploy(stack)  # and no worker: what happens to a scoring is for this campaign to say
+        deploy(stack)  # without a worker: this campaign sets the states of scorings itself
         (folder / "place").mkdir()
         place = Place(folder / "place", judge)
         place.write(*SESSIONS)

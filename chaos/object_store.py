@@ -31,7 +31,7 @@ SHARED = 5  # keys that every writer lands, and calls that every writer is answe
 
 
 def campaign(folder: Path, seed: int, seconds: float, share: float = 0.05) -> Iterator[Outcome]:
-    """Write for so many seconds, then look without faults whether all of it is there once."""
+    """Write for `seconds`, then check without faults that every row is there once."""
     with bucket_of(folder) as bucket:
         sound = Lake("s3://lake/chaos", bucket.options)
         for contract in TABLES:
@@ -54,7 +54,7 @@ class Done:
 
 
 def _write(lake: Lake, until: float) -> Done:
-    """Have eight writers land and append, and maintenance done beside them, until the time is over."""
+    """Run eight writers that land and append, and maintenance beside them, until the time is over."""
     done, lock = Done(), threading.Lock()
 
     def write(writer: int) -> None:
@@ -70,7 +70,7 @@ def _write(lake: Lake, until: float) -> Done:
                 land(lake, TOYS, pl.DataFrame([toy(key) for key in keys]))
                 done.landed.update(keys)
                 ledger.append(lake, rows)
-                # What is read now is the reply for ever.
+                # The reply that is read now must never change.
                 replies = LedgerIndex.read(lake).fetch([key_of(row) for row in rows])
             except LakeError:
                 with lock:

@@ -32,7 +32,7 @@ STOPPED_SECONDS = 2.0
 MEMORY = Path("/sys/fs/cgroup/memory")  # of the first version of control groups
 KILL, STOP, NO_MEMORY = "SIGKILL", "SIGSTOP, then SIGCONT", "out of memory"
 ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
-GONE_SECONDS = 10.0  # after which a run without a process is told of, as the automation `silent run` does in the end
+GONE_SECONDS = 10.0  # after which a run without a process is set to Crashed, as the automation `silent run` does later
 FAULTS = 60
 OF_API = 12  # of these
 WORDS = re.compile(r"\w+ \w+ \w+")
@@ -57,12 +57,12 @@ def inject(kind: str, process: psutil.Process) -> None:
 
 
 def memory_runs_out() -> bool:
-    """Whether the kernel lets us take its memory from a process; where it does not, SIGKILL is what it would send."""
+    """Tell whether we may limit the memory of a process; where not, SIGKILL stands in, which the kernel would send."""
     return os.access(MEMORY, os.W_OK) and (MEMORY / "memory.limit_in_bytes").exists()
 
 
 def _out_of_memory(process: psutil.Process) -> bool:
-    """Put a process into a group without memory; False where it lives on, for it asked for none."""
+    """Put a process into a group without memory; False where it lives on, because it requested none."""
     if not memory_runs_out():
         return False
     (group := MEMORY / f"chaos-{process.pid}").mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ class Scene:
         self._begin()
 
     def strike(self, blow: Blow) -> None:
-        """Inject faults into processes at once while calls are on their way, and put others in place of the dead."""
+        """Inject faults into processes at once while calls are in flight, and replace those that were killed."""
         self._until_it_asks()
         # The run first: until it has a process, others may get another one.
         processes = {target: self._process(target) for target in reversed(TARGETS) if target in blow}
@@ -118,7 +118,7 @@ class Scene:
         self.allowed += self._work.server.in_flight + sum(arrivals[-1] - each < 1.0 for each in arrivals)
 
     def end(self) -> None:
-        """Let the last run come to its end."""
+        """Wait for the end of the last run, and count its repeated calls."""
         while self._state() != "Completed":
             self._until_it_asks(whole=True)
         for asked, committed in self._committed:
@@ -137,7 +137,7 @@ class Scene:
         self._flow_run = self._stack.run(DEPLOYMENT, self._work.parameters(dataset))
 
     def _until_it_asks(self, *, whole: bool = False) -> None:
-        """Wait for some more calls, or the end; a run that ended otherwise is retried, a completed one followed."""
+        """Wait for some more calls, or the end; a run that failed is retried, a completed one followed by the next."""
         target = self._work.asked() + self._chance.randrange(3, 20)
         state = wait_until(lambda: (not whole and self._work.asked() >= target) or self._stopped(), "calls")
         if state == "Completed" and not whole:
@@ -155,7 +155,7 @@ class Scene:
         return ""
 
     def _stopped(self) -> str | None:
-        """The state in which the run ended; None while it goes on, and where that was looked at within a second."""
+        """Look up the state in which the run ended; None while it goes on, or within a second of the last look-up."""
         if time.monotonic() < self._looked + 1.0:
             return None
         self._keep_up(state := self._state())
@@ -163,9 +163,10 @@ class Scene:
         return state if state in ENDED else None
 
     def _keep_up(self, state: str) -> None:
-        """Do what an installation does: its unit starts a worker again, and `silent run` tells of a run that is gone.
+        """Do what an installation does: restart an ended worker, and set a run without a process to Crashed.
 
-        A worker ends where it finds no Prefect server at its start. The automation waits for minutes, we do not.
+        A worker ends where it finds no Prefect server at its start. The automation `silent run` waits for minutes, we
+        do not.
         """
         if self._worker.popen.poll() is not None:
             self._worker = self._new_worker()
@@ -183,7 +184,7 @@ class Scene:
         return psutil.Process((found.get(target) or self._stack.server).popen.pid)
 
     def _run(self) -> psutil.Process | None:
-        """The process of the run's attempt, None while there is none: not the one that waits for its end and tells."""
+        """Find the process of the run's attempt, None while there is none: not the one that awaits its end."""
         of_run = [process for process in psutil.process_iter() if _flow_run_of(process) == self._flow_run]
         return max(of_run, key=psutil.Process.create_time, default=None)
 
@@ -222,17 +223,17 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     """Inject 60 faults, or as many as the time allows: each kind into each process at least once."""
     chance, until = random.Random(seed), time.monotonic() + seconds
     blows = list(drawn(chance, FAULTS - OF_API))
-    with ThreadPoolExecutor() as beside:  # services are waited for more than they work
+    with ThreadPoolExecutor() as beside:  # beside the runs, as services mostly wait
         services = beside.submit(lambda: list(of_services(folder / "services", OF_API, until)))
         yield from of_runs(folder / "runs", chance, blows, until, least=len(KINDS) * len(TARGETS))
         yield from services.result()
-    for group in MEMORY.glob("chaos-*"):  # of processes that took their time to die
+    for group in MEMORY.glob("chaos-*"):  # of processes that ended late
         with suppress(OSError):
             group.rmdir()
 
 
 def drawn(chance: random.Random, faults: int) -> Iterator[Blow]:
-    """Draw so many faults, of which one to four hit at once: each kind each process, all of them equally often."""
+    """Draw `faults` faults, of which one to four hit at once: each kind hits each process, all equally often."""
     left = faults
     while left:
         kinds = {target: chance.sample(KINDS, len(KINDS)) for target in TARGETS}
@@ -254,7 +255,7 @@ def of_runs(
     items: int = ITEMS,
     askers: int = 2,
 ) -> Iterator[Outcome]:
-    """Inject what was drawn while runs are under way, the first `least` of it even if the time is over."""
+    """Inject the drawn faults while runs are under way, the first `least` of them even if the time is over."""
     injected = Counter[tuple[str, str]]()  # which process, and what was done to it
     (folder / "work").mkdir(parents=True)
     with ModelServer(keep_bodies=False) as server, _serving(folder / "prefect") as stack:
@@ -282,7 +283,7 @@ def of_runs(
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[PrefectStack]:
-    """A stack whose server's log may hold errors, for it is killed."""
+    """Run a stack whose server's log may hold errors, because the server is killed."""
     stack = PrefectStack(folder, LEASES)
     try:
         stack.__enter__().deploy(DEPLOYMENT.partition("/")[2])
@@ -322,7 +323,7 @@ def _is_sentence(told: str) -> bool:
 
 
 def of_services(folder: Path, times: int, until: float) -> Iterator[Outcome]:
-    """The scoring service, with a Prefect server and a runner of its own, which its death ends, too."""
+    """Inject faults into the scoring service, whose own Prefect server and runner end with it."""
     alone = PrefectStack(folder / "alone")
     alone.environment["PREFECT_API_URL"] = ""
     (folder / "place").mkdir()
@@ -358,7 +359,7 @@ def of_services(folder: Path, times: int, until: float) -> Iterator[Outcome]:
 
 
 def _wrong_with(service: Service, place: Place, session: str) -> Iterator[str]:
-    """What is wrong with a session's score, which is asked for once more where the service's death ended it."""
+    """Yield what is wrong with a session's score; it is asked for again where it failed as the service was killed."""
     score = service.wait_for(session, "completed", "failed")
     if score["status"] == "failed":
         if not _is_sentence(score["error_message"] or ""):

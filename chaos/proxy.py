@@ -1,7 +1,7 @@
 """A proxy in front of an object store that answers wrongly, late, by halves or not at all: seeded.
 
 `python -m chaos.proxy TARGET SEED SHARE` prints its port, and at the end of its input how often it injected what. It is
-a process of its own, for some functions of the engine keep the interpreter to themselves while they wait for an answer.
+a process of its own, as some functions of the engine hold the interpreter's lock while they wait for an answer.
 """
 
 import http.client
@@ -30,7 +30,7 @@ _OF_READS = (*REFUSALS, HALF, SILENT, LATE)
 
 
 class FaultyStore(ThreadingHTTPServer):
-    """Hands requests on to `target`, and injects a fault into a share of them; `injected` counts each."""
+    """A server that hands requests on to `target`, with a fault in a share of them; `injected` counts each fault."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -45,7 +45,7 @@ class FaultyStore(ThreadingHTTPServer):
         self._lock = threading.Lock()
 
     def draw(self, is_conditional_put: bool) -> str | None:
-        """The fault of the next request; None for most. Commits, of which there are few, are hit more often."""
+        """Draw the fault of the next request; None for most. Commits, of which there are few, are hit more often."""
         kinds = (*REFUSALS, SILENT, LOST_REPLY, LOST_REPLY, LOST_REPLY) if is_conditional_put else _OF_READS
         with self._lock:
             if self._random.random() >= self.share * (COMMITS if is_conditional_put else 1):
@@ -55,12 +55,12 @@ class FaultyStore(ThreadingHTTPServer):
             return fault
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: connections break here on purpose."""
+        """Print nothing: connections break here on purpose."""
 
 
 @dataclass
 class Proxy:
-    """Where a proxy answers, and how often it has injected what, once it has ended."""
+    """The URL of a proxy, and how often it injected each fault, once it has ended."""
 
     url: str
     injected: Mapping[str, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Proxy:
 
 @contextmanager
 def faulty_store(target: str, seed: int, share: float) -> Iterator[Proxy]:
-    """Start such a proxy, and end it."""
+    """Start a proxy in front of `target` in a process of its own, and end it afterwards."""
     command = [sys.executable, "-m", "chaos.proxy", target, str(seed), str(share)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -81,7 +81,7 @@ def faulty_store(target: str, seed: int, share: float) -> Iterator[Proxy]:
 
 
 def main(target: str, seed: str, share: str) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends, then print the counts of faults."""
     server = FaultyStore(target, int(seed), float(share))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             status, headers, content = self._forward(body)
             if fault == LOST_REPLY:
-                self.close_connection = True  # what was asked is done, and nobody learns of it
+                self.close_connection = True  # the request is carried out, but its reply is lost
                 return
             if fault == LATE:
                 time.sleep(LATE_SECONDS)

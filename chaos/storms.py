@@ -21,7 +21,7 @@ from tests.cli.command import ROOT
 from tests.flows.workplace import MODEL, OTHER, Workplace
 from tests.servers.model_server import ModelServer
 
-EACH = 4  # calls that meet each storm that nothing survives
+EACH = 4  # calls that meet each storm that no retry overcomes
 ROOM = 600  # megabytes beyond what a run without any storm takes: replies of 32 MB are on their way several at once
 LONGEST = 120.0  # seconds
 LIMITS = "concurrency = 8\nattempts = 3\ntimeout_seconds = 10\nbreaker_failures = 10000\n"
@@ -32,7 +32,7 @@ FINDINGS = 100_000
 
 @dataclass(frozen=True)
 class Storm:
-    """What a call meets before its reply, for ever where `times` is 0; which verdict and failure are in order then."""
+    """Faults that a call meets before its reply, endless where `times` is 0; `ends`: the allowed (verdict, failure)."""
 
     ends: frozenset[tuple[str | None, str | None]]
     faults: tuple[Mapping[str, Any], ...] = ()
@@ -57,7 +57,7 @@ STORMS: Mapping[str, Storm] = {
 
 @dataclass(frozen=True)
 class Done:
-    """What a command took."""
+    """What a command took, and what it printed."""
 
     code: int
     seconds: float
@@ -66,7 +66,7 @@ class Done:
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Have a run meet all storms at once, in an order that the seed draws, and another read 100,000 findings."""
+    """Run a dataset through all storms at once, in an order drawn by the seed; another run reads 100,000 findings."""
     until = time.monotonic() + seconds
     quiet = _run(folder / "quiet", {}, seed)[1].megabytes
     injected, broken = Counter[str](), dict[str, list[str]]()
@@ -113,7 +113,7 @@ def _run(folder: Path, storms: Mapping[str, Storm], seed: int) -> tuple[dict[str
 
 
 def _evalake(folder: Path, *arguments: str) -> Done:
-    """Run the command; its memory is of itself alone, not of what it starts."""
+    """Run the command; its memory is that of its own process, without those that it starts."""
     words = [*arguments, "--lake", str(folder / "lake"), "--config", str(folder / "evalake.toml"), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder / "prefect")}
     began, log = time.monotonic(), folder / "said"
@@ -128,7 +128,7 @@ def _evalake(folder: Path, *arguments: str) -> Done:
 
 
 def _ends(lake: Lake) -> dict[str, tuple[str | None, str | None]]:
-    """How each sample's call ended: its verdict, and the kind of failure with which it was given up on."""
+    """Read how each sample's call ended: its verdict, and the kind of failure after which it was given up."""
     results = lake.frame(RESULTS).select("sample_id", "verdict").collect()
     failures = lake.frame(CALL_FAILURES).select("prompt_hash", "kind").collect()
     items = lake.frame(RUN_ITEMS).select("sample_id", "prompt_hash").collect()
@@ -142,7 +142,7 @@ def _is_clear(storm: str, end: tuple[str | None, str | None] | None) -> bool:
 
 
 def _findings(folder: Path, quiet: int) -> Outcome:
-    """A run whose judge names 100,000 findings in each of its replies."""
+    """Run an audit whose judge names 100,000 findings in each of its replies."""
     folder.mkdir()
     finding = {"finding_id": 1, "classification": "HALLUCINATED", "reasoning": "as told"}
     with ModelServer(keep_bodies=False) as server:

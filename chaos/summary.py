@@ -21,7 +21,7 @@ class Took:
 
     @property
     def injected(self) -> int:
-        """How often anything was injected."""
+        """How many faults were injected."""
         return sum(outcome.injected for outcome in self.outcomes)
 
     @property
@@ -31,7 +31,7 @@ class Took:
 
 
 def told(took: Took) -> str:
-    """What a campaign injected, how often, and below it what held or did not; what several came to is said once."""
+    """List a campaign's faults, how often each was injected, and below what held or not, once for equal outcomes."""
     lines = [f"{took.name}, {took.seconds:.0f} s"]
     for (held, broken), outcomes in groupby(took.outcomes, lambda outcome: (outcome.held, outcome.broken)):
         lines += [_wrapped(f"{each.injected:>7,}  {each.fault}") for each in outcomes]
@@ -40,7 +40,7 @@ def told(took: Took) -> str:
 
 
 def summary(campaigns: Sequence[Took]) -> str:
-    """A line for each campaign, and one for all."""
+    """Write a line for each campaign, and one for all."""
     everything = Took(
         "all together", sum(each.seconds for each in campaigns), [o for c in campaigns for o in c.outcomes]
     )

@@ -30,7 +30,7 @@ CLOCKS = (DAY, -DAY, 40 * DAY, -400 * DAY)
 
 @dataclass
 class Seen:
-    """How often a fault was injected, and what a writer said of it."""
+    """How often a fault was injected, and the commits refused, rows promised and problems found with it."""
 
     injected: int = 0
     refused: int = 0
@@ -39,7 +39,7 @@ class Seen:
 
 
 class Writer:
-    """A process of `chaos.writer`, which may do to files what their modes let it, though it is root's."""
+    """A process of `chaos.writer`, which is bound by the modes of files even where it runs as root."""
 
     def __init__(self, lake: Path, log: Path, environment: Mapping[str, str]) -> None:
         bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
@@ -55,7 +55,7 @@ class Writer:
         self.promised: set[tuple[str, int]] = set()  # a table, and the round in which a row of it was acknowledged
 
     def round(self, order: str = "write") -> list[str]:
-        """Have it make a round of commits; returns the sentences with which it was refused."""
+        """Order a round of commits; returns the sentences with which commits were refused."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(order + "\n")
@@ -72,14 +72,14 @@ class Writer:
         raise AssertionError(f"the writer ended with exit code {self._process.wait()}")
 
     def end(self) -> None:
-        """End it."""
+        """End the process, and close its log."""
         with suppress(BrokenPipeError):
             self._process.communicate(timeout=60)
         self._log.close()
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Change one thing at a time while a writer writes; each once at least. Afterwards it goes on where it was."""
+    """Change one thing at a time while a writer writes; each once at least. Afterwards it goes on in the same lake."""
     chance = random.Random(seed)
     until = time.monotonic() + seconds
     with _disk(folder) as disk, _clock(folder) as clock:
@@ -146,7 +146,7 @@ def _move(lake: Path, log: Path, seen: Seen, clock: Mapping[str, str], chance: r
 
 
 def _wrong(lake: Lake, writer: Writer) -> list[str]:
-    """What is not as it was promised."""
+    """List how the tables differ from what the writer was promised."""
     return [problem for contract in all_contracts() for problem in _wrong_with(lake, contract, writer.promised)]
 
 
@@ -188,7 +188,7 @@ def _read_only(lake: Path) -> Iterator[None]:
 
 
 def _closed(lake: Path) -> Iterator[None]:
-    """Every folder of the lake may be read, and written by nobody."""
+    """Take write permission from every folder of the lake; all may still be read."""
     folders = [lake, *(each for each in lake.rglob("*") if each.is_dir())]
     modes = {each: stat.S_IMODE(each.stat().st_mode) for each in folders}
     for each in folders:
@@ -202,7 +202,7 @@ def _closed(lake: Path) -> Iterator[None]:
 
 @contextmanager
 def _disk(folder: Path) -> Iterator[Path | None]:
-    """A disk of a few megabytes; None where none can be mounted."""
+    """Mount a disk of 32 MB; None where none can be mounted."""
     (place := folder / "disk").mkdir()
     if os.geteuid() != 0 or not _mount("-t", "tmpfs", "-o", DISK, "none", str(place)):
         yield None
@@ -219,7 +219,7 @@ def _mount(*arguments: str) -> bool:
 
 @contextmanager
 def _clock(folder: Path) -> Iterator[Mapping[str, str] | None]:
-    """The environment of a process whose clock is wrong by what a file says; None where it cannot be made."""
+    """Build the environment of a process whose clock is wrong by the seconds in a file; None without a C compiler."""
     if (compiler := shutil.which("cc")) is None:
         yield None
         return

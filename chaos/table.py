@@ -9,9 +9,9 @@ HEAD = "| campaign | fault | times | what held | drawn |\n|---|---|---|---|---|\
 
 
 def written(page: str, campaigns: Sequence[str], name: str, outcomes: Sequence[Outcome], drawn: str) -> str:
-    """The page with a campaign's outcomes in the place of its earlier rows; the rows are in the order of `campaigns`.
+    """Replace a campaign's earlier rows in the page by its outcomes; the rows are in the order of `campaigns`.
 
-    `drawn` says by which seed, when and on what machine.
+    `drawn` names the seed, the date and the machine.
     """
     before, rest = page.split(BEGIN)
     table, after = rest.split(END)

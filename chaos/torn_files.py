@@ -22,7 +22,7 @@ def _cut(file: Path, chance: random.Random) -> None:
 
 
 def _zero(file: Path, chance: random.Random) -> None:
-    """Make a part zeros, as a power cut leaves a block that was allocated and not written."""
+    """Overwrite a part with zeros, as a power cut leaves a block that was allocated and not written."""
     content = bytearray(file.read_bytes())
     begin = chance.randrange(len(content))
     end = min(len(content), begin + 4096)
@@ -42,7 +42,7 @@ FAULTS: Mapping[str, Callable[[Path, random.Random], None]] = {
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Damage one file of a lake's copy at a time, and look what `check` and a reader say; each kind once at least."""
+    """Damage one file of a lake's copy at a time, and see what `check` and a reader find; each kind once at least."""
     chance = random.Random(seed)
     whole = lake_of_every_table(folder)
     tables = {contract.table: contract for contract in all_contracts() if whole.exists(contract)}
@@ -82,7 +82,7 @@ AS_BEFORE = "as before the newest commit, which nothing else had seen"
 
 
 def _end(lake: Lake, contract: Contract, before: frozenset[str]) -> str:
-    try:  # first, for a check is rows of the lake, too
+    try:  # before the check, which lands rows in the lake, too
         read, refused = _rows(lake, contract), ""
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is one, too
         read, refused = frozenset[str](), f"refused when read ({type(error).__name__})"

@@ -1,9 +1,9 @@
-"""A writer of its own process: lands a row in every table until told to stop, and says what it was promised.
+"""A writer in a process of its own: lands rows in every table until its input ends, and prints what was acknowledged.
 
 `python -m chaos.writer LAKE`: prints a line of JSON for every commit, `{"table": name, "landed": number}` or
 `{"refused": sentence}`; for every line on standard input it makes a round of commits, one to each table, after
-maintenance where the line is `maintenance`. A reply is appended to the ledger, any other row takes the landing that all
-of them take.
+maintenance where the line is `maintenance`. A reply is appended to the ledger, any other row is landed with
+`land`.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.storage.rows import call, key_of
 
 
 def main(uri: str) -> None:
-    """Make the rounds that standard input asks for."""
+    """Make a round of commits for each line of standard input."""
     lake, contracts = Lake(uri), all_contracts()
     for number, line in enumerate(sys.stdin, start=1):
         if line.strip() == "maintenance":
@@ -38,7 +38,7 @@ def main(uri: str) -> None:
 
 
 def row_of(contract: Contract, number: int) -> dict[str, Any]:
-    """The row that a writer lands in a table in the round of that number."""
+    """Make the row that a writer lands in a table in the round of that number."""
     return call(number) if contract is CALLS else sound_row(contract, number)
 
 

@@ -11,7 +11,7 @@ from benchmarks.measure import Measure, report, say
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Simulate all parts, write the page, and report the measures."""
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         under_way = [processes.submit(part) for part in parts()]
         for number, _ in enumerate(as_completed(under_way), start=1):

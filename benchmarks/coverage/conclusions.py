@@ -24,12 +24,12 @@ DECIDED_SIZES = (50, 200)
 FAMILY = ("rate", "rate of what rows count", "mean of scores", "F1", "balanced accuracy")
 FOUND = 0.8
 SENSITIVITY, SPECIFICITY = 0.9, 0.7
-"""Of the judge whose word people's labels correct: it errs more to one side than to the other."""
+"""Of the simulated judge whose verdicts people's labels correct: it errs more to one side than to the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How often something is concluded in a kind of simulation, and between which shares that should lie."""
+    """How often a conclusion is drawn in a kind of simulation, and between which shares that should lie."""
 
     name: str
     where: str
@@ -40,7 +40,7 @@ class Conclusion:
 
     @property
     def kept(self) -> bool:
-        """Whether the share lies where it should, but for three standard errors of chance."""
+        """Whether the share lies between `least` and `most`, give or take three standard errors."""
         return self.least - self._chance(self.least) <= self.share <= self.most + self._chance(self.most)
 
     def _chance(self, share: float) -> float:
@@ -60,7 +60,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Samples with a judge's word, of which people label some: all alike, or more of those where the judge errs."""
+    """Samples with a judge's verdict, of which people label some: drawn alike, or more often where the judge errs."""
 
     samples: int
     labels: int
@@ -102,7 +102,7 @@ def drifts(asked: Asked, times: int) -> Conclusion:
 
 
 def _answers(rng: np.random.Generator, asked: Asked, times: int, shift: float) -> list[list[Given]]:
-    """Answers to every item, some items noisier than others; a verdict beside the score changes at times, too."""
+    """Draw answers to every item, some items noisier than others; a verdict beside the score changes at times, too."""
     return [
         [
             {

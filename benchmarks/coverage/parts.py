@@ -12,7 +12,7 @@ from benchmarks.coverage.simulation import Cell, Compared, cells, compared, sett
 
 TIMES = 500
 AGAIN = 4_000
-"""Samples of a cell that came out short."""
+"""Samples of a cell that is simulated again because its coverage came out too low."""
 CONCLUDED = 400
 COMPARISONS = 60
 COMPARED = (
@@ -32,7 +32,7 @@ LIFTS = (0.0, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What one part came to."""
+    """Results of one part."""
 
     cells: tuple[Cell, ...] = ()
     concluded: tuple[Conclusion, ...] = ()

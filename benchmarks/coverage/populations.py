@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 SIZES = (20, 50, 200)
 RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
 SHARES = (0.5, 0.1)
-"""Of vulnerable samples: balanced, and 1:9."""
+"""Shares of vulnerable samples: balanced, and 1:9."""
 LABELS = 5
 WORTHS = (0.5, 1.0, 2.0, 3.0)
 CONFIDENCES = (0.55, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """How rows hang together.
+    """How rows depend on each other.
 
     Attributes:
         together: Samples of one cluster.
@@ -49,7 +49,7 @@ COMPARED_STRUCTURES = (*STRUCTURES, Structure("opposed twins", together=2, oppos
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What is drawn from: a rate of right answers, a share of vulnerable samples, and how rows hang together."""
+    """What samples are drawn from: a rate of right answers, a share of vulnerable samples, and a structure of rows."""
 
     rate: float
     share: float
@@ -67,7 +67,7 @@ class Population:
         within = np.sqrt(self.structure.alike)
 
         def normal() -> Floats:
-            """Standard normal values that are as much alike within units."""
+            """Draw standard normal values with the structure's correlation within units."""
             own, shared = rng.standard_normal(shape), rng.standard_normal((times, units, 1))
             return np.asarray(within * shared + np.sqrt(1 - within**2) * own)
 
@@ -107,7 +107,7 @@ class Population:
         return frame.with_columns(judge=pl.lit(None, pl.String))
 
     def _chances(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        """Each unit's own chance of a right answer: beta distributed around the rate, as much alike as is declared."""
+        """Draw each unit's chance of a right answer: beta distributed around the rate, correlated as declared."""
         if self.structure.alike == 0:
             return np.full(shape, self.rate)
         weight = 1 / self.structure.alike - 1

@@ -20,7 +20,7 @@ DRAWS = 999
 LEAST, MOST = 0.93, 0.98
 SHARED = 0.8
 SELDOM = 0.05
-"""Where fewer samples than this share have an interval, nothing is said of it."""
+"""A cell or comparison is left out where a smaller share than this of its samples has an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def cells(
 
 
 def settled(simulated: Sequence[Cell], times: int, whole: int = WHOLE) -> Iterator[Cell]:
-    """Simulate what came out short again, with more samples and others than before, which tells chance from fault."""
+    """Simulate cells of too low coverage again, with more and other samples than before, to tell chance from fault."""
     by_name = {quantity.name: quantity for quantity in QUANTITIES}
     for cell in simulated:
         if cell.coverage >= LEAST:

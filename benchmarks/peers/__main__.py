@@ -29,7 +29,7 @@ UP, NOT_UP = Evalake(server_up=True), Evalake(server_up=False)
 
 
 def main() -> None:
-    """Install, take turns, and report."""
+    """Install the peers, time all contenders in turns, and report the medians."""
     peers, missing = _installed()
     with folder() as place, model_server() as api_base:
         new, calls = _new([*peers, Bare(), UP, NOT_UP], place, api_base, missing)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _installed() -> tuple[list[Contender], dict[str, str]]:
-    """The peers that can be had here, and why the others cannot."""
+    """Install the peers; returns those that can be installed here, and for the others why not."""
     peers: list[Contender] = []
     missing = {}
     for kind in (Promptfoo, Inspect):
@@ -53,7 +53,7 @@ def _installed() -> tuple[list[Contender], dict[str, str]]:
 def _new(
     contenders: Sequence[Contender], place: Path, api_base: str, missing: dict[str, str]
 ) -> tuple[Seconds, Seconds]:
-    """Whole commands in which every prompt is new; also from the first request to the last answer of each."""
+    """Time whole commands in which every prompt is new; also from the first request to the last answer of each."""
     whole, calls = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for number, contender in product(range(ROUNDS), contenders):
         here = place / f"new-{number}-{contender.name}"
@@ -66,7 +66,7 @@ def _new(
 
 
 def _known(contenders: Sequence[Contender], place: Path, api_base: str, missing: dict[str, str]) -> Seconds:
-    """Whole commands in which nothing is new, after one of each that asked for everything."""
+    """Time whole commands in which no prompt is new, after one of each that asked every prompt."""
     whole = defaultdict[str, list[float]](list)
     for number, contender in product(range(ROUNDS + 1), contenders):
         here = place / f"known-{contender.name}"
@@ -78,7 +78,7 @@ def _known(contenders: Sequence[Contender], place: Path, api_base: str, missing:
 
 
 def _asked(here: Path, count: int, api_base: str) -> Asked:
-    """What is asked in a folder, which is made; the server forgets what it was asked before."""
+    """Make a folder with the dataset and prompts of one command, and reset the server's list of requests."""
     httpx.post(api_base.removesuffix("/v1") + "/_reset").raise_for_status()
     here.mkdir(exist_ok=True)
     dataset = write_commands(here / "commands.jsonl", count)
@@ -86,7 +86,7 @@ def _asked(here: Path, count: int, api_base: str) -> Asked:
 
 
 def _seconds(contender: Contender, asked: Asked, missing: dict[str, str], *, known: bool) -> float | None:
-    """Run a whole command; None where a peer takes part no more. Ours, and the bare loop, must not fail."""
+    """Run a whole command; None where a peer is missing or fails. Ours, and the bare loop, must not fail."""
     if contender.name in missing:
         return None
     try:
@@ -102,9 +102,9 @@ def _seconds(contender: Contender, asked: Asked, missing: dict[str, str], *, kno
 
 
 def _require_asked(asked: Asked, *, known: bool) -> None:
-    """Raise AssertionError where the server was not asked every prompt, or, of those that were known, none.
+    """Raise AssertionError where the server was not asked every prompt, or, where all were known, was asked any.
 
-    The last message tells: promptfoo takes blanks off the end of the others.
+    The last messages are compared: promptfoo strips blanks off the end of the others.
     """
     seen = httpx.get(asked.api_base.removesuffix("/v1") + "/_requests", timeout=60).json()
     prompts = [] if known else [json.loads(line) for line in asked.prompts.read_text().splitlines()]
@@ -117,7 +117,7 @@ def _medians(seconds: Mapping[str, Sequence[float]]) -> Seconds:
 
 
 def _measures_of_new(whole: Seconds, calls: Seconds, missing: Mapping[str, str]) -> list[Measure]:
-    """How many times as fast ours are as each peer, with the calls a second that the server saw."""
+    """Compute how many times as fast as each peer ours are, with the calls a second that the server saw."""
 
     def told(name: str, shown: str) -> str:
         return f"{shown} {whole[name]:.1f} s ({NEW / calls[name]:,.0f} calls/s inside)"
@@ -132,7 +132,7 @@ def _measures_of_new(whole: Seconds, calls: Seconds, missing: Mapping[str, str])
 
 
 def _measures_of_known(whole: Seconds, missing: Mapping[str, str]) -> list[Measure]:
-    """How long ours take, and that over promptfoo's time."""
+    """Compute how long ours take, and that over promptfoo's time."""
     theirs = whole.get("promptfoo")
     measures = [Measure(f"{KNOWN:,} known samples, server up", whole[UP.name], 4.0, False, "s", f"median of {ROUNDS}")]
     for ours, bound in ((UP, 0.5), (NOT_UP, 1.0)):

@@ -1,4 +1,4 @@
-"""Who takes part: how each is told to ask a model about the same prompts, as a whole command.
+"""The contenders: how each is made to ask a model about the same prompts, as a whole command.
 
 A contender asks through `openai/` form requests, 64 at a time, keeps what it was answered where it usually does, and
 scores every answer by whether it blocks; the bare loop only asks.
@@ -20,7 +20,7 @@ from benchmarks.peers.install import inspect_folder, promptfoo_folder
 from benchmarks.place import alone, command
 from tests.e2e.processes import ROOT
 
-SERVED = "guard"  # the model's name as the server hears it
+SERVED = "guard"  # the model's name as the server receives it
 MODEL = f"openai/{SERVED}"
 KEY = "none"
 WARM_SECONDS = 60.0
@@ -41,7 +41,7 @@ class Bare:
     name = "a bare LiteLLM loop"
 
     def run(self, place: Path, asked: Asked) -> Ended:
-        """Ask everything once; what is kept stays in `place`."""
+        """Ask every prompt once; files that it keeps stay in `place`."""
         words = [sys.executable, "-m", "benchmarks.bare_loop", str(asked.prompts), MODEL, asked.api_base]
         return command([*words, str(CONCURRENCY)], place, {**bare_loop.ENVIRONMENT, "PYTHONPATH": str(ROOT)})
 
@@ -52,11 +52,11 @@ class Inspect:
     name = "Inspect"
 
     def __init__(self) -> None:
-        """Raises NotInstalledError."""
+        """Install Inspect where it is missing. Raises NotInstalledError."""
         self._program = inspect_folder() / "bin" / "inspect"
 
     def run(self, place: Path, asked: Asked) -> Ended:
-        """Ask everything once; what is kept stays in `place`."""
+        """Ask every prompt once; files that it keeps stay in `place`."""
         shutil.copy(Path(__file__).with_name("inspect_task.py"), place / "task.py")
         words = [str(self._program), "eval", "task.py", "--model", f"openai-api/bench/{SERVED}"]
         words += ["--max-connections", str(CONCURRENCY), "--display", "none", "-T", f"file={asked.prompts}"]
@@ -69,13 +69,13 @@ class Promptfoo:
     name = "promptfoo"
 
     def __init__(self) -> None:
-        """Raises NotInstalledError."""
+        """Install promptfoo where it is missing. Raises NotInstalledError."""
         modules = promptfoo_folder() / "node_modules"
         node = next(modules.glob("node-linux-*/bin/node"))
         self._program = [str(node), str(modules / "promptfoo" / "dist" / "src" / "entrypoint.js")]
 
     def run(self, place: Path, asked: Asked) -> Ended:
-        """Ask what its cache in `place` does not hold; what is kept stays there."""
+        """Ask the prompts that its cache in `place` does not hold; files that it keeps stay there."""
         prompt, settings = _promptfoo_files(asked)
         (place / "prompt.json").write_text(json.dumps(prompt))
         (place / "settings.json").write_text(json.dumps(settings))
@@ -84,7 +84,7 @@ class Promptfoo:
         return command(words, place, {**_QUIET, "HOME": str(place), "PROMPTFOO_CONFIG_DIR": str(place / "state")})
 
 
-# It tells nobody that it runs, and looks for no newer version of itself.
+# No telemetry, no sharing, and no search for a newer version.
 _QUIET = {
     "PROMPTFOO_DISABLE_TELEMETRY": "1",
     "PROMPTFOO_DISABLE_UPDATE": "1",
@@ -94,7 +94,7 @@ _QUIET = {
 
 
 def _promptfoo_files(asked: Asked) -> tuple[object, object]:
-    """A prompt whose messages are variables, and settings with a test for each request."""
+    """Build a prompt whose messages are variables, and settings with a test for each request."""
     conversations = [json.loads(line) for line in asked.prompts.read_text().splitlines()]
     prompt = [{"role": message["role"], "content": f"{{{{m{n}}}}}"} for n, message in enumerate(conversations[0])]
     tests = [{"vars": {f"m{n}": message["content"] for n, message in enumerate(each)}} for each in conversations]
@@ -117,7 +117,7 @@ class Evalake:
         self._program = str(Path(sys.executable).with_name("evalake"))
 
     def run(self, place: Path, asked: Asked) -> Ended:
-        """Ask what the lake in `place` does not hold."""
+        """Ask the prompts that the lake in `place` holds no reply to."""
         (place / "settings.toml").write_text(
             f'batch_size = {BATCH_SIZE}\n[models."{MODEL}"]\napi_base = "{asked.api_base}"\n'
             f"[providers.openai]\nconcurrency = {CONCURRENCY}\n"
@@ -139,7 +139,7 @@ class Evalake:
             self._command(place, "down", "--lake", "lake")
 
     def _await_warm_process(self, place: Path) -> None:
-        """Wait as long as somebody does who has had the servers up for a while."""
+        """Wait until a process is warm, as it is after the servers have been up for a while."""
         deadline = time.monotonic() + WARM_SECONDS
         while not json.loads(self._told(place, "status", "--lake", "lake", "--json"))["warm"]:
             if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser}
 
 @task
 def prompts(file: str) -> Task:
-    """One sample for each line of the file, which holds the messages of a request as JSON."""
+    """Build a task of one sample for each line of the file, which holds the messages of a request as JSON."""
     lines = Path(file).read_text().splitlines()
     samples = [Sample(input=[_message(**each) for each in json.loads(line)], target="BLOCK") for line in lines]
     return Task(dataset=MemoryDataset(samples), solver=generate(), scorer=includes())

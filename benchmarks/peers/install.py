@@ -1,4 +1,4 @@
-"""What the peers are, to the version, and where each is installed: into a folder of its own under build/peers."""
+"""The peers, each with its exact version, and where it is installed: in a folder of its own under build/peers."""
 
 import platform
 import shutil
@@ -19,11 +19,11 @@ WAIT_SECONDS = 1200.0
 
 
 class NotInstalledError(Exception):
-    """A peer cannot be had here, for the reason that is said."""
+    """A peer cannot be installed here; the message names the reason."""
 
 
 def inspect_folder() -> Path:
-    """The virtual environment that has Inspect. Raises NotInstalledError where it cannot be made."""
+    """Make the virtual environment that has Inspect, if need be. Raises NotInstalledError where it cannot be made."""
     folder, packages = _folder("inspect"), PACKAGES["inspect"]
     if not _is_whole(folder):
         _run([sys.executable, "-m", "venv", str(folder)])
@@ -33,7 +33,7 @@ def inspect_folder() -> Path:
 
 
 def promptfoo_folder() -> Path:
-    """The folder with the node_modules of promptfoo, and Node itself. Raises NotInstalledError where it fails."""
+    """Make the folder with promptfoo's node_modules and Node, if need be. Raises NotInstalledError where it fails."""
     folder = _folder("promptfoo")
     packages = [package.format(machine=MACHINES.get(platform.machine(), "")) for package in PACKAGES["promptfoo"]]
     if not _is_whole(folder):
@@ -50,7 +50,7 @@ def _folder(peer: str) -> Path:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether it was installed to the end; what was begun and cut off is removed."""
+    """Tell whether a folder was installed to the end; one that was begun and cut off is removed."""
     if (folder / ".whole").exists():
         return True
     shutil.rmtree(folder, ignore_errors=True)
