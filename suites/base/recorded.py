@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from core.errors import SourceError
-from core.hashing import canonical_json, content_hash
+from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Item, Recorded
 from suites.base.sample import Sample
-from suites.base.sources import storable
+from suites.base.sources import as_json, storable
 from suites.base.validation import ModelName, Name, Strict, read_line
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -60,7 +60,7 @@ def read_recorded(suite: str, line: Mapping[str, Any], *, is_judged: bool) -> Re
         raise SourceError(f"judge: {suite} {'needs one' if is_judged else 'is judged by rules, and has none'}")
     if is_judged and len(read.replies) < 2:
         raise SourceError("replies: the first is the model's, and the judge's are missing")
-    target = None if read.target is None else canonical_json(read.target).decode()
+    target = None if read.target is None else as_json(read.target)
     sample = Sample(suite, **{name: getattr(read, name) for name in _OF_SAMPLE}, target=target)
     item = Item(sample, read.model, read.judge, read.prompt_type, read.replicate)
     asked = [sample.sample_hash, read.model, read.prompt_type]

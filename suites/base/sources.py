@@ -285,6 +285,18 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def as_json(value: Any) -> str:
+    """Write a decoded value as canonical JSON that a table can hold: each lone surrogate becomes `?`.
+
+    Raises SourceError where it holds NaN or an infinite number, or is nested too deeply.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        raise SourceError("holds a number that is not finite, or is nested too deeply") from error
+    return storable(text)
+
+
 def as_payload(text: str) -> str:
     """Prepare refused material for quarantine: what cannot be stored is escaped, and a long end is cut off."""
     kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from core.errors import SourceError
-from core.hashing import canonical_json, content_hash
+from core.hashing import content_hash
 from providers.request import Reply
 from suites.base import Item, Recorded
-from suites.base.sources import storable
+from suites.base.sources import as_json, storable
 from suites.base.validation import ModelName, Name, Strict, read_line
 from suites.solidity_audit.replies.judgement import Asked, Judgement, read_judgement
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
@@ -68,12 +68,12 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     """
     read = read_line(_Line, line)
     truth = read.ground_truth
-    judged = None if read.judgement is None else storable(_as_text(read.judgement))
+    judged = None if read.judgement is None else _as_text(read.judgement)
     if judged is not None and (flaws := read_judgement(judged, asked_of(truth)).flaws):
         raise SourceError(f"judgement: {'; '.join(flaws)}")
     sample = as_sample(DATASET, read.sample_id, NO_CONTRACT, truth, cluster=read.cluster or read.sample_id, note=None)
     item = Item(sample, read.model, read.judge, read.prompt_type, read.replicate)
-    audit = Reply(None if read.prediction is None else storable(_as_text(read.prediction)))
+    audit = Reply(None if read.prediction is None else _as_text(read.prediction))
     verdict = Reply(judged, error_kind=None if read.judge_error is None else storable(read.judge_error))
     return Recorded(item, recorded_hashes(item), (audit, verdict))
 
@@ -86,7 +86,7 @@ def recorded_hashes(item: Item) -> tuple[str, str]:
 
 
 def _as_text(part: BaseModel) -> str:
-    return canonical_json(_as_recorded(part.model_dump())).decode()
+    return as_json(_as_recorded(part.model_dump()))
 
 
 _ADDED_LATER = ("description", "type_match_reason", "summary", "notes")

@@ -5,10 +5,9 @@ from typing import Any
 
 from contracts.contract import fits_folder
 from core.errors import SourceError
-from core.hashing import canonical_json
 from providers.request import Reply
 from suites.base import Item, Recorded
-from suites.base.sources import storable
+from suites.base.sources import as_json, is_storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from suites.solidity_audit.replies.judgement import Judgement, read_judgement
@@ -63,7 +62,9 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     judge = _name_of(value.get("judge_model") or value.get("judge")) or f"{of_model.parent.name} judge"
     if not (fits_folder(model) and fits_folder(judge)):
         raise SourceError("a name of a model that is too long")
-    text = storable(canonical_json(dict(value)).decode())
+    if not all(map(is_storable, (sample_id, model, judge))):
+        raise SourceError("a name of a file or folder that is not UTF-8")
+    text = as_json(value)
     reading = read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
@@ -116,8 +117,12 @@ def _audit_reply(file: RoundFile | None) -> Reply:
     if file is None:
         return Reply(None)
     value = file.value
+    try:
+        text = as_json(value["prediction"])
+    except SourceError as error:
+        raise SourceError(f"the audit {file.where} {error}") from error
     return Reply(
-        storable(canonical_json(dict(value["prediction"])).decode()),
+        text,
         input_tokens=whole_of(value.get("input_tokens")),
         output_tokens=whole_of(value.get("output_tokens")),
         latency_ms=number_of(value.get("latency_ms")),

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.files import FileRefusedError, Files
 from suites.base import Recorded, Skipped
-from suites.base.sources import NOT_READ, as_payload, is_storable
+from suites.base.sources import NOT_READ, as_payload, is_storable, storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.rounds.names import folder_name, is_review_folder, sample_names
 
@@ -64,17 +64,17 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
     """Read the JSON files among the paths, and sort them by the folders that they are in."""
     round_, files = Round(), Files(folder, LARGEST_FILE)
     for path in paths:
-        where = path.relative_to(folder)
-        names = [folder_name(part) for part in (folder.name, *where.parts[:-1])]
+        within = path.relative_to(folder)
+        where, names = storable(str(within)), [folder_name(part) for part in (folder.name, *within.parts[:-1])]
         if METRICS in names:
             continue
         is_judgement, is_truth, reviewed = JUDGEMENTS in names, TRUTHS in names, any(map(is_review_folder, names))
         is_expected = is_judgement or is_truth or reviewed
         if path.suffix.casefold() != ".json":
             if is_expected:
-                round_.skipped.append(Skipped(str(where), NO_JSON_FILE, None))
+                round_.skipped.append(Skipped(where, NO_JSON_FILE, None))
             continue
-        file = _read(path, str(where), files)
+        file = _read(path, where, files)
         if isinstance(file, Skipped):
             if is_expected:
                 round_.skipped.append(file)

@@ -6,6 +6,7 @@ from typing import Any
 from core.errors import SourceError
 from suites.base.validation import explain
 from suites.solidity_audit.rounds.judgement import number_of, truth_of
+from suites.solidity_audit.rounds.round import text_of
 from suites.solidity_audit.truth import GroundTruth
 
 
@@ -42,7 +43,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
 
 def cluster_of(value: Mapping[str, Any]) -> str | None:
     """Read what the sample was made of, where the truth states it: variants of one base form a cluster."""
-    return _text(value.get("cluster") or value.get("base_id") or value.get("original_id"))
+    return text_of(value.get("cluster") or value.get("base_id") or value.get("original_id"))
 
 
 def _text(value: Any) -> str | None:

@@ -47,6 +47,7 @@ def test_what_was_asked_has_a_hash_of_its_own_for_model_and_judge() -> None:
 def test_text_that_no_table_can_hold_becomes_storable() -> None:
     (reply,) = read(LINE | {"replies": [{"text": "a\ud800"}]}).replies
     assert reply.text == "a?"
+    assert read(LINE | {"target": ["a\ud800"]}).item.sample.target == '["a?"]'
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,7 @@ def test_text_that_no_table_can_hold_becomes_storable() -> None:
         ({"replies": [{"text": "4", "latency_ms": -1}]}, False, "replies.0.latency_ms: "),
         ({"replies": [{}]}, False, "replies.0.text: Field required"),
         ({"replicate": -1}, False, "replicate: "),
+        ({"target": float("nan")}, False, "holds a number that is not finite"),
         ({"judge": "a/judge"}, False, "judge: quiz is judged by rules, and has none"),
         ({}, True, "judge: quiz needs one"),
         ({"judge": "a/judge"}, True, "replies: the first is the model's, and the judge's are missing"),

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import SourceError
+from core.hashing import canonical_json
 from suites.base import Dataset, Sample, Skipped
 from suites.base.sources import (
     NOT_JSON,
     Record,
+    as_json,
     as_payload,
     as_text,
     is_storable,
@@ -153,9 +155,23 @@ def test_text_that_can_be_stored_is_unicode_without_nul(text: str) -> None:
     assert is_storable(as_payload(text))
 
 
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) |
+                    st.text(st.characters(exclude_categories=["Cs"])), lambda part: st.lists(part) |
+                    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), part)))  # fmt: skip
+def test_a_decoded_value_is_written_as_it_is_hashed(value: object) -> None:
+    assert as_json(value) == canonical_json(value).decode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}])
+def test_a_decoded_value_with_a_number_that_is_not_finite_is_refused(value: object) -> None:
+    with pytest.raises(SourceError, match="not finite"):
+        as_json(value)
+
+
 def test_surrogates_and_nul_cannot_be_stored() -> None:
     assert [is_storable(text) for text in ("a", "名", "a\x00", "名\x00", "\ud800")] == [True, True, False, False, False]
     assert (storable("a\ud800"), as_payload("a\ud800\x00")) == ("a?", "a\\ud800\\x00")
+    assert as_json({"a\ud800": ["\udcff"]}) == '{"a?":["?"]}'
 
 
 def test_a_summary_counts_by_category_and_by_reason() -> None:

@@ -62,11 +62,18 @@ def test_a_judge_error_is_no_judgement() -> None:
         ({"judgement": judgement([finding(1, surprise=1)], target())}, "surprise"),
         ({"judgement": judgement([finding()])}, "target_assessment"),
         ({"judgement": {"findings": []}}, "overall_verdict"),
+        ({"judgement": GOOD["judgement"] | {"summary": {"x": float("nan")}}}, "holds a number that is not finite"),
     ],
 )
 def test_a_bad_line_is_refused_by_name(change: dict[str, Any], named: str) -> None:
     with pytest.raises(SourceError, match=named):
         read_recorded({**GOOD, **change})
+
+
+def test_half_a_surrogate_pair_in_an_audit_or_a_summary_becomes_storable() -> None:
+    summary = GOOD["judgement"] | {"summary": {"x": "a\ud800"}}
+    replies = read_recorded({**GOOD, "prediction": {"verdict": "\udcff"}, "judgement": summary}).replies
+    assert [reply.text is not None and "?" in reply.text for reply in replies] == [True, True]
 
 
 def test_of_a_safe_contract_no_assessment_is_needed() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import CALLS
+from contracts.tables import CALLS, QUARANTINE
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from tests.suites.solidity_audit.rounds.material import ROUND, TRUTH, imported, judgement, read, reasons
+from tests.suites.solidity_audit.rounds.material import CLAIMS, ROUND, TRUTH, imported, judgement, read, reasons
 
 
 def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:
@@ -60,3 +60,41 @@ def test_of_several_rounds_a_judgement_goes_with_the_nearest_truth(tmp_path: Pat
         "m_2": "low",
     }
     assert not folder.skipped
+
+
+AUDIT = "deep/judges/some_model_1.5/nc_box.json"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_file_with_a_number_that_is_not_finite_is_left_out_and_the_rest_is_read(
+    tmp_path: Path, number: float
+) -> None:
+    other = {"deep/judges/m_2/judge_outputs/j_nc_box_direct.json": judgement(extra=number)}
+    folder = read(tmp_path, {**ROUND, **other})
+    assert [recorded.item.model for _, recorded in folder.lines] == ["some_model_1.5"]
+    assert [(out.where, out.reason, out.payload is not None) for out in folder.skipped] == [
+        (*other, "holds a number that is not finite, or is nested too deeply", True)
+    ]
+
+
+def test_an_audit_with_a_number_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    audit = {"prediction": {"confidence": float("nan"), "vulnerabilities": []}}
+    told = judgement(findings=[{"finding_id": 1, "classification": "TARGET_MATCH"}])
+    folder = read(tmp_path, {**ROUND, next(iter(ROUND)): told, AUDIT: audit})
+    assert reasons(folder)["j_nc_box_direct.json"].startswith(f"the audit {AUDIT} holds a number that is not finite")
+
+
+def test_half_a_surrogate_pair_becomes_storable(tmp_path: Path) -> None:
+    files = {**ROUND, next(iter(ROUND)): judgement(notes="a\ud800"), AUDIT: {"prediction": {"verdict": "\udcff"}}}
+    files[AUDIT]["prediction"]["vulnerabilities"] = [{"explanation": CLAIMS[1]}]
+    ((_, recorded),) = read(tmp_path, files).lines
+    assert [reply.text is not None and "?" in reply.text for reply in recorded.replies] == [True, True]
+
+
+def test_names_that_are_not_utf_8_are_refused_and_the_rest_is_imported(tmp_path: Path) -> None:
+    odd = {name.replace("some_model_1.5", "m\udcff"): value for name, value in ROUND.items() if "judge" in name}
+    lake, _ = imported(tmp_path, {**ROUND, **odd, "deep/m/judge_outputs/\udcff.txt": "seen"})
+    assert lake.frame(RESULTS).collect()["model"].to_list() == ["some_model_1.5"]
+    assert lake.frame(QUARANTINE).collect()["reason"].to_list() == [
+        "deep/judges/m?/judge_outputs/j_nc_box_direct.json: a name of a file or folder that is not UTF-8"
+    ]

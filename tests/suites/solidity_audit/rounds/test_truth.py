@@ -61,6 +61,7 @@ def test_lines_that_no_table_can_hold_are_refused() -> None:
         ({"base_id": "base", "cluster": "pair"}, "pair"),
         ({"cluster": " "}, None),
         ({"cluster": 7}, None),
+        ({"cluster": "a\ud800"}, None),
         ({}, None),
     ],
 )
