@@ -1,6 +1,7 @@
 """The JSON files of a round, sorted by what they are, and what becomes of them."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -148,5 +149,7 @@ def whole_of(value: Any) -> int | None:
 
 
 def number_of(value: Any) -> float | None:
-    """Take a number of 0 or more; None for anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+    """Take a finite number of 0 or more; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        return None
+    return float(value)

@@ -8,7 +8,7 @@ import pytest
 from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.rounds.judged import NO_TRUTH
 from suites.solidity_audit.rounds.labels import NOTHING_SAID
-from suites.solidity_audit.rounds.round import NO_JSON_FILE, NOT_JSON
+from suites.solidity_audit.rounds.round import NO_JSON_FILE, NOT_JSON, number_of
 from tests.suites.solidity_audit.rounds.material import ROUND, judgement, read, reasons, review, write
 
 
@@ -40,3 +40,12 @@ def test_every_encoding_of_json_is_read(tmp_path: Path, encoding: str) -> None:
     assert found is not None
     assert found.labels
     assert not found.skipped
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(0, 0.0), (2, 2.0), (1.5, 1.5), (10**308, 1e308), (10**309, None), (float("inf"), None), (float("nan"), None),
+     (-0.5, None), (True, None), ("1", None), (None, None)],
+)  # fmt: skip
+def test_a_cost_or_a_time_is_a_finite_number_of_0_or_more(value: object, number: float | None) -> None:
+    assert number_of(value) == number
