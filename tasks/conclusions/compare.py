@@ -156,7 +156,10 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
         return Side(name, find_snapshot(lake, run_id=name), measured[name])
     snapshot = _snapshot(lake, name)
     if snapshot is not None:
-        return Side(name, snapshot, measured[snapshot["run_id"]])
+        of_snapshot = snapshot["run_id"]
+        if of_snapshot not in measured:
+            raise UsageError(f"the lake {lake.uri} no longer has the run {of_snapshot} of the snapshot {name}")
+        return Side(name, snapshot, measured[of_snapshot])
     for known, run in measured.items():
         if name.startswith(f"{known}:"):
             return _of_run(lake, name, run, name.removeprefix(f"{known}:"))

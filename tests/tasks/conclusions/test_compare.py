@@ -1,11 +1,16 @@
 """Sides are found by name, and pairs of them by model."""
 
+from pathlib import Path
+
 import pytest
 
+from contracts.tables import RUNS, SNAPSHOTS
 from core.errors import UsageError
+from storage.lake import Lake
 from tasks.conclusions.compare import compare_sides, find_side, find_sides, measured_runs, pairs_of
 from tasks.runtime.context import RunContext
 from tests.storage.recorded_lake import MODELS
+from tests.storage.rows import day, measured
 
 
 def test_a_run_has_all_of_its_models_and_a_name_behind_it_one(guard: RunContext) -> None:
@@ -38,6 +43,17 @@ def test_models_without_a_run_are_of_the_newest_that_has_them_all(guard: RunCont
     assert [side.run["run_id"] for side in find_sides(guard.lake, MODELS, None)] == [guard.run_id] * 2
     with pytest.raises(UsageError, match="nobody"):
         find_sides(guard.lake, ("nobody", MODELS[0]), None)
+
+
+def test_a_snapshot_whose_run_is_gone_is_named(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    for number in (1, 2):
+        measured(lake, f"run{number}", "bob", day(number), 0.5)
+    snapshots = dict(lake.frame(SNAPSHOTS).select("run_id", "snapshot_id").collect().iter_rows())
+    lake.ensure(RUNS).delete("run_id = 'run1'")
+    assert find_side(lake, snapshots["run2"], None).run["run_id"] == "run2"
+    with pytest.raises(UsageError, match="no longer has the run run1 of the snapshot"):
+        find_side(lake, snapshots["run1"], None)
 
 
 def test_what_there_is_not_is_named(guard: RunContext) -> None:
