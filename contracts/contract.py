@@ -28,7 +28,7 @@ LONGEST_FOLDER = 240  # bytes of a partition's value in its folder's name, of wh
 class RowModel(BaseModel):
     """Base of all row models: frozen, closed, each field with a description.
 
-    Field types are str, int, float, bool, datetime (UTC), a Literal of strings, a list of one of these, and any of
+    Field types are str, int, float, bool, datetime (UTC), a list of one of these, a Literal of strings, and any of
     them `| None`. Nested data is a string of JSON, so that every engine can read the tables.
     """
 
@@ -55,6 +55,11 @@ class Column:
         """The type without its details: str for a Literal, list for any list."""
         origin = get_origin(self.type)
         return str if origin is Literal else origin or self.type
+
+    @property
+    def element(self) -> Any:
+        """The type of a list's elements; of any other column its own, without details."""
+        return next(iter(get_args(self.type)), None) if self.base is list else self.base
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
@@ -180,7 +185,7 @@ def _flaws(contract: Contract) -> Iterator[str]:
     for name, column in columns.items():
         if name == BROKEN or not re.fullmatch("[a-z][a-z0-9_]*", name):
             yield f"a column cannot be called {name}"
-        if column.base not in (str, int, float, bool, datetime, list):
+        if column.element not in (str, int, float, bool, datetime):
             yield f"no table can hold the type of the column {name}"
     if not contract.key:
         yield "it has no key"

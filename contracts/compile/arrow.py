@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -93,19 +93,13 @@ def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
             raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {dtype}")
 
 
-def _element(column: Column) -> type:
-    """Find the type of a list column's elements, or of the column itself."""
-    (declared,) = get_args(column.type) if column.base is list else (column.base,)
-    return declared  # type: ignore[no-any-return]
-
-
 def _arrow_type(column: Column) -> pa.DataType:
-    inner = _ARROW[_element(column)]
+    inner = _ARROW[column.element]
     return pa.list_(pa.field("element", inner)) if column.base is list else inner
 
 
 def _polars_type(column: Column) -> pl.DataType:
-    inner = _POLARS[_element(column)]
+    inner = _POLARS[column.element]
     return pl.List(inner) if column.base is list else inner
 
 
@@ -124,14 +118,14 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
     _require_types(values, column.base, column, contract)
     if column.base is list:
         elements = [element for value in values if value is not None for element in value]
-        _require_types(elements, _element(column), column, contract)
+        _require_types(elements, column.element, column, contract)
         if None in elements:
             raise _mismatch(contract, column, "a list with a null in it")
     if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
         raise _mismatch(contract, column, "a time without a zone")
     try:
         if column.base is list:
-            return _lists(column.name, values, elements, _POLARS[_element(column)])
+            return _lists(column.name, values, elements, _POLARS[column.element])
         return _plain(column.name, values, _POLARS[column.base])
     except UnicodeEncodeError as error:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
@@ -203,5 +197,5 @@ def _inner(data_type: pl.List) -> pl.DataType:
 def _mismatch(contract: Contract, column: Column, actual: str) -> SchemaMismatchError:
     expected = _WORDS[column.base]
     if column.base is list:
-        expected = f"{expected}, each element {_WORDS[_element(column)]}"
+        expected = f"{expected}, each element {_WORDS[column.element]}"
     return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {actual}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
@@ -78,11 +78,10 @@ def _property(column: Column, contract: Contract) -> dict[str, Any]:
 def _types(column: Column) -> dict[str, Any]:
     if column.base is not list:
         return {"logicalType": _LOGICAL[column.base], "physicalType": _PHYSICAL[column.base]}
-    (element,) = get_args(column.type)
     return {
         "logicalType": "array",
-        "physicalType": f"array<{_PHYSICAL[element]}>",
-        "items": {"logicalType": _LOGICAL[element], "physicalType": _PHYSICAL[element]},
+        "physicalType": f"array<{_PHYSICAL[column.element]}>",
+        "items": {"logicalType": _LOGICAL[column.element], "physicalType": _PHYSICAL[column.element]},
     }
 
 

@@ -31,6 +31,20 @@ class OddRow(RowModel):
     parts: dict[str, str] = Field(description="Nested.")
 
 
+class WordsRow(RowModel):
+    """A row with a list that no rule holds to its words."""
+
+    name: str = Field(description="The key.")
+    parts: list[Literal["yes", "no"]] = Field(description="Words.")
+
+
+class UntypedRow(RowModel):
+    """A row with a list of anything."""
+
+    name: str = Field(description="The key.")
+    parts: list = Field(description="Anything.")  # type: ignore[type-arg]
+
+
 class TakenRow(RowModel):
     """A row with a name that the audit needs."""
 
@@ -55,6 +69,8 @@ class TakenRow(RowModel):
         ({"extra_table_rules": (TableRule("t", TableKind.UNIQUE, {"columns": ("absent",)}),)}, "no column absent"),
         ({"changes": (Added(("name",)),)}, "the added column name may not be null"),
         ({"row": OddRow}, "no table can hold the type of the column parts"),
+        ({"row": WordsRow}, "no table can hold the type of the column parts"),
+        ({"row": UntypedRow}, "no table can hold the type of the column parts"),
         ({"row": TakenRow}, "a column cannot be called broken"),
     ],
 )
@@ -85,6 +101,7 @@ def test_a_column_says_its_type_without_details() -> None:
         ("word", str, True),
         ("parts", list, False),
     ]
+    assert [column.element for column in columns.values()] == [str, str, int]
     assert [column.allowed for column in columns.values()] == [None, ("yes", "no"), None]
 
 
