@@ -12,6 +12,7 @@ from metrics.sequential import Anytime
 from reports.decision import Verdict
 from reports.gate import Gate
 from storage.lake import Lake
+from storage.reservations import standing
 from suites.base import Suite
 from suites.base.conversation import Options
 from tasks.conclusions.gate import BARE, Look, hold_gate
@@ -90,7 +91,8 @@ def settle(
         left = None if budget_usd is None else budget_usd - paid
         run_id = ask(size, left)
         run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect().row(0, named=True)
-        paid += run["cost_usd"] or 0.0
+        # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
+        paid += standing(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
         look = Look(anytime, is_last=size == most)
         baseline = None if against is None else f"{run_id}:{against}"
         gate = hold_gate(lake, f"{run_id}:{model}", rules, baseline=baseline, look=look)

@@ -4,11 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
+from contracts.tables import RUNS
 from core.errors import UsageError
 from reports.decision import Verdict
 from storage.lake import Lake
+from storage.landing import land
+from storage.reservations import Amount, Holding, hold
 from suites.registry import suite
 from tasks.conclusions.settle import Ask, Round, limit_for, require_settleable, settle, sizes
 from tasks.jobs.import_results import import_recorded
@@ -95,18 +99,20 @@ def test_no_significant_drop_passes_early_where_it_is_a_rise(lake: Lake, ask: Ca
 
 
 def test_what_remains_of_the_budget_goes_to_each_round(lake: Lake, ask: Callable[..., Ask]) -> None:
-    asked, ceilings = ask(good=0.8), []
+    """Of a run whose cost is unknown, what its own ceiling holds to be spent is gone."""
+    asked, ceilings, costs = ask(good=0.8), [], [0.125, None, 0.25, 1.0]
 
     def paid(size: int, ceiling: float | None) -> str:
+        run_id, cost = asked(size, ceiling), costs[len(ceilings)]
         ceilings.append(ceiling)
-        return asked(size, ceiling)
+        run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+        land(lake, RUNS, run.with_columns(cost_usd=pl.lit(cost, pl.Float64)))
+        hold(lake, run_id, "a process", lambda _: Holding(Amount(), Amount(0.5)))
+        return run_id
 
-    costs = [
-        each.cost_usd
-        for each in settle(lake, paid, MOST, ["accuracy >= 0.8"], model=GOOD, against=None, budget_usd=1.0)
-    ]
-    spent = np.cumsum([0.0, *[cost or 0.0 for cost in costs]])
-    assert ceilings == pytest.approx([1.0 - each for each in spent[:-1]])
+    told = list(settle(lake, paid, MOST, ["accuracy >= 0.8"], model=GOOD, against=None, budget_usd=1.0))
+    assert [each.cost_usd for each in told] == costs[: len(told)]
+    assert (ceilings, told[-1].stopped) == ([1.0, 0.875, 0.375, 0.125], "the budget is used up")
 
 
 @pytest.mark.parametrize(
