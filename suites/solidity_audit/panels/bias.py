@@ -48,9 +48,12 @@ _WORD = re.compile(r"o[134]|[a-z]+")
 
 
 def family(model: str) -> str | None:
-    """Look up the family of a model by the last part of its name, `openrouter/anthropic/claude-4` as `claude-4`."""
-    word = _WORD.match(model.rsplit("/", 1)[-1].lower())
-    return FAMILIES.get(word.group()) if word else None
+    """Look up the family of a model by the last part of its name, `openrouter/anthropic/claude-4` as `claude-4`.
+
+    Names of Bedrock have the vendor before a point, and a region before it: `bedrock/eu.anthropic.claude-4-v1:0`.
+    """
+    words = map(_WORD.match, model.rsplit("/", 1)[-1].lower().split("."))
+    return next((FAMILIES[word.group()] for word in words if word and word.group() in FAMILIES), None)
 
 
 def judge_bias(frame: pl.DataFrame) -> pl.DataFrame:
