@@ -77,8 +77,9 @@ class _Open:
 
     def take(self, given: Any) -> int | None:
         place = self.ids.pop(given, None) if isinstance(given, str) else next(iter(self.places), None)
-        if place is not None:
-            self.places.pop(place, None)
+        if place is None or place not in self.places:
+            return None
+        del self.places[place]
         return place
 
 

@@ -68,6 +68,18 @@ def test_an_answer_without_a_call_shows_that_there_was_one() -> None:
     assert list(session.tool_calls) == [ToolCall("df", result="99 %")]
 
 
+def test_an_answer_without_an_id_is_not_replaced_by_a_later_one() -> None:
+    calls = [{"id": "1", "name": "df"}, {"id": "2", "name": "du"}]
+    answers = [{"content": "99 %"}, {"tool_call_id": "1", "content": "late"}, {"content": "all of it"}]
+    tool = [{"role": "tool", **answer} for answer in answers]
+    session = read_generic(body({"role": "assistant", "tool_calls": calls}, *tool))
+    assert [(call.tool, call.result) for call in session.tool_calls] == [
+        ("df", "99 %"),
+        ("du", "all of it"),
+        ("unknown", "late"),
+    ]
+
+
 def test_an_alert_may_have_parts_and_a_given_conclusion_wins() -> None:
     session = read_generic(body({"role": "assistant", "content": "hm"}, alert={"a": 1}, final_analysis="the disk"))
     assert json.loads(session.alert) == {"a": 1}
