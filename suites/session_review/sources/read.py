@@ -139,7 +139,7 @@ def _read_path(source: str) -> Dataset:
 
 def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
     """Collect the sessions in the order in which they were found; of two bodies of one session, the fuller one."""
-    kept: dict[str, Session] = {}
+    kept: dict[str, tuple[str, Session]] = {}
     skipped: list[Skipped] = []
     for where, each in sessions:
         if isinstance(each, Skipped):
@@ -147,12 +147,14 @@ def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
         elif not (any(each.interactions) or each.final_analysis or each.error):
             skipped.append(Skipped(where, NOTHING_TO_JUDGE))
         else:
-            if (other := kept.get(each.session_id)) is not None:
-                skipped.append(Skipped(where, ANOTHER_BODY))
-            if other is None or _told(each) > _told(other):
-                kept[each.session_id] = each
+            fuller, lesser = (where, each), kept.get(each.session_id)
+            if lesser is not None and _told(each) <= _told(lesser[1]):
+                fuller, lesser = lesser, fuller
+            kept[each.session_id] = fuller
+            if lesser is not None:
+                skipped.append(Skipped(lesser[0], ANOTHER_BODY))
     dataset = as_payload(name)
-    return Dataset(dataset, tuple(sample_of(session, dataset) for session in kept.values()), tuple(skipped))
+    return Dataset(dataset, tuple(sample_of(session, dataset) for _, session in kept.values()), tuple(skipped))
 
 
 def _told(session: Session) -> tuple[int, int]:

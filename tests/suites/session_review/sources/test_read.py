@@ -49,12 +49,15 @@ def test_of_two_bodies_of_one_session_the_one_that_tells_more_is_kept(tmp_path: 
     final = {"session_id": "s-1", "status": "completed", "final_analysis": "x", "llm_conversation": spoken}
     write(tmp_path / "1" / "final_analysis.json", final)
     write(tmp_path / "1" / "session_detail.json", a_detail(calls=3))
-    write(tmp_path / "2" / "session_detail.json", a_detail(calls=2))
+    write(tmp_path / "2" / "lesser.json", a_detail(calls=2))
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
     (sample,) = dataset.samples
     assert len(list(load(sample.input).tool_calls)) == 3
-    assert [left.reason for left in dataset.skipped] == ["another body of the same session"] * 2
+    assert [(left.where, left.reason) for left in dataset.skipped] == [
+        ("final_analysis.json", "another body of the same session"),
+        ("lesser.json", "another body of the same session"),
+    ]
 
 
 def test_equal_sessions_are_equal_samples_wherever_they_come_from(tmp_path: Path) -> None:
