@@ -6,8 +6,8 @@ judge's calls may be recorded without a stage and with the usual word `investiga
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
 from suites.session_review.sources.material import (
@@ -32,6 +32,8 @@ _ACTION = re.compile(r"^Action:[ \t]*(\S+)[ \t]*$(?:\s*^Action Input:[ \t]*(.*))
 RESUMED = "The agent was started again and listed its tools anew, as happens after a pause."
 PAUSED = "The agent was paused."
 _REPORTED = re.compile(r"^\*\*(Alert Type|Processing Chain):\*\*[ \t]*(\S.*)$", re.MULTILINE)
+
+Timed = TypeVar("Timed")
 
 
 def read_detail(body: Mapping[str, Any]) -> Session:
@@ -135,7 +137,7 @@ def _stage(stage: Mapping[str, Any], is_child: bool = False) -> Stage:
         name=text(stage.get("stage_name")) or "stage",
         agent=text(stage.get("agent")) or "unknown",
         status=text(stage.get("status")) or "unknown",
-        interactions=tuple(sorted(interactions, key=lambda each: each.at_us or 0)),
+        interactions=tuple(_in_time_order(interactions, lambda each: each.at_us)),
         tools=tuple(_tools(events)),
         children=tuple(
             _stage(child, is_child=True)
@@ -154,13 +156,23 @@ def _pause(stage: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _events(holder: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """Collect the recorded calls in these lists, each once, in time order; those without time stay where they are."""
+    """Collect the recorded calls in these lists, each once, in time order."""
     events: dict[Any, Mapping[str, Any]] = {}
     for name in names:
         for number, event in enumerate(objects(holder.get(name))):
             given = event.get("event_id") or event.get("id")
             events.setdefault(given if isinstance(given, str) else (name, number), event)
-    return sorted(events.values(), key=lambda event: microseconds(event.get("timestamp_us")) or 0)
+    return _in_time_order(events.values(), lambda event: microseconds(event.get("timestamp_us")))
+
+
+def _in_time_order(given: Iterable[Timed], time_of: Callable[[Timed], int | None]) -> list[Timed]:
+    """Sort by time; what has no time stays behind what stood before it."""
+    before, timed = 0, []
+    for each in given:
+        at = time_of(each)
+        before = before if at is None else at
+        timed.append((before, each))
+    return [each for _, each in sorted(timed, key=lambda pair: pair[0])]
 
 
 def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:

@@ -28,6 +28,15 @@ def test_interactions_come_in_time_order_whatever_list_they_are_in() -> None:
     assert texts(read_detail(body)) == ["first", "third"]
 
 
+def test_an_interaction_without_time_stays_behind_what_stood_before_it() -> None:
+    timeless = {**said(0, ("assistant", "second")), "timestamp_us": None, "event_id": "timeless"}
+    lists = [said(30, ("assistant", "third")), said(10, ("assistant", "first")), timeless]
+    assert texts(read_detail(detail(stage("a", lists)))) == ["first", "second", "third"]
+    untimed = [timeless, {**timeless, "event_id": "another"}]
+    (only,) = read_detail(detail(stage("a", untimed, paused_at_us=START))).stages
+    assert [each.kind for each in only.interactions] == ["said", "said", "event"]
+
+
 def test_an_interaction_that_stands_in_two_lists_is_read_once() -> None:
     call = called(20, "search", {}, "x")
     body = detail({**stage("a", [call]), "mcp_communications": [call]})
