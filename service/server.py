@@ -141,9 +141,14 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
         yield False
         return
     limit, lake = settings.configuration.service.scorings_at_once, whole_address(settings.lake.uri)
+    before = gateway.declared_at()  # by an earlier runner of this lake, where the server is a lasting one
     runner = Beside("service.scoring.runner", str(limit), lake)
     try:
-        _wait_until(lambda: gateway.has_pool() is False, "the scoring flow to be served", lambda: runner.is_running)
+        _wait_until(
+            lambda: gateway.declared_at() not in (None, before),
+            "the scoring flow to be served",
+            lambda: runner.is_running,
+        )
         yield True
     finally:
         runner.stop()

@@ -159,6 +159,14 @@ class PrefectGateway:
             deployment = self._deployment(client)
             return None if deployment is None else deployment.work_pool_name is not None
 
+    def declared_at(self) -> datetime | None:
+        """Look up when the deployment was last declared; None where there is none."""
+        from prefect.client.orchestration import get_client
+
+        with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
+            deployment = self._deployment(client)
+            return None if deployment is None else deployment.updated
+
     def idle_pool(self) -> str | None:
         """Name the deployment's work pool where none of its workers is online; None where one is."""
         from prefect.client.orchestration import get_client

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,9 @@ import pytest
 from websockets.sync.client import connect
 
 from contracts.tables import CALLS
+from core.errors import EvalakeError
+from service.scoring.settings import ScoringSettings
+from service.server import _runner
 from tests.e2e.processes import PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, kill_tree, start
@@ -18,6 +22,41 @@ from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, kil
 pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
+
+
+class Queue:
+    """A gateway to a Prefect server that has the lake's queue from an earlier runner, which no later one has taken."""
+
+    def __init__(self, lake: str, configuration_file: str | None) -> None:
+        self.lake, self.configuration_file = lake, configuration_file
+
+    def has_pool(self) -> bool:
+        return False
+
+    def declared_at(self) -> datetime:
+        return datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Dead:
+    """A runner that has ended before it was up."""
+
+    is_running = False
+
+    def __init__(self, *arguments: str) -> None:
+        self.arguments = arguments
+
+    def stop(self) -> None:
+        """There is nothing to end."""
+
+
+def test_a_queue_that_an_earlier_run_left_is_not_taken_for_a_runner(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    monkeypatch.setattr("service.scoring.prefect_gateway.PrefectGateway", Queue)
+    monkeypatch.setattr("service.server.Beside", Dead)
+    settings = ScoringSettings(lake=place.lake, judge=JUDGE, configuration_file=str(place.configuration))
+    with pytest.raises(EvalakeError, match="the scoring flow to be served, but its process ended"), _runner(settings):
+        pass
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,14 @@ def test_it_serves_the_queue_of_its_lake(idle: PrefectStack) -> None:
     (deployment,) = wait_until(lambda: idle.post("/deployments/filter", named), "the runner's deployment")
     assert lake in deployment["description"]
     process.stop()
+    before = deployment["updated"]
+    process = idle.start("service.scoring.runner", "1", lake)
+    again = wait_until(
+        lambda: [each for each in idle.post("/deployments/filter", named) if each["updated"] != before],
+        "the queue to be declared anew",  # by which a service knows that its own runner is up
+    )
+    assert [each["id"] for each in again] == [deployment["id"]]
+    process.stop()
 
 
 @pytest.mark.e2e
