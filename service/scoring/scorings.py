@@ -48,13 +48,13 @@ class State:
     """Holds the table as it is now.
 
     Rows by score id, the scorings of each session from old to new, the tools that each score names in their order, when
-    each run ended (or began), and the criteria that are in use.
+    each run ended, and the criteria that are in use.
     """
 
     by_id: Mapping[str, Row] = field(default_factory=dict)
     by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tools: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    runs: Mapping[str, datetime] = field(default_factory=dict)
+    runs: Mapping[str, datetime | None] = field(default_factory=dict)
     criteria: str = ""
 
     def newest(self, session_id: str) -> Row | None:
@@ -244,11 +244,12 @@ def _next(state: State, known: Known) -> int:
 
 
 def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, criteria: str) -> State:
-    ended = {run_id: end or start for run_id, start, end in of_runs.select("run_id", "started_at", "ended_at").rows()}
+    began, ended = (dict(of_runs.select("run_id", name).iter_rows()) for name in ("started_at", "ended_at"))
     rows = scores.to_dicts()
 
     def age(row: Row) -> tuple[bool, datetime, int]:
-        at = row["completed_at"] or row["asked_at"] or ended.get(row["run_id"]) or _NEVER
+        run_id = row["run_id"]
+        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or began.get(run_id) or _NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 
     by_session: dict[str, list[Row]] = {}

@@ -4,8 +4,10 @@ import json
 from collections import Counter
 from datetime import UTC, datetime
 
+import polars as pl
 import pytest
 
+from service.scoring.scorings import _state
 from service.scoring.views import micros
 from tests.e2e.processes import PrefectStack
 from tests.service.conftest import FORCED, RACES, TABLE
@@ -99,6 +101,16 @@ def test_of_many_forced_requests_at_once_one_starts_and_the_others_are_told(serv
         assert Counter(answer.status_code for answer in answers) == {202: 1, 409: 19}
         rows = place.scores(session)
         assert [(row["replicate"], row["status"]) for row in rows] == [(0, "completed"), (1, "pending")]
+
+
+def test_a_score_of_a_run_that_is_not_over_has_no_day() -> None:
+    begun, ended = datetime(2026, 11, 1, 23, tzinfo=UTC), datetime(2026, 11, 2, 1, tzinfo=UTC)
+    scored = {"status": "completed", "session_id": "s", "completed_at": None, "asked_at": None, "replicate": 0}
+    rows = [{**scored, "score_id": name, "run_id": name} for name in ("over", "going", "unknown")]
+    runs = {"run_id": ["over", "going"], "started_at": [begun, begun], "ended_at": [ended, None]}
+    state = _state(pl.DataFrame(rows), pl.DataFrame(schema=["score_id", "position"]), pl.DataFrame(runs), "")
+    assert [state.ended(state.by_id[name]) for name in ("over", "going", "unknown")] == [ended, None, None]
+    assert [row["score_id"] for row in state.by_session["s"]] == ["unknown", "going", "over"]
 
 
 def test_where_no_worker_is_online_the_service_says_that_scorings_wait(service: Service) -> None:
