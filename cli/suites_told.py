@@ -1,5 +1,6 @@
 """What `--help` and the shell's completion tell of the suites, without importing any."""
 
+import re
 from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 WIDTH = 78
 INDENT = 2
 CONTINUED = " \\\n"  # how a shell is told that a line goes on
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|\S)+""", re.DOTALL)
 
 
 class TellsSuites(Command):
@@ -66,10 +68,12 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _folded(example: str) -> str:
-    """Fold a long command line over several lines, so that a shell still takes it as it stands."""
-    room = WIDTH - len(CONTINUED)
-    first, later = INDENT * " ", 2 * INDENT * " "
-    parts = wrap(
-        example, room, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
-    return CONTINUED.join(parts)
+    """Fold a long command line over several lines, between words, so that a shell still takes it as it stands."""
+    first, *others = _SHELL_WORD.findall(example)
+    lines = [f"{INDENT * ' '}{first}"]
+    for word in others:
+        if len(lines[-1]) + 1 + len(word) + len(CONTINUED) <= WIDTH:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"{2 * INDENT * ' '}{word}")
+    return CONTINUED.join(lines)

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli.suites_told import _folded
 from suites.registry import suite_names
 from tests.cli.command import evalake
 
@@ -27,6 +29,30 @@ def test_help_of_run_lists_suites_with_what_there_is_and_examples(tmp_path: Path
     assert " run command_guard\n" in shown.partition("\nExamples:")[2]
     wide = [line for line in shown.partition("\nSuites:")[2].partition("\nExamples:")[0].split("\n") if len(line) > 80]
     assert wide == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--sql", "select *  from results where model = 'a' and said = \"no\"" + " or true" * 9, "--limit", "5"],
+        ["--rule", "accuracy >= 0.9", "--rule", "no significant drop in accuracy"] * 3,
+        ["--note", "it's " * 30, "--tag", "a\\b"],
+        ["x" * 200, "--note", ""],
+    ],
+)
+def test_a_folded_example_is_the_same_to_a_shell(words: list[str]) -> None:
+    folded = _folded(f"evalake {shlex.join(words)}")
+    told = subprocess.run(
+        ["sh", "-c", f"evalake() {{ printf '%s\\0' \"$@\"; }}\n{folded}"], capture_output=True, text=True
+    )
+    assert told.stdout.split("\0")[:-1] == words
+
+
+def test_an_example_is_folded_where_it_is_wide_and_shown_as_it_is_where_its_quotes_do_not_match() -> None:
+    assert _folded("evalake run quiz --note 'a") == "  evalake run quiz --note 'a"
+    lines = _folded(f"evalake run quiz {'--model some/model ' * 9}").splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 78 for line in lines)
 
 
 def test_help_is_shown_although_the_configuration_is_wrong(tmp_path: Path) -> None:
