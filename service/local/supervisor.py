@@ -22,7 +22,7 @@ from core.errors import EvalakeError
 from core.visible_text import on_one_line
 from service.beside import Beside, free_port
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
-from service.local.database import is_migrated
+from service.local.database import start_settings
 from tasks.runtime.prefect_internals import LEASES
 
 READY = "ready"
@@ -81,10 +81,11 @@ class _Servers:
         os.environ.update(LEASES)
         os.environ.update({"EVALAKE_LAKE": self._lake, "EVALAKE_API_TOKEN": self._token})
         _say("starting a Prefect server …")
-        is_migrated(home / "prefect.db")  # makes it from the template
+        quick = {**os.environ, **start_settings(home / "prefect.db")}
         prefect = f"http://127.0.0.1:{(prefect_port := free_port())}/api"
-        os.environ["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
-        server = self._child("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
+        quick["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
+        command = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
+        server = self._child(*command, environment=quick)
         way_in = httpx.BasicAuth("evalake", self._password)
         self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")
         os.environ[ADDRESS] = prefect

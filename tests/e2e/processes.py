@@ -20,7 +20,7 @@ import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 from service.beside import free_port
-from service.local.database import is_migrated
+from service.local.database import start_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
@@ -125,7 +125,7 @@ class PrefectStack:
     def __enter__(self) -> Self:
         try:
             if DATABASE_VARIABLE not in self.environment:  # a copy spares each server seconds of migrations
-                is_migrated(self.folder / "home" / "prefect.db")
+                self.environment |= start_settings(self.folder / "home" / "prefect.db")
             self._serve()
         except BaseException:
             self.__exit__(None, None, None)
