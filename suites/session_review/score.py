@@ -17,7 +17,7 @@ from suites.session_review.replies.scores import ATTEMPTS, FirstTurn, read_first
 from suites.session_review.session import load
 from suites.session_review.sources.material import text as storable
 
-SCORER_VERSION = "3"
+SCORER_VERSION = "4"
 NO_TOTAL = "no_total"
 
 

@@ -32,8 +32,9 @@ _FILLER_TEXT = (
     "premature missed available unsupported incomplete hallucinated ignored repeated wrong"
 )
 _FILLERS = frozenset(_FILLER_TEXT.split())
+# A sentence that ends is not denied by the next; what follows a colon may stand on a line of its own
 _DENIED_AFTER = re.compile(
-    r"\W{0,6}(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
+    r"(?:[^\w.;!?\n]{0,3}:[^\w.;!?]{0,6}|[^\w.;!?\n]{0,6})(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
     r"(?:no|none|not|absent|avoided|ruled out|n/a|false|never)\b(?!\W{1,3}only)",
     re.IGNORECASE,
 )
