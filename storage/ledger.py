@@ -6,7 +6,7 @@ the next version, and stamps them again where another took that version first.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -118,15 +118,23 @@ class LedgerIndex:
     keys: Keys
 
     @classmethod
-    def read(cls, lake: Lake, known: Collection[str] = ()) -> "LedgerIndex":
-        """Index the newest version, but for the files that are `known` to the caller."""
-        return cls.of(lake, lake.ensure(CALLS), known)
+    def read(cls, lake: Lake) -> "LedgerIndex":
+        """Index the newest version."""
+        return cls.of(lake, lake.ensure(CALLS))
 
     @classmethod
-    def of(cls, lake: Lake, table: DeltaTable, known: Collection[str] = ()) -> "LedgerIndex":
-        """Index a ledger that was just opened, but for the files that are `known` to the caller."""
-        files = sorted(set(table.file_uris()) - set(known))
-        return cls(lake, tuple(files), keys_of(lake, table, files, keep=not known))
+    def of(cls, lake: Lake, table: DeltaTable) -> "LedgerIndex":
+        """Index a ledger that was just opened."""
+        files = sorted(table.file_uris())
+        return cls(lake, tuple(files), keys_of(lake, table, files, keep=True))
+
+    def extended(self) -> "LedgerIndex":
+        """Index the files that came to the ledger since, too. Those that were compacted meanwhile stay readable."""
+        table = self.lake.ensure(CALLS)
+        if not (files := sorted(set(table.file_uris()) - set(self.files))):
+            return self
+        later = keys_of(self.lake, table, files, keep=False)
+        return LedgerIndex(self.lake, (*self.files, *files), self.keys.joined(later))
 
     def fetch(self, keys: Sequence[Key], run_id: str | None = None) -> dict[Key, Row]:
         """Fetch the replies to `keys` as rows of CALLS without their requests; keys without a reply are left out.

@@ -41,7 +41,7 @@ class Keys:
 
     uris: Mapping[str, str]  # by the file's own name
     segments: tuple[Segment, ...]
-    repeated: Array | None  # marks that two rows have; None where those are too many
+    repeated: Array | None  # marks that two rows have; None where those are too many, or nobody has looked
 
     def places(self, marks: Array) -> Mapping[str, Part]:
         """Find the part of each file that has all its rows whose keys may have one of these marks."""
@@ -55,9 +55,20 @@ class Keys:
                 found[self.uris[name]] = Part(int(here.min()), int(here.max()) + 1, segment.lengths[number])
         return found
 
+    def joined(self, later: "Keys") -> "Keys":
+        """Join the keys of files that came later to these. Segments of like size become one, so that they stay few."""
+        segments = [*self.segments, *later.segments]
+        while len(segments) > 1 and _are_alike(*segments[-2:]):
+            segments[-2:] = [Segment.joined(segments[-2:])]
+        return Keys({**self.uris, **later.uris}, tuple(segments), None)
+
     def has_any(self, marks: Array) -> bool:
         """Tell whether any row may have a key with one of these marks."""
         return any(segment.find(marks)[0].size for segment in self.segments)
+
+
+def _are_alike(earlier: Segment, later: Segment) -> bool:
+    return earlier.rows < GROWTH * later.rows and earlier.rows + later.rows <= PORTION
 
 
 def keys_of(lake: Lake, table: DeltaTable, uris: Sequence[str], *, keep: bool) -> Keys:

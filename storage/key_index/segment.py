@@ -52,10 +52,14 @@ class Segment:
     def of(cls, files: Sequence[str], lengths: Sequence[int], marks: Array) -> "Segment":
         """Build a segment from marks that come in the order of the rows."""
         entries = _entries(marks, np.arange(marks.size))
-        bits = _bits(marks.size)
-        firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-        starts = np.append(np.searchsorted(np.ascontiguousarray(entries["mark"]), firsts), marks.size)
-        return cls(tuple(files), tuple(lengths), entries, starts.astype(_PLACE))
+        return cls(tuple(files), tuple(lengths), entries, _starts(entries))
+
+    @classmethod
+    def joined(cls, segments: Sequence["Segment"]) -> "Segment":
+        """Join segments in memory, without the rows of files that are of no interest."""
+        entries = np.concatenate(list(_blocks(segments)))
+        files, lengths = _of_interest(segments)
+        return cls(files, lengths, entries, _starts(entries))
 
     @classmethod
     def load(
@@ -138,13 +142,8 @@ def write(file: BinaryIO, segments: Sequence[Segment]) -> tuple[tuple[str, ...],
     Returns:
         The files, the rows of each, and the marks that more than one row has.
     """
-    kept = [
-        (name, length)
-        for segment in segments
-        for name, length in zip(segment.files, segment.lengths, strict=True)
-        if name is not None
-    ]
-    rows = sum(length for _, length in kept)
+    names, lengths = _of_interest(segments)
+    rows = sum(lengths)
     counts = np.zeros((1 << _bits(rows)) + 1, np.int64)
     twice = [np.empty(0, _MARK)]
     for entries in _blocks(segments):
@@ -153,8 +152,18 @@ def write(file: BinaryIO, segments: Sequence[Segment]) -> tuple[tuple[str, ...],
         counts[buckets.astype(np.int64) + 1] += count
         twice.append(repeated(entries["mark"]))
     file.write(np.cumsum(counts).astype(_PLACE).tobytes())
-    names, lengths = zip(*kept, strict=True) if kept else ((), ())
     return names, lengths, np.concatenate(twice)
+
+
+def _of_interest(segments: Sequence[Segment]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """List the files of segments that are of interest, and the rows of each."""
+    kept = [
+        (name, length)
+        for segment in segments
+        for name, length in zip(segment.files, segment.lengths, strict=True)
+        if name is not None
+    ]
+    return tuple(name for name, _ in kept), tuple(length for _, length in kept)
 
 
 def _blocks(segments: Sequence[Segment]) -> Iterator[Array]:
@@ -185,6 +194,14 @@ def _entries(marks: Array, places: Array) -> Array:
     entries = np.empty(marks.size, _ENTRY)
     entries["mark"], entries["place"] = marks[order], places[order]
     return entries
+
+
+def _starts(entries: Array) -> Array:
+    """Find where the marks of each value of their first bits begin in sorted entries; the last is their number."""
+    bits = _bits(entries.size)
+    firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    starts = np.searchsorted(np.ascontiguousarray(entries["mark"]), firsts)
+    return np.append(starts, entries.size).astype(_PLACE)
 
 
 def _bits(rows: int) -> int:

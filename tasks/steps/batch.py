@@ -130,11 +130,10 @@ def _answer(batch: Batch) -> int:
     context = batch.context
     require_ledger(context.lake, batch.ledger_id)
     conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
-    planned = _planned_index(batch)
-    # What came in since: from other runs, or from this batch's own first attempt, whose process may have been killed.
-    newer = LedgerIndex.read(context.lake, known=planned.files)
+    # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
+    index = _planned_index(batch).extended()
     with heeding(context, _flow_run_id()):
-        call(context, conversations, planned, newer, on_end=lambda: progress.advance(context.run_id, batch.name))
+        call(context, conversations, index, on_end=lambda: progress.advance(context.run_id, batch.name))
     if failed := [conversation for conversation in conversations if conversation.failed]:
         counter = FailureCounter(context)
         for conversation in failed:
@@ -150,19 +149,19 @@ def _flow_run_id() -> UUID | None:
     return task_context.task_run.flow_run_id if task_context else None
 
 
-def replay_batch(batch: Batch, failures: Mapping[Key, Failure], *indexes: LedgerIndex) -> Replay:
+def replay_batch(batch: Batch, failures: Mapping[Key, Failure], index: LedgerIndex) -> Replay:
     """Carry the conversations of a batch that was called to where they ended, from the ledger.
 
     Args:
         batch: What was called.
         failures: Calls that were given up on; each ends the conversations that need it.
-        indexes: Of the ledger, as of `replay_from_ledger`.
+        index: The index of the ledger as it is now.
 
     Returns:
         The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
     """
     conversations = [Conversation(each.item, each.first_hash, list(each.answered)) for each in batch.conversations]
-    replay = replay_from_ledger(batch.context, conversations, *indexes, own_replies=True)
+    replay = replay_from_ledger(batch.context, conversations, index, own_replies=True)
     unanswered = []
     for conversation in replay.unanswered:
         if failure := failures.get((conversation.next_hash, conversation.item.replicate)):

@@ -56,14 +56,14 @@ class Replay:
 
 
 def replay_from_ledger(
-    context: RunContext, conversations: Sequence[Conversation], *indexes: LedgerIndex, own_replies: bool = False
+    context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex, *, own_replies: bool = False
 ) -> Replay:
     """Answer what the ledger can answer, wave by wave.
 
     Args:
         context: The run that asks.
         conversations: The conversations, which are carried on in place.
-        indexes: Of the ledger, each of other files of it, the oldest first.
+        index: The index of the ledger.
         own_replies: Whether a reply that this run bought comes before an earlier one that another bought meanwhile.
 
     Returns:
@@ -74,7 +74,7 @@ def replay_from_ledger(
     while wave:
         asked = [(conversation, _next_key(context, conversation)) for conversation in wave]
         keys = [key for _, key in asked if key is not None]
-        rows = _fetch(keys, indexes, context.run_id if own_replies else None)
+        rows = index.fetch(keys, context.run_id if own_replies else None)
         wave = []
         for conversation, key in asked:
             if key is None:
@@ -90,18 +90,19 @@ def replay_from_ledger(
 def call(
     context: RunContext,
     conversations: Sequence[Conversation],
-    *indexes: LedgerIndex,
+    index: LedgerIndex,
+    *,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Walk every conversation to its end, all at once; on return each reply is committed to the ledger.
 
-    A conversation ends early at a call that is given up on. What `indexes` hold is not called; `on_end` is told of each
-    conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
+    A conversation ends early at a call that is given up on. What the index holds is not called; `on_end` runs for
+    each conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
     ended.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Exchange]] = {}
-    replay = replay_from_ledger(context, conversations, *indexes)
+    replay = replay_from_ledger(context, conversations, index)
     for _ in replay.ended:
         on_end()
 
@@ -118,7 +119,7 @@ def call(
         return Exchange(request.prompt_hash, outcome)
 
     async def recall_or_answer(request: Request, replicate: int) -> Exchange:
-        known = await _recall(context, (request.prompt_hash, replicate), indexes)
+        known = await _recall(context, (request.prompt_hash, replicate), index)
         return known or await answer(request, replicate)
 
     async def walk(conversation: Conversation) -> None:
@@ -201,20 +202,10 @@ def _next_key(context: RunContext, conversation: Conversation) -> Key | None:
     return request.prompt_hash, conversation.item.replicate
 
 
-def _fetch(keys: Sequence[Key], indexes: Sequence[LedgerIndex], run_id: str | None = None) -> dict[Key, Row]:
-    """Fetch the rows that answer the keys; where several indexes know one, that of the run, or else of the oldest."""
-    rows: dict[Key, Row] = {}
-    for index in indexes:
-        for key, row in index.fetch(keys, run_id).items():
-            if key not in rows or row["run_id"] == run_id != rows[key]["run_id"]:
-                rows[key] = row
-    return rows
-
-
-async def _recall(context: RunContext, key: Key, indexes: Sequence[LedgerIndex]) -> Exchange | None:
-    if not any(index.known([key]) for index in indexes):
+async def _recall(context: RunContext, key: Key, index: LedgerIndex) -> Exchange | None:
+    if not index.known([key]):
         return None
-    row = (await asyncio.to_thread(_fetch, [key], indexes)).get(key)
+    row = (await asyncio.to_thread(index.fetch, [key])).get(key)
     return None if row is None else answered_by(row, context)
 
 

@@ -58,8 +58,8 @@ class _Submitted:
 class _Walk:
     def __init__(self, context: RunContext, plan: Plan, sink: ResultSink, shard: Shard) -> None:
         self._context, self._plan, self._sink, self._shard = context, plan, sink, shard
-        self._ledger_id, self._version, index = newest_index(context.lake)
-        self._indexes = [index]  # of the ledger as it was, and of the files that came since, as far as they were read
+        self._ledger_id, self._version, self._planned = newest_index(context.lake)
+        self._index = self._planned  # with the files that came since, as far as they were read
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
@@ -82,7 +82,7 @@ class _Walk:
         """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
-            yield from self._cut(self._first_askers(self._replay(segment, self._indexes[0])))
+            yield from self._cut(self._first_askers(self._replay(segment, self._planned)))
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
         """Replay items from the ledger, and put those of the shard that need calls on the manifest; returns these."""
@@ -150,19 +150,15 @@ class _Walk:
             raise RunOverError(f"the run {self._context.run_id} was stopped; what was answered is in the ledger")
 
     def _take(self, done: _Submitted) -> None:
-        replay = replay_batch(done.batch, _failures(done.future), *self._newest())
+        failures = _failures(done.future)
+        self._index = self._index.extended()
+        replay = replay_batch(done.batch, failures, self._index)
         asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):
             self._refused.add(done.stream)
         progress.ended(self._context.run_id, done.batch.name, asked)
         self._sink.add(replay.ended)
         self._late += [conversation.item for conversation in replay.unanswered]
-
-    def _newest(self) -> Sequence[LedgerIndex]:
-        """Index the files that came to the ledger since it was last looked at, each once."""
-        known = [file for index in self._indexes for file in index.files]
-        self._indexes.append(LedgerIndex.read(self._context.lake, known))
-        return self._indexes
 
 
 def _failures(future: PrefectFuture[Any]) -> Mapping[Key, Failure]:

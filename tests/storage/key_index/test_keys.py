@@ -85,10 +85,34 @@ def test_what_came_since_is_found_beside_what_is_kept(lake: Lake) -> None:
     first = LedgerIndex.read(lake)
     ledger.append(lake, [call(number) for number in (10, 3)])
     assert LedgerIndex.read(lake).fetch([key_of(call(10))])
-    newer = LedgerIndex.read(lake, known=first.files)
-    assert len(newer.files) == 1
-    assert newer.known([key_of(call(3))])
-    assert not newer.known([key_of(call(4))])
+    extended = first.extended()
+    assert len(extended.files) == 2
+    assert all(extended.known([key_of(call(number))]) for number in range(11))
+    assert not extended.known([key_of(call(11))])
+    assert extended.fetch([key_of(call(3))]) == LedgerIndex.read(lake).fetch([key_of(call(3))])
+    assert extended.extended() is extended
+
+
+def test_of_what_came_since_the_runs_own_reply_is_taken_where_that_is_asked_for(lake: Lake) -> None:
+    ledger.append(lake, [call(1, run_id="another", response="first")])
+    index = LedgerIndex.read(lake)
+    ledger.append(lake, [call(1, run_id="own", response="second")])
+    key = key_of(call(1))
+    assert index.extended().fetch([key])[key]["response"] == "first"
+    assert index.extended().fetch([key], run_id="own")[key]["response"] == "second"
+
+
+def test_an_index_that_is_extended_with_every_commit_keeps_few_segments(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.key_index.keys.PORTION", 1000)
+    index = LedgerIndex.read(lake)
+    for batch in range(64):
+        ledger.append(lake, [call(batch * 10 + number) for number in range(10)])
+        index = index.extended()
+        assert len(index.keys.segments) <= 7  # log2 of 64, and one
+    keys = [key_of(call(number)) for number in range(640)]
+    assert index.fetch(keys) == LedgerIndex.read(lake).fetch(keys)
 
 
 def test_segments_stay_few_and_rows_are_seldom_written_anew(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,9 @@ def test_a_segment_in_memory_and_one_merged_into_a_file_find_the_same(
     counts = Counter(mark for marks, kept in [*one, *other] if kept for mark in marks)
     assert twice.tolist() == sorted(mark for mark, count in counts.items() if count > 1)
     assert repeated(merged.marks).tolist() == twice.tolist()
+    joined = Segment.joined([of(one, "a"), of(other, "b")])
+    assert (joined.files, joined.lengths) == (merged.files, merged.lengths)
+    assert found(joined, asked) == found(merged, asked)
 
 
 def test_a_key_takes_twelve_bytes_and_its_table_of_starts_few_more() -> None:
