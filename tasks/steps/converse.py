@@ -96,8 +96,8 @@ def call(
 ) -> None:
     """Walk every conversation to its end, all at once; on return each reply is committed to the ledger.
 
-    A conversation ends early at a call that is given up on. What the index holds is not called; `on_end` runs for
-    each conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
+    A conversation ends early at a call that is given up on. What the index holds is not called; `on_end` runs for each
+    conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
     ended.
     """
     writer = ledger_writer(context.lake)
