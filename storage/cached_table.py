@@ -47,6 +47,16 @@ class OpenTable:
             self._table = self._lake.open(self._contract)
             self._opened_at = self._table.version()
 
+    def newest(self) -> Table:
+        """Look up the newest version, and return the table, which moves on with the next look.
+
+        Raises LakeError where it does not exist.
+        """
+        self.version()
+        if self._table is None:
+            raise LakeError(f"the table {self._contract.table} of the lake {self._lake.uri} is gone: run again")
+        return self._table
+
     def files(self) -> frozenset[str]:
         """List the files of the version that `version` returned last; none where the table does not exist."""
         with self._lock:

@@ -128,9 +128,11 @@ class LedgerIndex:
         files = sorted(table.file_uris())
         return cls(lake, tuple(files), keys_of(lake, table, files, keep=True))
 
-    def extended(self) -> "LedgerIndex":
-        """Index the files that came to the ledger since, too. Those that were compacted meanwhile stay readable."""
-        table = self.lake.ensure(CALLS)
+    def extended(self, table: DeltaTable) -> "LedgerIndex":
+        """Index the files that came to the ledger since, too; `table` is its newest version.
+
+        Files that were compacted meanwhile stay readable.
+        """
         if not (files := sorted(set(table.file_uris()) - set(self.files))):
             return self
         later = keys_of(self.lake, table, files, keep=False)

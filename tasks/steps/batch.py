@@ -131,7 +131,7 @@ def _answer(batch: Batch) -> int:
     require_ledger(context.lake, batch.ledger_id)
     conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
     # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
-    index = _planned_index(batch).extended()
+    index = _planned_index(batch).extended(context.lake.ensure(CALLS))
     with heeding(context, _flow_run_id()):
         call(context, conversations, index, on_end=lambda: progress.advance(context.run_id, batch.name))
     if failed := [conversation for conversation in conversations if conversation.failed]:

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 from prefect.exceptions import Pause
 from prefect.futures import PrefectFuture
 
+from contracts.tables import CALLS
 from core.errors import LakeError
 from providers.request import Failure
+from storage.cached_table import OpenTable
 from storage.ledger import Key, LedgerIndex, newest_index
 from suites.base import Item
 from tasks.runtime import progress, runs
@@ -59,6 +61,7 @@ class _Walk:
     def __init__(self, context: RunContext, plan: Plan, sink: ResultSink, shard: Shard) -> None:
         self._context, self._plan, self._sink, self._shard = context, plan, sink, shard
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
+        self._ledger = OpenTable(context.lake, CALLS)
         self._index = self._planned  # with the files that came since, as far as they were read
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
@@ -151,7 +154,7 @@ class _Walk:
 
     def _take(self, done: _Submitted) -> None:
         failures = _failures(done.future)
-        self._index = self._index.extended()
+        self._index = self._index.extended(self._ledger.newest())
         replay = replay_batch(done.batch, failures, self._index)
         asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):

@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.cached_table import CachedTable
+from core.errors import LakeError
+from storage.cached_table import CachedTable, OpenTable
 from storage.compaction import compact
 from storage.lake import Lake
 from storage.landing import land
@@ -58,3 +59,12 @@ def test_a_table_that_is_opened_anew_now_and_then_is_read_on(lake: Lake, monkeyp
     for number in range(6):
         land(lake, TOYS, pl.DataFrame([toy(str(number))]))
         assert sorted(watched.rows()["key"]) == [str(each) for each in range(number + 1)]
+
+
+def test_an_open_table_is_as_new_as_the_lake_through_all_its_versions(lake: Lake) -> None:
+    opened = OpenTable(lake, TOYS)
+    with pytest.raises(LakeError, match="is gone"):
+        opened.newest()
+    for number in range(70):  # it is opened anew now and then
+        land(lake, TOYS, pl.DataFrame([toy(f"key {number}")]))
+        assert sorted(opened.newest().file_uris()) == sorted(lake.open(TOYS).file_uris())

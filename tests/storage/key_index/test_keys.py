@@ -85,12 +85,12 @@ def test_what_came_since_is_found_beside_what_is_kept(lake: Lake) -> None:
     first = LedgerIndex.read(lake)
     ledger.append(lake, [call(number) for number in (10, 3)])
     assert LedgerIndex.read(lake).fetch([key_of(call(10))])
-    extended = first.extended()
+    extended = first.extended(lake.open(CALLS))
     assert len(extended.files) == 2
     assert all(extended.known([key_of(call(number))]) for number in range(11))
     assert not extended.known([key_of(call(11))])
     assert extended.fetch([key_of(call(3))]) == LedgerIndex.read(lake).fetch([key_of(call(3))])
-    assert extended.extended() is extended
+    assert extended.extended(lake.open(CALLS)) is extended
 
 
 def test_of_what_came_since_the_runs_own_reply_is_taken_where_that_is_asked_for(lake: Lake) -> None:
@@ -98,8 +98,8 @@ def test_of_what_came_since_the_runs_own_reply_is_taken_where_that_is_asked_for(
     index = LedgerIndex.read(lake)
     ledger.append(lake, [call(1, run_id="own", response="second")])
     key = key_of(call(1))
-    assert index.extended().fetch([key])[key]["response"] == "first"
-    assert index.extended().fetch([key], run_id="own")[key]["response"] == "second"
+    assert index.extended(lake.open(CALLS)).fetch([key])[key]["response"] == "first"
+    assert index.extended(lake.open(CALLS)).fetch([key], run_id="own")[key]["response"] == "second"
 
 
 def test_an_index_that_is_extended_with_every_commit_keeps_few_segments(
@@ -109,7 +109,7 @@ def test_an_index_that_is_extended_with_every_commit_keeps_few_segments(
     index = LedgerIndex.read(lake)
     for batch in range(64):
         ledger.append(lake, [call(batch * 10 + number) for number in range(10)])
-        index = index.extended()
+        index = index.extended(lake.open(CALLS))
         assert len(index.keys.segments) <= 7  # log2 of 64, and one
     keys = [key_of(call(number)) for number in range(640)]
     assert index.fetch(keys) == LedgerIndex.read(lake).fetch(keys)
