@@ -8,6 +8,7 @@ import typer
 
 from cli import configuration, environment
 from cli.help import App
+from cli.interrupt import INTERRUPTED
 from cli.leaving import leave
 from cli.terminal import say_error, write_anything
 from cli.waiting import say_what_is_done
@@ -48,15 +49,19 @@ def _options(
 
 def main() -> None:
     """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage, 3 where a check is undecided."""
-    environment.prepare()
-    write_anything()
-    # Wherever they stand on the line: people add them at the end of a command that failed.
-    general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
-    sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
-    if "--debug" in general:
-        _register()
-        app()
-    leave(_run())
+    try:
+        environment.prepare()
+        write_anything()
+        # Wherever they stand on the line: people add them at the end of a command that failed.
+        general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
+        sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
+        if "--debug" in general:
+            _register()
+            app()
+        code = _run()
+    except KeyboardInterrupt:  # before the command itself began
+        code = INTERRUPTED
+    leave(code)
 
 
 def _run() -> int:
@@ -70,7 +75,7 @@ def _run() -> int:
     except EvalakeError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except SystemExit as ended:
         # The reader of the output, such as `head`, has closed the pipe: that is no failure.
         if isinstance(ended.__context__, BrokenPipeError):

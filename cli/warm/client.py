@@ -106,8 +106,10 @@ def _signals_passed_on(connection: socket.socket) -> Iterator[None]:
         pass_on(number, frame)
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
-    before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, stop)
+    handlers = {**dict.fromkeys(PASSED_ON, pass_on), signal.SIGTSTP: stop}
+    # What is ignored, as the end of the terminal is under `nohup`, stays so.
+    ours = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
+    before = {number: signal.signal(number, handler) for number, handler in ours.items()}
     try:
         yield
     finally:

@@ -24,8 +24,9 @@ from typing import Any, TextIO, cast
 
 import cli
 from cli import environment, waiting
+from cli.interrupt import INTERRUPTED
 from cli.main import main as command
-from cli.warm.client import ACCEPTED, LENGTH, PATIENCE_SECONDS, STATUS, address, peer
+from cli.warm.client import ACCEPTED, LENGTH, PASSED_ON, PATIENCE_SECONDS, STATUS, address, peer
 from cli.warm.likeness import likeness
 from service.local.background import WARM
 
@@ -189,19 +190,30 @@ def _become_copy(connection: socket.socket, streams: Sequence[int]) -> None:
     """Fork once more, in a copy: the child returns, to carry the command out; the copy waits for it, and exits."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # signals to the servers or from a terminal do not reach it, but those that its caller sends
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until the child has handlers of its own
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
+        for passed_on in PASSED_ON:
+            signal.signal(passed_on, signal.SIG_DFL)  # whatever ignored it for the servers
+        signal.signal(signal.SIGINT, _end_interrupted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         for number, stream in zip(_STREAMS, streams, strict=True):
             os.dup2(stream, number)
         return
     with suppress(OSError):  # the child does the same: a signal that comes before it did would find no such group
         os.setpgid(child, child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     for stream in streams:
         os.close(stream)
     with suppress(OSError):
         _wait(connection, child)
     os._exit(0)
+
+
+def _end_interrupted(*_: object) -> None:
+    """End as an interrupted command does, where the command that would do so has not begun yet."""
+    os._exit(INTERRUPTED)
 
 
 def _wait(connection: socket.socket, child: int) -> None:

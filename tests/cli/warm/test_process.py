@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,15 @@ def write(warm: Warm) -> str:
     """Write two recorded results into the user's folder; returns the file's name."""
     (warm.folder / "results.jsonl").write_text(f"{recorded(0)}\n{recorded(1)}\n")
     return "results.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def signals_not_ignored() -> Iterator[None]:
+    """Have what tests start ignore no signal, whatever ignored some for the tests, such as `nohup`."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTSTP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def endless(warm: Warm) -> tuple["subprocess.Popen[str]", psutil.Process]:
@@ -76,6 +86,19 @@ def test_a_signal_ends_the_command_and_its_caller_alike(warm: Warm, number: sign
     caller.send_signal(number)
     caller.communicate(timeout=300)
     assert caller.returncode == (130 if number == signal.SIGINT else -number)
+    wait_until(lambda: not copy.is_running(), "the end of the copy")
+
+
+def test_a_hangup_that_its_caller_ignores_does_not_end_a_command(warm: Warm) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which what is started inherits, as under nohup
+    try:
+        caller, copy = endless(warm)
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        caller.send_signal(number)
+    caller.communicate(timeout=300)
+    assert caller.returncode == -signal.SIGTERM
     wait_until(lambda: not copy.is_running(), "the end of the copy")
 
 
