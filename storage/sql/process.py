@@ -6,7 +6,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,6 +31,11 @@ _OWN_TABLE = re.compile("pg_|duckdb_|sqlite_|pragma_|information_schema")
 
 # How the engine says that there is no such table.
 _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
+
+_WORD = re.compile(r"\w+")
+_ASKS_WHAT_THERE_IS = re.compile(
+    r"\b(?:show|desc|describe|summarize)\b|information_schema|duckdb_|sqlite_|pg_|pragma_", re.IGNORECASE
+)
 
 BATCH_ROWS = 2048  # the engine's own unit: a batch of long texts stays small
 THREADS = 2
@@ -66,15 +71,28 @@ def _answer(request: Request) -> None:
     opened, unreadable = _open_tables(request)
     files = {name: files_of(table) for name, table in opened.items()}
     with _connect(request.limits, [path for paths in files.values() for path in paths]) as connection:
-        for contract in request.contracts:
-            if (name := contract.table) in opened:
-                lay_out(connection, contract, opened[name], files[name])
-        for view in _views(request, opened, unreadable):
-            connection.execute(f"create temp view {view.name} as {view.sql}")
+        known = tuple(_views(request, opened, unreadable))
+        named = _named(request.sql, known)
+
+        def lay_out_those(is_named: bool) -> None:
+            for contract in request.contracts:
+                if (name := contract.table) in opened and (named is None or name in named) == is_named:
+                    lay_out(connection, contract, opened[name], files[name])
+            for view in known:
+                if (named is None or view.name in named) == is_named:
+                    connection.execute(f"create temp view {view.name} as {view.sql}")
+
+        lay_out_those(is_named=True)
         connection.execute("set lock_configuration = true")
         _confine(request.limits)
         try:
-            _write(connection, request.sql, request.limits)
+            try:
+                _write(connection, request.sql, request.limits)
+            except (
+                duckdb.CatalogException
+            ):  # a name was made by an expression; or is wrong, and the engine knows like ones
+                lay_out_those(is_named=False)
+                _write(connection, request.sql, request.limits)
         except duckdb.CatalogException as error:
             absent = _ABSENT_TABLE.search(str(error))
             if absent and absent[1].lower() in unreadable:
@@ -83,6 +101,20 @@ def _answer(request: Request) -> None:
         # What fails while rows are fetched comes through Arrow, as an OSError with the engine's words.
         except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
             raise QueryError(_reason(error, request.limits)) from error
+
+
+def _named(sql: str, known: Sequence[View]) -> set[str] | None:
+    """List the words of a query and of the views that it names: no other table has to be laid out, which takes time.
+
+    None where it asks what there is, so that all have to be.
+    """
+    if _ASKS_WHAT_THERE_IS.search(sql):
+        return None
+    words = set(_WORD.findall(sql.lower()))
+    for view in reversed(known):  # each stands after those that it reads
+        if view.name in words:
+            words.update(_WORD.findall(view.sql.lower()))
+    return words
 
 
 def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:

@@ -69,6 +69,20 @@ def test_every_way_of_asking_is_answered(toys: Lake, statement: str) -> None:
     assert query(toys, TABLES, statement).height > 0
 
 
+def test_a_table_is_found_whose_name_is_made_by_an_expression(toys: Lake) -> None:
+    direct = query(toys, TABLES, "select * from toys order by all")
+    assert query(toys, TABLES, "select * from query_table('to' || 'ys') order by all").equals(direct)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["show tables", "select table_name from information_schema.tables", "select view_name from duckdb_views()"],
+)
+def test_all_tables_are_told_to_who_asks_what_there_is(toys: Lake, statement: str) -> None:
+    names = query(toys, TABLES, statement).to_series().to_list()
+    assert {contract.table for contract in TABLES} <= set(names)
+
+
 @pytest.mark.parametrize(
     "statement",
     ["select nothing", "selec 1", "select * from nowhere", "select cast(key as int) from toys", "select 1 / '[[['"],
