@@ -12,9 +12,22 @@ from core.errors import EvalakeError
 # which takes it a third of its time. Cycles are not looked for: a value that holds itself ends in a RecursionError.
 _encode = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
 
+_NO_FORM = "a value cannot be hashed because it has no canonical JSON form"
+
 
 class NotCanonicalError(EvalakeError):
     """A value has no canonical JSON form (NaN, infinity, a lone surrogate, or a type JSON does not have)."""
+
+
+def canonical_text(value: Any) -> str:
+    """Write `value` as JSON with sorted keys, no spaces and no NaN, as `canonical_json` does; surrogates stay.
+
+    Raises NotCanonicalError where JSON has no form for the value.
+    """
+    try:
+        return "".join(_encode(value, 0))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotCanonicalError(f"{_NO_FORM}: {error}") from error
 
 
 def canonical_json(value: Any) -> bytes:
@@ -23,9 +36,9 @@ def canonical_json(value: Any) -> bytes:
     The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
     """
     try:
-        return "".join(_encode(value, 0)).encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise NotCanonicalError(f"a value cannot be hashed because it has no canonical JSON form: {error}") from error
+        return canonical_text(value).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NotCanonicalError(f"{_NO_FORM}: {error}") from error
 
 
 def content_hash(value: Any) -> str:

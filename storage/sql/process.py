@@ -6,9 +6,10 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,27 +73,20 @@ def _answer(request: Request) -> None:
     files = {name: files_of(table) for name, table in opened.items()}
     with _connect(request.limits, [path for paths in files.values() for path in paths]) as connection:
         known = tuple(_views(request, opened, unreadable))
-        named = _named(request.sql, known)
-
-        def lay_out_those(is_named: bool) -> None:
-            for contract in request.contracts:
-                if (name := contract.table) in opened and (named is None or name in named) == is_named:
-                    lay_out(connection, contract, opened[name], files[name])
-            for view in known:
-                if (named is None or view.name in named) == is_named:
-                    connection.execute(f"create temp view {view.name} as {view.sql}")
-
-        lay_out_those(is_named=True)
+        layouts: dict[str, Callable[[], object]] = {
+            contract.table: partial(lay_out, connection, contract, opened[contract.table], files[contract.table])
+            for contract in request.contracts
+            if contract.table in opened
+        }
+        layouts |= {
+            view.name: partial(connection.execute, f"create temp view {view.name} as {view.sql}") for view in known
+        }
+        for name in _named(request.sql, known, layouts):
+            layouts.pop(name)()
         connection.execute("set lock_configuration = true")
         _confine(request.limits)
         try:
-            try:
-                _write(connection, request.sql, request.limits)
-            except (
-                duckdb.CatalogException
-            ):  # a name was made by an expression; or is wrong, and the engine knows like ones
-                lay_out_those(is_named=False)
-                _write(connection, request.sql, request.limits)
+            _write_after(layouts.values(), connection, request)
         except duckdb.CatalogException as error:
             absent = _ABSENT_TABLE.search(str(error))
             if absent and absent[1].lower() in unreadable:
@@ -103,18 +97,33 @@ def _answer(request: Request) -> None:
             raise QueryError(_reason(error, request.limits)) from error
 
 
-def _named(sql: str, known: Sequence[View]) -> set[str] | None:
-    """List the words of a query and of the views that it names: no other table has to be laid out, which takes time.
+def _named(sql: str, known: Sequence[View], layouts: Collection[str]) -> list[str]:
+    """List the tables and views that a query needs by its words: no other has to be laid out, which takes time.
 
-    None where it asks what there is, so that all have to be.
+    Lists all where it asks what there is.
     """
     if _ASKS_WHAT_THERE_IS.search(sql):
-        return None
+        return list(layouts)
     words = set(_WORD.findall(sql.lower()))
     for view in reversed(known):  # each stands after those that it reads
         if view.name in words:
             words.update(_WORD.findall(view.sql.lower()))
-    return words
+    return [name for name in layouts if name in words]
+
+
+def _write_after(
+    others: Iterable[Callable[[], object]], connection: duckdb.DuckDBPyConnection, request: Request
+) -> None:
+    """Write the rows; where the engine does not know a name, lay out the other tables, and try again.
+
+    An expression may have made the name; and where it is wrong, the engine tells one of all that is like it.
+    """
+    try:
+        _write(connection, request.sql, request.limits)
+    except duckdb.CatalogException:
+        for lay_out_other in others:
+            lay_out_other()
+        _write(connection, request.sql, request.limits)
 
 
 def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:

@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl
 
 from core.errors import SourceError
 from core.files import LARGEST_IN_ALL, MEGABYTE, Files
+from core.hashing import NotCanonicalError, canonical_text
 from core.records import record
 from suites.base.sample import Dataset, Skipped
 
@@ -291,10 +292,9 @@ def as_json(value: Any) -> str:
     Raises SourceError where it holds NaN or an infinite number, or is nested too deeply.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    except (ValueError, RecursionError) as error:
+        return storable(canonical_text(value))
+    except NotCanonicalError as error:
         raise SourceError("holds a number that is not finite, or is nested too deeply") from error
-    return storable(text)
 
 
 def as_payload(text: str) -> str:
