@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,18 +36,19 @@ def carry_out(folder: Path) -> int | None:
     """
     if not _has_streams():
         return None
-    with socket.socket(socket.AF_UNIX) as connection:
+    with socket.socket(socket.AF_UNIX) as connection, ExitStack() as passing:
         connection.settimeout(PATIENCE_SECONDS)
-        try:
-            with address(folder) as place:
-                connection.connect(place)
-            if peer(connection) != os.geteuid() or not _accepted(connection):
+        with _signals_held():  # one that comes while the copy is made reaches it, too
+            try:
+                with address(folder) as place:
+                    connection.connect(place)
+                if peer(connection) != os.geteuid() or not _accepted(connection):
+                    return None
+            except OSError:
                 return None
-        except OSError:
-            return None
-        connection.settimeout(None)
-        with _signals_passed_on(connection):
-            answer = connection.recv(STATUS.size, socket.MSG_WAITALL)
+            connection.settimeout(None)
+            passing.enter_context(_signals_passed_on(connection))
+        answer = connection.recv(STATUS.size, socket.MSG_WAITALL)
     if len(answer) < STATUS.size:
         raise EvalakeError("the process that carried this out was killed: run it again")
     return _ended(STATUS.unpack(answer)[0])
@@ -92,6 +93,16 @@ def _accepted(connection: socket.socket) -> bool:
     socket.send_fds(connection, [LENGTH.pack(len(message))], [0, 1, 2])
     connection.sendall(message)
     return connection.recv(1) == ACCEPTED
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Have signals that would be passed on wait until the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*PASSED_ON, signal.SIGTSTP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

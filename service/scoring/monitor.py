@@ -22,6 +22,7 @@ from service.scoring.scorings import Scorings, State
 from suites.session_review.scoring import ACTIVE, PHASES, phase_at
 
 LOOK_SECONDS = 0.5
+WAITING_LOOK_SECONDS = 2.0  # how often Prefect is asked about scorings that only wait
 START_SECONDS = 60.0  # for how much longer a process may be silent before its first sign of life
 QUEUE_SECONDS = 3600.0  # for how long a scoring may wait for a worker
 
@@ -49,7 +50,7 @@ class _Life:
 
 
 class ScoringMonitor:
-    """Looks twice a second, from a task of the event loop; the looking itself is done on a thread."""
+    """Looks twice a second, at scorings that wait every two seconds; the looking itself is done on a thread."""
 
     def __init__(self, scorings: Scorings, gateway: PrefectGateway, lost_after_seconds: float) -> None:
         self.hub = Hub(self.current, self.active)
@@ -60,6 +61,7 @@ class ScoringMonitor:
         self._latest: dict[str, Event] = {}  # by session
         self._announced: dict[str, Event] = {}  # the same for those who listen to all sessions
         self._life: dict[str, _Life] = {}
+        self._all_due = 0.0  # when scorings that wait are looked at again, too
         self._clock = 0
         self._complaint: str | None = None
 
@@ -91,6 +93,10 @@ class ScoringMonitor:
         rows = [row for session in self._state_now.by_session.values() if (row := session[-1])["status"] in ACTIVE]
         ids = {row["score_id"] for row in rows}
         self._life = {score_id: life for score_id, life in self._life.items() if score_id in ids}
+        if (now := time.monotonic()) >= self._all_due:
+            self._all_due = now + WAITING_LOOK_SECONDS
+        else:
+            rows = [row for row in rows if row["status"] != "pending"]
         if rows:
             await asyncio.to_thread(self._look_at_runs, rows)
             self._tell(await asyncio.to_thread(self._scorings.state))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -58,13 +59,13 @@ class PrefectGateway:
         self._parameters = {"lake": lake, "configuration_file": configuration_file}
         self._queue = queue_of(lake)
         self._runs: dict[str, str] = {}
+        self._opened: SyncPrefectClient | None = None
+        self._opening = Lock()
         self.is_lasting = True
 
     def submit(self, rows: Sequence[Row]) -> None:
         """Submit scorings to Prefect, each once however often this is called; on failure `has` tells which will run."""
-        from prefect.client.orchestration import get_client
-
-        with _translated_errors("submit a scoring"), get_client(sync_client=True) as client:
+        with self._client("submit a scoring") as client:
             if (deployment := self._deployment(client)) is None:
                 raise PrefectGatewayError("Prefect has nothing that serves the scorings of this lake")
             for row in rows:
@@ -103,11 +104,10 @@ class PrefectGateway:
 
     def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
         """Read the flow runs of some scorings, by score id; those that Prefect does not know are left out."""
-        from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 
         seen: dict[str, Seen] = {}
-        with _translated_errors("look at its flow runs"), get_client(sync_client=True) as client:
+        with self._client("look at its flow runs") as client:
             for start in range(0, len(rows), PAGE):
                 names = {run_name(row): row["score_id"] for row in rows[start : start + PAGE]}
                 runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(name={"any_": list(names)}))
@@ -134,48 +134,58 @@ class PrefectGateway:
 
     def crash(self, flow_run_id: str, reason: str) -> None:
         """Mark a lost flow run as crashed in Prefect, too, so that nothing takes it up again."""
-        from prefect.client.orchestration import get_client
         from prefect.states import Crashed
 
-        with _translated_errors("end a lost flow run"), get_client(sync_client=True) as client:
+        with self._client("end a lost flow run") as client:
             client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
 
     def cancel(self, row: Row) -> None:
         """Cancel the flow run of a scoring: one that waits is not begun, the process of one that runs is ended."""
-        from prefect.client.orchestration import get_client
         from prefect.states import Cancelled, Cancelling
 
         if (seen := self.look([row]).get(row["score_id"])) is None:
             return
         state = Cancelling if seen.state == "RUNNING" else Cancelled
-        with _translated_errors("cancel a scoring"), get_client(sync_client=True) as client:
+        with self._client("cancel a scoring") as client:
             client.set_flow_run_state(UUID(seen.flow_run_id), state(message="the scoring was cancelled"), force=True)
 
     def has_pool(self) -> bool | None:
         """Tell whether the deployment has a work pool, and so workers of its own; None where there is no deployment."""
-        from prefect.client.orchestration import get_client
-
-        with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
+        with self._client("look for its deployment") as client:
             deployment = self._deployment(client)
             return None if deployment is None else deployment.work_pool_name is not None
 
     def declared_at(self) -> datetime | None:
         """Look up when the deployment was last declared; None where there is none."""
-        from prefect.client.orchestration import get_client
-
-        with _translated_errors("look for its deployment"), get_client(sync_client=True) as client:
+        with self._client("look for its deployment") as client:
             deployment = self._deployment(client)
             return None if deployment is None else deployment.updated
 
     def idle_pool(self) -> str | None:
         """Name the deployment's work pool where none of its workers is online; None where one is."""
-        from prefect.client.orchestration import get_client
-
-        with _translated_errors("look for its workers"), get_client(sync_client=True) as client:
+        with self._client("look for its workers") as client:
             deployment = self._deployment(client)
             name = deployment.work_pool_name if deployment else None
             status = client.read_work_pool(name).status if name else None
         return name if status is not None and status.value != "READY" else None
+
+    @contextmanager
+    def _client(self, what: str) -> "Iterator[SyncPrefectClient]":
+        """Lend the one client of all threads, and turn what it raises into one PrefectGatewayError.
+
+        A client and its connection cost ten times the processor time of the question that is asked with it.
+        """
+        import httpx
+        from prefect.client.orchestration import get_client
+        from prefect.exceptions import PrefectException
+
+        try:
+            with self._opening:
+                self._opened = self._opened or get_client(sync_client=True)
+            yield self._opened
+        except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
+            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+            raise PrefectGatewayError(f"Prefect did not let the service {what}: {reason}") from error
 
     def _deployment(self, client: "SyncPrefectClient") -> "DeploymentResponse | None":
         """Find what serves this lake's scorings: the deployment that has workers, else the lake's own queue."""
@@ -193,16 +203,3 @@ class PrefectGateway:
 
 def _updated(artifact: "Artifact") -> datetime:
     return artifact.updated or _NEVER
-
-
-@contextmanager
-def _translated_errors(what: str) -> Iterator[None]:
-    """Turn what Prefect's client raises into one PrefectGatewayError."""
-    import httpx
-    from prefect.exceptions import PrefectException
-
-    try:
-        yield
-    except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise PrefectGatewayError(f"Prefect did not let the service {what}: {reason}") from error

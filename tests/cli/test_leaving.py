@@ -23,7 +23,7 @@ def test_the_exit_code_is_told(code: int) -> None:
 
 
 def test_what_was_written_and_registered_comes_first() -> None:
-    threads = "threading.Thread(target=lambda: print('thread')).start(); "
+    threads = "threading.Thread(target=lambda: sys.stdout.write('thread ')).start(); "
     done = python(f"{threads} atexit.register(print, 'registered'); sys.stdout.write('written '); leave(0)")
     assert sorted(done.stdout.split()) == ["registered", "thread", "written"]
 
