@@ -22,7 +22,7 @@ from service.scoring.scorings import Scorings, State
 from suites.session_review.scoring import ACTIVE, PHASES, phase_at
 
 LOOK_SECONDS = 0.5
-WAITING_LOOK_SECONDS = 5.0  # how often Prefect is asked about scorings that only wait
+WAITING_LOOK_SECONDS = 2.0  # how often Prefect is asked about scorings that only wait
 START_SECONDS = 60.0  # for how much longer a process may be silent before its first sign of life
 QUEUE_SECONDS = 3600.0  # for how long a scoring may wait for a worker
 
@@ -50,7 +50,7 @@ class _Life:
 
 
 class ScoringMonitor:
-    """Looks twice a second, at scorings that wait every five; the looking itself is done on a thread."""
+    """Looks twice a second, at scorings that wait every two seconds; the looking itself is done on a thread."""
 
     def __init__(self, scorings: Scorings, gateway: PrefectGateway, lost_after_seconds: float) -> None:
         self.hub = Hub(self.current, self.active)

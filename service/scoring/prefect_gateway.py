@@ -173,7 +173,7 @@ class PrefectGateway:
     def _client(self, what: str) -> "Iterator[SyncPrefectClient]":
         """Lend the one client of all threads, and turn what it raises into one PrefectGatewayError.
 
-        A client and its connection cost ten times the processor time of the question that is asked with it.
+        A client for each question takes more than four times the processor time: 46 ms, both sides, instead of 10.
         """
         import httpx
         from prefect.client.orchestration import get_client

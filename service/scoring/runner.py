@@ -8,7 +8,6 @@ import logging
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime
@@ -31,8 +30,7 @@ from flows.score_session import give_up, queue_of, score_session
 from providers.direct import warm_up as warm_up_direct
 
 POLL_SECONDS = 0.25
-IDLE_POLL_SECONDS = 0.5  # a question costs Prefect's server 10 ms of processor, and a service mostly waits
-BUSY_SECONDS = 10.0  # what was submitted this short a time ago may be followed by more
+IDLE_POLL_SECONDS = 0.5  # each question costs Prefect's server some 15 ms of processor, and a service mostly waits
 
 logger = logging.getLogger("evalake.service")
 
@@ -53,7 +51,7 @@ def serve(limit: int, lake: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     with SyncClientContext.get_or_create() as context:  # one client for all flow runs
         scorings = _Scorings(context.client, deployment, limit)
-        while not stopping.wait(POLL_SECONDS if scorings.are_busy else IDLE_POLL_SECONDS):
+        while not stopping.wait(POLL_SECONDS if scorings.are_under_way else IDLE_POLL_SECONDS):
             scorings.look()
         scorings.end()
 
@@ -67,12 +65,11 @@ class _Scorings:
         self._under_way: dict[UUID, tuple[str, Future[None]]] = {}  # by flow run: the scoring, and its thread's end
         self._cancelled: set[UUID] = set()  # of those under way
         self._complaint = ""
-        self._busy_until = 0.0
 
     @property
-    def are_busy(self) -> bool:
-        """Whether scorings are under way, or were begun a moment ago."""
-        return bool(self._under_way) or time.monotonic() < self._busy_until
+    def are_under_way(self) -> bool:
+        """Whether any has begun and has not ended."""
+        return bool(self._under_way)
 
     def look(self) -> None:
         """Begin flow runs that wait, end cancelled ones, forget ended ones. Logs where Prefect does not answer."""
@@ -101,7 +98,6 @@ class _Scorings:
             if run.id not in self._under_way and len(self._under_way) < self._limit:
                 scoring = self._threads.submit(copy_context().run, self._score, run.id)
                 self._under_way[run.id] = run.parameters["score_id"], scoring
-                self._busy_until = time.monotonic() + BUSY_SECONDS
 
     def _score(self, run_id: UUID) -> None:
         answer: OrchestrationResult[Any] = self._client.set_flow_run_state(run_id, Pending())
