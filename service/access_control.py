@@ -1,5 +1,6 @@
 """Access control: decides from a request's headers alone who asks and whether it may, before its body is read."""
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
@@ -12,6 +13,7 @@ from service.hosts import SAFE_METHODS, Hosts
 from service.settings import Settings
 
 LARGEST_BODY = 2 * 1024 * 1024  # bytes; a batch of a thousand ids has half of it
+LINGER_SECONDS = 2  # for what is still on its way from who was refused
 API = "/api/"
 
 
@@ -31,8 +33,9 @@ class AccessControl:
         except ApiError as error:
             answer = refusal(error)
             if scope["type"] == "http" and _has_body(HTTPConnection(scope)):
-                answer.headers["connection"] = "close"  # the rest of the body is not read, so no request can follow
-            await answer(scope, receive, send)
+                await _answer_and_close(answer, scope, receive, send)
+            else:
+                await answer(scope, receive, send)
             return
         await self._app(scope, _bounded(receive) if scope["type"] == "http" else receive, send)
 
@@ -55,6 +58,25 @@ def refusal(error: ApiError) -> JSONResponse:
         error.status
     )
     return JSONResponse({"detail": redact(str(error))}, error.status, headers)
+
+
+async def _answer_and_close(answer: JSONResponse, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer at once, let a part of the body come and drop it, and close the connection.
+
+    A connection that is closed while bytes on it wait to be read is reset, and the client may never see the answer.
+    """
+    answer.headers["connection"] = "close"  # the rest of the body is not read, so no request can follow
+
+    async def send_open(message: Message) -> None:
+        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+    await answer(scope, receive, send_open)
+    with anyio.move_on_after(LINGER_SECONDS):
+        dropped, message = 0, await receive()
+        while message.get("more_body") and dropped < LARGEST_BODY:
+            dropped += len(message["body"])
+            message = await receive()
+    await send({"type": "http.response.body"})
 
 
 def _is_page(scope: Scope) -> bool:
