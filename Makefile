@@ -9,7 +9,7 @@ BUILD := build
 ROOMS := cli contracts core evalake flows metrics providers reports service storage suites tasks
 EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test test-end-to-end test-others test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
+.PHONY: run setup test test-end-to-end test-others test-again test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
 
 # All three use one server, which is ended where it was not there before.
 run: setup
@@ -59,16 +59,25 @@ endif
 
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
 SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-# Each has a cache of its own, so that `pytest -o cache_dir=.pytest_cache/others --last-failed` knows what failed.
+# Each has a cache of its own, so that each knows what has passed.
+END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED)
+OTHERS := pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
 test-end-to-end:
 	@mkdir -p $(BUILD)
-	@$(BIN)/python -u -m pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED) > $(BUILD)/end_to_end.log 2>&1; \
+	@$(BIN)/python -u -m $(END_TO_END) > $(BUILD)/end_to_end.log 2>&1; \
 	ended=$$?; echo; cat $(BUILD)/end_to_end.log; exit $$ended
 
 # While these run, slipcover notes which lines do; `make line-coverage` tells.
 test-others:
 	@mkdir -p $(BUILD)
-	$(BIN)/python -u -m slipcover -m pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
+	$(BIN)/python -u -m slipcover -m $(OTHERS)
+
+# What failed in `make test`, or was not reached, once more, the one after the other. Its lines count, too.
+AGAIN := $(BUILD)/line_coverage_again.json
+test-again:
+	$(BIN)/python -u -m $(END_TO_END) --not-passed --verbose
+	$(BIN)/python -u -m slipcover --out $(AGAIN) -m $(OTHERS) --not-passed --verbose
+	$(BIN)/python -m slipcover --merge $(BUILD)/line_coverage.json $(AGAIN) --out $(BUILD)/line_coverage.json > /dev/null
 
 # Of what the last `make test` ran: the share of lines by room, and 1 where it falls short of tests/line_coverage.py.
 line-coverage: $(DEV_STAMP)

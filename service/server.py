@@ -1,6 +1,7 @@
 """The server: starts Prefect where none is configured, and a runner where there are no workers; ends in good order."""
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -53,6 +54,7 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
             log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
             log_level="warning",
             server_header=False,
+            timeout_keep_alive=math.ceil(limits.request_seconds),  # not the five seconds after which clients leave, too
             proxy_headers=False,  # trusted proxies are named in evalake.toml
             ws_max_size=LARGEST_MESSAGE,
             timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds

@@ -16,7 +16,7 @@ from storage.sql.landlock import version
 from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.rerun"]
 
 
 class Need(NamedTuple):

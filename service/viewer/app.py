@@ -1,5 +1,6 @@
 """The viewer alone: the pages of runs and items over one lake. It writes nothing and needs no Prefect."""
 
+import math
 import socket
 from collections.abc import Callable
 
@@ -69,6 +70,7 @@ def view(settings: Settings, host: str, port: int, announce: Callable[[str], Non
             http=bounded_protocol(limits.request_seconds, limits.connections),
             log_level="warning",
             server_header=False,
+            timeout_keep_alive=math.ceil(limits.request_seconds),  # not the five seconds after which clients leave, too
             proxy_headers=False,  # trusted proxies are named in evalake.toml
             timeout_graceful_shutdown=5,
         )
