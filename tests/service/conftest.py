@@ -31,11 +31,24 @@ def judge_server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="package")
-def place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -> Place:
+def shared_place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelServer) -> Place:
     place = Place(tmp_path_factory.mktemp("place"), judge_server)
     place.write(*RACES, *FORCED, *TABLE, *TOLD, agent="disk-agent", alert_type="DiskFull")
     place.write("still-going", status="in_progress")
     return place
+
+
+@pytest.fixture(scope="package")
+def place(shared_place: Place) -> Place:
+    """The same; some files have places of their own under this name."""
+    return shared_place
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_goes_on(shared_place: Place) -> Iterator[None]:
+    """End what the tests of a file have left: the services would ask Prefect about it for as long as they live."""
+    yield
+    shared_place.end_all()
 
 
 @pytest.fixture(scope="package")

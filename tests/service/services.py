@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import polars as pl
 import psutil
 
 from contracts.compile.arrow import conform
@@ -15,6 +16,7 @@ from flows.score_session import failed, read_score
 from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.contract import RESULTS
+from suites.session_review.scoring import ACTIVE
 from tests.e2e.processes import ROOT, PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
 
@@ -70,6 +72,11 @@ class Place:
         ended = {"completed_at": row["started_at"] or row["asked_at"]} if status == "completed" else {}
         moved = land(self.lake, RESULTS, conform([{**row, **filled, **ended, **changes, "status": status}], RESULTS))
         assert moved.replaced == 1
+
+    def end_all(self) -> None:
+        """Fail every scoring that is not over."""
+        for row in self.lake.frame(RESULTS).filter(pl.col("status").is_in(ACTIVE)).collect().to_dicts():
+            self.set(row["score_id"], "failed")
 
     def scores(self, session_id: str) -> list[dict[str, Any]]:
         """The rows of a session, in the order of their numbers."""
