@@ -1,5 +1,7 @@
 """A page that is looked at, with all that it asked for and said on the side."""
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
@@ -10,6 +12,9 @@ MOST_TABS = 80
 AXE = Axe()  # knows WCAG and what is good practice
 # What is in order is not listed. Style sheets are not fetched once more, which the pages' own policy forbids.
 VIOLATIONS_ONLY = {"resultTypes": ["violations"], "preload": False}
+# All other rules read the document and what of it is shown, which the colours do not change.
+OF_COLOURS = {**VIOLATIONS_ONLY, "runOnly": ["color-contrast", "link-in-text-block"]}
+LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 
 
@@ -69,11 +74,29 @@ class Visit:
         """By how many pixels the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
-    def obstacles(self) -> list[str]:
+    def look(self, width: int, scheme: Any) -> None:
+        """Change the window's width, and light for dark or dark for light."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.evaluate(LAID_OUT)
+
+    def obstacles_of(
+        self, looks: Iterable[tuple[int, Any]], of_each: Callable[[Page], list[str]] = lambda _: []
+    ) -> list[str]:
+        """What is wrong with the page in each of these widths and schemes, and what else `of_each` finds."""
+        obstacles, widths = [], set[int]()
+        for width, scheme in looks:
+            self.look(width, scheme)
+            found = self.obstacles(OF_COLOURS if width in widths else VIOLATIONS_ONLY) + of_each(self.page)
+            obstacles += [f"{width} {scheme}: {each}" for each in found]
+            widths.add(width)
+        return obstacles
+
+    def obstacles(self, rules: Mapping[str, Any] = VIOLATIONS_ONLY) -> list[str]:
         """What is wrong with the page for who sees little, hears it or uses the keyboard, and for its width."""
         violations = [
             f"{violation['id']}: {node['html']} {node['failureSummary']}"
-            for violation in AXE.run(self.page, options=VIOLATIONS_ONLY).response["violations"]
+            for violation in AXE.run(self.page, options=dict(rules)).response["violations"]
             for node in violation["nodes"]
         ]
         width = [f"too wide by {self.overflow()} pixels"] if self.overflow() > 0 else []

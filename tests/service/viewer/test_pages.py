@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from service.settings import Settings
@@ -10,10 +9,11 @@ from tests.service.viewer.conftest import Open, served
 from tests.service.viewer.world import BAD, GOOD, TAG, World
 from tests.storage.recorded_lake import lake_of_nights
 
+LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"), (390, "dark"))
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light"), (390, "dark")])
-def test_every_page_is_readable_and_fits(look: Open, address: str, world: World, width: int, scheme: str) -> None:
-    visit = look(address, width, scheme)
+
+def test_every_page_is_readable_and_fits(look: Open, address: str, world: World) -> None:
+    visit = look(address)
     obstacles = {}
     sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}"
     run = f"/runs/{world.audits}"
@@ -30,11 +30,11 @@ def test_every_page_is_readable_and_fits(look: Open, address: str, world: World,
         f"/metrics?run={world.audits}",
     ):
         visit.go(path)
-        obstacles[path] = visit.obstacles()
+        obstacles[path] = visit.obstacles_of(LOOKS)
     visit.go(f"{run}/items")
     visit.page.get_by_role("link", name="bank-1").click()
     expect(visit.page.get_by_role("heading", name="Ground truth")).to_be_visible()
-    obstacles["item"] = visit.obstacles()
+    obstacles["item"] = visit.obstacles_of(LOOKS)
 
     assert obstacles == {path: [] for path in obstacles}
 

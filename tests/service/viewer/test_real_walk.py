@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -90,20 +89,18 @@ def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, na
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_every_page_is_readable_and_fits(look: Open, recorded: Recorded, width: int, scheme: Any) -> None:
-    visit = look(recorded.address + "/runs", width, scheme)
-    obstacles = {"/runs": visit.obstacles() + _cut(visit.page)}
+def test_every_page_is_readable_and_fits(look: Open, recorded: Recorded) -> None:
+    visit = look(recorded.address + "/runs")
+    obstacles = {"/runs": visit.obstacles_of(LOOKS, _cut)}
     for run in recorded.runs.values():
         for path in (f"/runs/{run}", f"/runs/{run}/items"):
             visit.page.goto(recorded.address + path)
             visit.settled()
-            obstacles[path] = visit.obstacles() + _cut(visit.page)
+            obstacles[path] = visit.obstacles_of(LOOKS, _cut)
         visit.page.locator("tbody a.id").first.click()
         expect(visit.page.get_by_role("heading", level=2).first).to_be_visible()
         visit.settled()
-        obstacles[f"item of {run}"] = visit.obstacles()
-        obstacles[f"item of {run}"] += _cut(visit.page)
+        obstacles[f"item of {run}"] = visit.obstacles_of(LOOKS, _cut)
     assert obstacles == {path: [] for path in obstacles}
 
 
