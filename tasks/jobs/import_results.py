@@ -28,7 +28,7 @@ from tasks.steps.extract import extract
 from tasks.steps.measure import measure
 from tasks.steps.plan import write_manifest
 from tasks.steps.preflight import require_tables
-from tasks.steps.publish import Published, Refused, publish_results, quarantine, score_into
+from tasks.steps.publish import Published, Refused, publish_conversations, quarantine
 
 MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
 LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
@@ -108,7 +108,7 @@ def import_recorded(
     refused += extract(lake, run_id, datasets).quarantined
     conversations = _keep_replies(context, read.recorded)
     write_manifest(context, conversations, run.dataset_versions)
-    published = _publish(context, conversations) + derive(context, "import")
+    published = publish_conversations(context, conversations, "import") + derive(context, "import")
     tally = Tally(
         calls_from_ledger=sum(len(conversation.answered) for conversation in conversations),
         rows_landed=published.landed.inserted + published.landed.replaced,
@@ -336,13 +336,6 @@ def _cost(model: str, reply: Reply) -> float | None:
         return None
     tokens = Tokens(reply.input_tokens, reply.output_tokens, reply.cached_input_tokens, reply.reasoning_tokens)
     return cost_usd(model, tokens)
-
-
-def _publish(context: RunContext, conversations: Sequence[Conversation]) -> Published:
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    for conversation in conversations:
-        score_into(rows, context, conversation)
-    return publish_results(context, rows, "import")
 
 
 def _land_labels(lake: Lake, read: _Read) -> Published:

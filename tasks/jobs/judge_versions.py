@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from contracts.tables import CALLS, RUN_ITEMS, RUNS
+from contracts.tables import CALLS, RUN_ITEMS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
-from core.errors import EvalakeError, UsageError
+from core.errors import EvalakeError
 from storage.lake import Lake
 from storage.ledger import replies
 from suites.base import Suite
 from suites.registry import suite as find_suite
+from tasks.runtime.runs import run_row
 
 
 class JudgeVersionError(EvalakeError):
@@ -79,7 +80,7 @@ def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[s
     Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns the
     warnings to show beside the comparison instead.
     """
-    versions = pl.concat([versions_of(lake, _suite_of(lake, side.run_id), side) for side in sides])
+    versions = pl.concat([versions_of(lake, find_suite(run_row(lake, side.run_id)["suite"]), side) for side in sides])
     across = [
         f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
         for (judge,), rows in versions.group_by("judge", maintain_order=True)
@@ -90,10 +91,3 @@ def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[s
             f"these do not compare: {'; '.join(across)}. Judge both in one version, or force the comparison"
         )
     return across
-
-
-def _suite_of(lake: Lake, run_id: str) -> Suite:
-    suites = lake.frame(RUNS).filter(pl.col("run_id") == run_id).select("suite").collect()["suite"]
-    if suites.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    return find_suite(suites[0])

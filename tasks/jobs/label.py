@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from contracts.tables import CALLS, HUMAN_LABELS, RUNS, SAMPLES
+from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
 from core.errors import UsageError
 from core.hashing import content_hash
 from metrics.decision_agreement import agreement_table
@@ -20,6 +20,7 @@ from suites.base.sheet_lines import NEEDED, columns, lines_to_fill_in
 from suites.base.sheets import Line, read_sheet, write_sheet
 from suites.registry import suite as find_suite
 from tasks.runtime.context import SEED
+from tasks.runtime.runs import run_row
 from tasks.steps.clusters import with_clusters
 from tasks.steps.measure import run_results, run_samples
 from tasks.steps.publish import Published, publish
@@ -36,10 +37,7 @@ class Labelled:
 
 def suite_of(lake: Lake, run_id: str) -> str:
     """Look up the suite of a run. Raises UsageError where there is no such run."""
-    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if runs.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    return str(runs["suite"][0])
+    return str(run_row(lake, run_id)["suite"])
 
 
 def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
@@ -89,12 +87,11 @@ def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     """Read the run's rows of every table of its suite, and all labels."""
     results = run_results(lake, suite, run_id, {}).collect()
     results = with_clusters(results, run_samples(lake, suite, results, {}))
-    mine = {name: results[name].unique().implode() for name in ("prompt_hash",) if name in results.columns}
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
     for contract in suite.extra_tables:
         rows = lake.frame(contract)
         if "prompt_hash" in contract.column:
-            rows = rows.filter(pl.col("prompt_hash").is_in(mine["prompt_hash"]))
+            rows = rows.filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
         tables[contract.table] = rows.collect()
     return tables
 

@@ -6,17 +6,18 @@ from typing import Any
 
 import polars as pl
 
-from contracts.tables import RUN_ITEMS, RUNS, SAMPLES
+from contracts.tables import RUN_ITEMS, SAMPLES
 from core.configuration import Configuration
-from core.errors import LakeError, UsageError
+from core.errors import LakeError
 from storage.lake import Lake
 from storage.ledger import LedgerIndex
 from suites.base import Exchange, Item, Sample
 from tasks.runtime.context import RunContext
+from tasks.runtime.runs import run_row
 from tasks.steps.converse import Conversation, replay_from_ledger, reply_of
 from tasks.steps.derive import derive
 from tasks.steps.measure import measure
-from tasks.steps.publish import Published, publish_results, score_into
+from tasks.steps.publish import Published, publish_conversations
 
 SAMPLE_COLUMNS = tuple(Sample.__dataclass_fields__)
 
@@ -36,10 +37,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
 
     Raises UsageError where there is no such run, LakeError where the ledger answers none of its items.
     """
-    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if runs.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    run = runs.row(0, named=True)
+    run = run_row(lake, run_id)
     context = RunContext(run_id, run["suite"], lake, configuration)
     items = _items(lake, run)
     index = LedgerIndex.read(lake)
@@ -51,10 +49,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     if not answered:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    for conversation in answered:
-        score_into(rows, context, conversation)
-    published = publish_results(context, rows, origin) + derive(context, origin)
+    published = publish_conversations(context, answered, origin) + derive(context, origin)
     unanswered = len(items) - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
     return Rescored(measure(context, warnings), published, len(items), unanswered)

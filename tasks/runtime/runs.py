@@ -13,7 +13,7 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, RUNS
-from core.errors import EvalakeError, LakeError
+from core.errors import EvalakeError, LakeError, UsageError
 from core.redaction import redact
 from storage.lake import Lake
 from storage.landing import land
@@ -216,6 +216,14 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
 
     with beside(beat, "alive"):
         yield
+
+
+def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
+    """Read the row of a run. Raises UsageError where there is no such run."""
+    rows = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if rows.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+    return rows.row(0, named=True)
 
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -68,6 +68,14 @@ def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str
     return sum(done, Published())
 
 
+def publish_conversations(context: RunContext, conversations: Iterable[Conversation], origin: str) -> Published:
+    """Score conversations that have ended, and publish their rows."""
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for conversation in conversations:
+        score_into(rows, context, conversation)
+    return publish_results(context, rows, origin)
+
+
 def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Published:
     """Audit one batch of rows for one table, and publish its good rows (write-audit-publish).
 

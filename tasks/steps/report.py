@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import polars as pl
 
-from contracts.tables import RUNS
-from core.errors import UsageError
 from metrics.compute import measure
 from metrics.definition import Metric
 from reports.ranking import Comparison, compare_all
@@ -17,16 +15,14 @@ from storage.snapshots import find_snapshot, read_metrics
 from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
+from tasks.runtime.runs import run_row
 from tasks.steps.measure import Versions, inputs, run_frame
 from tasks.steps.missing import missing_items
 
 
 def build_report(lake: Lake, run_id: str) -> Report:
     """Build the report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot."""
-    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
-    if runs.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
-    run = runs.row(0, named=True)
+    run = run_row(lake, run_id)
     if run["cost_usd"] is None:
         run |= priced(lake, run_id)
     snapshot = find_snapshot(lake, run_id=run_id)
