@@ -10,13 +10,13 @@ import polars as pl
 
 from core.errors import EvalakeError, UsageError
 from metrics.decision_agreement import agreement_table
-from providers.request import Failure
 from storage.ledger import LedgerIndex
 from suites.base import Calibration
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, call, replay_from_ledger
+from tasks.steps.failures import failed_kinds
 
 
 class CalibrationError(EvalakeError):
@@ -35,9 +35,8 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
     """
     calibration, conversations = _begin(context, judge)
     call(context, conversations, LedgerIndex.read(context.lake))
-    failed = [d.answered[-1].outcome for d in conversations if d.failed]
-    if failed:
-        kinds = ", ".join(sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)}))
+    if failed := failed_kinds(conversations):
+        kinds = ", ".join(dict.fromkeys(failed))
         raise CalibrationError(
             f"{len(failed)} of {len(conversations)} items got no answer from {judge} ({kinds}); another calibration "
             "asks for these alone"

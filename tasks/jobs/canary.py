@@ -25,12 +25,12 @@ from core.errors import EvalakeError, LakeError
 from core.hashing import content_hash
 from core.redaction import redact
 from metrics.drift import Drift, Given, drift
-from providers.request import Failure
 from storage.landing import land
 from storage.ledger import LedgerIndex
 from suites.base.canary_items import canary_items
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, call, next_request, replay_from_ledger
+from tasks.steps.failures import failed_kinds
 
 REPLICATES = 5
 SUSPICION = 0.01
@@ -123,12 +123,11 @@ def _ask(canary: Canary, times: int) -> list[list[Given]]:
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
-    failed = [d.answered[-1].outcome for d in conversations if d.failed]
-    if failed:
-        kinds = sorted({outcome.kind for outcome in failed if isinstance(outcome, Failure)})
+    if failed := failed_kinds(conversations):
+        kinds = ", ".join(dict.fromkeys(failed))
         raise CanaryError(
-            f"{len(failed)} of {len(conversations)} items got no answer from {canary.judge} ({', '.join(kinds)}); a "
-            "retry asks for these alone"
+            f"{len(failed)} of {len(conversations)} items got no answer from {canary.judge} ({kinds}); a retry asks "
+            "for these alone"
         )
     return _by_item(canary, rounds)
 
@@ -165,17 +164,24 @@ def _share(value: float, low: float, high: float) -> float:
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None) -> None:
-    row = {
+def _shared(canary: Canary, version: int) -> dict[str, Any]:
+    """Fill the columns that a version and a day of a judge have in common."""
+    return {
         "suite": canary.context.suite_name,
         "judge": canary.judge,
-        "version": version,
-        "canary_hash": _canary_hash(canary),
-        "since": since,
         "day": canary.day,
+        "canary_hash": _canary_hash(canary),
+        "version": version,
+        "items": len(_conversations(canary, 0)),
+    }
+
+
+def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None) -> None:
+    row = {
+        **_shared(canary, version),
+        "since": since,
         "first_replicate": canary.first_replicate,
         "replicates": REPLICATES,
-        "items": len(_conversations(canary, 0)),
         "p_value": None if measured is None else measured.p_value,
     }
     land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
@@ -184,18 +190,10 @@ def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None
 def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
     """Land what the day has found; returns the row."""
     row = {
-        "suite": canary.context.suite_name,
-        "judge": canary.judge,
-        "day": canary.day,
-        "canary_hash": _canary_hash(canary),
-        "version": version,
+        **_shared(canary, version),
         "moved": moved,
-        "items": len(_conversations(canary, 0)),
         "answers": answers,
-        "distance": None if measured is None else measured.distance,
-        "noise": None if measured is None else measured.noise,
-        "shift": None if measured is None else measured.shift,
-        "p_value": None if measured is None else measured.p_value,
+        **{name: getattr(measured, name, None) for name in ("distance", "noise", "shift", "p_value")},
         "run_id": canary.context.run_id,
         "flow_run_id": canary.flow_run_id,
         "judged_at": datetime.now(UTC),

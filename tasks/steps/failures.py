@@ -1,7 +1,8 @@
 """Failures: calls that were given up on become rows of `call_failures`, and are asked again by whoever comes next."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,11 @@ def failure_of(conversation: Conversation) -> Failure:
     outcome = conversation.answered[-1].outcome
     assert isinstance(outcome, Failure)
     return outcome
+
+
+def failed_kinds(conversations: Iterable[Conversation]) -> list[str]:
+    """List the kind of each failure that a conversation ended with, sorted, one for each that failed."""
+    return sorted(failure_of(conversation).kind for conversation in conversations if conversation.failed)
 
 
 def land_failures(context: RunContext, conversations: Sequence[Conversation]) -> None:
@@ -78,19 +84,11 @@ def _called(context: RunContext, conversation: Conversation) -> str:
 
 
 def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
-    failure = failure_of(conversation)
     return {
         "run_id": context.run_id,
         "prompt_hash": conversation.answered[-1].prompt_hash,
         "replicate": conversation.item.replicate,
         "model": _called(context, conversation),
-        "kind": failure.kind,
-        "message": failure.message,
-        "attempts": failure.attempts,
-        "latency_ms": failure.latency_ms,
-        "queue_ms": failure.queue_ms,
-        "waited_ms": failure.waited_ms,
-        "concurrency": failure.concurrency,
-        "failed_cost_usd": failure.failed_cost_usd,
+        **asdict(failure_of(conversation)),
         "failed_at": datetime.now(UTC),
     }
