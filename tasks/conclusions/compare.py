@@ -1,8 +1,9 @@
 """Compare two sides of a lake: models of a run, runs, snapshots, prompt types; and refuse what does not compare."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -102,7 +103,7 @@ def compare_found(
     suite = find_suite(first.run["suite"])
     pairs = pairs_of(first, second)
     metrics = _metrics(suite, first, names)
-    frames = _frame(lake, suite, first), _frame(lake, suite, second)
+    frames = rows_of(lake, suite, first), rows_of(lake, suite, second)
     warnings = _refusals(suite, first, second, frames)
     warnings += _moved_judges(lake, pairs)
     if warnings and not force:
@@ -221,10 +222,26 @@ def _narrowed(side: Side, model: str) -> Side:
     return side if side.model is not None else replace(side, name=f"{side.name}:{model}", model=model)
 
 
-def _frame(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
-    """Read the rows that a side's snapshot measured."""
-    as_scored = replace(suite, scorer_version=side.snapshot["scorer_version"])
-    frame = run_frame(lake, as_scored, side.run["run_id"], json.loads(side.snapshot["pinned_versions"]))
+def rows_of(
+    lake: Lake,
+    suite: Suite,
+    side: Side,
+    scorer_version: str | None = None,
+    *,
+    newest: bool = False,
+    labels: Mapping[str, int | None] = MappingProxyType({}),
+) -> pl.DataFrame:
+    """Read the rows that a side's snapshot measured, or those by another version of the scoring rules.
+
+    `newest` adds those of a rescoring after the snapshot; `labels` has versions of tables that count in the place of
+    those that it pins.
+    """
+    versions = json.loads(side.snapshot["pinned_versions"])
+    if newest:
+        scored = {suite.results.table, *(contract.table for contract in suite.extra_tables)}
+        versions = {name: at for name, at in versions.items() if name not in scored}
+    as_scored = replace(suite, scorer_version=scorer_version or side.snapshot["scorer_version"])
+    frame = run_frame(lake, as_scored, side.run["run_id"], {**versions, **labels})
     if side.prompt_type is not None:
         frame = frame.filter(pl.col("prompt_type") == side.prompt_type)
     return frame.filter(pl.col("model").is_in(side.models))

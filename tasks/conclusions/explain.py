@@ -22,8 +22,7 @@ from storage.lake import Lake
 from storage.snapshots import read_metrics
 from suites.base import Suite
 from suites.registry import suite as find_suite
-from tasks.conclusions.compare import NotComparableError, Side, find_sides, pairs_of
-from tasks.steps.measure import run_frame
+from tasks.conclusions.compare import NotComparableError, Side, find_sides, pairs_of, rows_of
 
 
 class Part(StrEnum):
@@ -118,10 +117,10 @@ class _Frames:
 
     @classmethod
     def read(cls, lake: Lake, suite: Suite, a: Side, b: Side) -> "_Frames":
-        own = _rows(lake, suite, a, a.snapshot["scorer_version"]), _rows(lake, suite, b, b.snapshot["scorer_version"])
+        own = rows_of(lake, suite, a), rows_of(lake, suite, b)
         version = _common_version(lake, suite, (a, b), own)
         rescored = tuple(
-            frame if side.snapshot["scorer_version"] == version else _rows(lake, suite, side, version, newest=True)
+            frame if side.snapshot["scorer_version"] == version else rows_of(lake, suite, side, version, newest=True)
             for side, frame in zip((a, b), own, strict=True)
         )
         people = [contract.table for contract in suite.inputs if contract not in suite.extra_tables]
@@ -129,31 +128,10 @@ class _Frames:
         same = a.snapshot["scorer_version"] == version
         labelled = rescored[0]
         if labels:
-            labelled = _rows(lake, suite, a, version, newest=not same, labels=labels)
+            labelled = rows_of(lake, suite, a, version, newest=not same, labels=labels)
         options = [json.loads(side.snapshot["options"]) for side in (a, b)]
         metrics = suite.metrics(options[0]), suite.metrics(options[1])
         return cls(suite, metrics, own, (rescored[0], rescored[1]), labelled)
-
-
-def _rows(
-    lake: Lake,
-    suite: Suite,
-    side: Side,
-    scorer_version: str,
-    *,
-    newest: bool = False,
-    labels: Mapping[str, int | None] | None = None,
-) -> pl.DataFrame:
-    """Read a side's rows by a version of the scoring rules; `newest` adds those of a rescoring after the snapshot."""
-    versions = json.loads(side.snapshot["pinned_versions"])
-    if newest:
-        scored = {suite.results.table, *(contract.table for contract in suite.extra_tables)}
-        versions = {name: at for name, at in versions.items() if name not in scored}
-    as_scored = replace(suite, scorer_version=scorer_version)
-    frame = run_frame(lake, as_scored, side.run["run_id"], {**versions, **(labels or {})})
-    if side.prompt_type is not None:
-        frame = frame.filter(pl.col("prompt_type") == side.prompt_type)
-    return frame.filter(pl.col("model").is_in(side.models))
 
 
 def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tuple[pl.DataFrame, pl.DataFrame]) -> str:
@@ -162,7 +140,7 @@ def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tup
     if versions[0] == versions[1]:
         return versions[0]
     for other in (0, 1):
-        known = _rows(lake, suite, sides[other], versions[1 - other], newest=True)
+        known = rows_of(lake, suite, sides[other], versions[1 - other], newest=True)
         if known.height == own[other].height:
             return versions[1 - other]
     older = next(side for side in sides if side.snapshot["scorer_version"] != suite.scorer_version)
@@ -297,19 +275,9 @@ def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
         for frame in (a, b)
     ]
     paired = sets[0].join(sets[1], on="sample_hash", suffix=" b")
-    same = {name: pl.col(name) == pl.col(f"{name} b") for name in keys}
-    part = (
-        pl.when(~same["asked"])
-        .then(pl.lit(str(Part.REPLIES)))
-        .when(~same["repeated"])
-        .then(pl.lit(str(Part.REPEATS)))
-        .when(~same["judged"])
-        .then(pl.lit(str(Part.JUDGE)))
-        .when(~same["said"])
-        .then(pl.lit(str(Part.REPLIES)))
-        .otherwise(pl.lit(""))
-    )
-    return paired.select("sample_hash", part.alias("part"))
+    parts = {"asked": Part.REPLIES, "repeated": Part.REPEATS, "judged": Part.JUDGE, "said": Part.REPLIES}
+    differing = [pl.when(pl.col(name) != pl.col(f"{name} b")).then(pl.lit(str(part))) for name, part in parts.items()]
+    return paired.select("sample_hash", part=pl.coalesce(*differing, pl.lit("")))
 
 
 def _exchanged(a: pl.DataFrame, b: pl.DataFrame, classes: pl.DataFrame) -> Iterator[_Step]:
