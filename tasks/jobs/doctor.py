@@ -180,23 +180,16 @@ def _deployments(place: Place) -> Diagnosis:
 
 
 def _scheduler(place: Place) -> Diagnosis:
-    from prefect.client.schemas.filters import (
-        DeploymentFilter,
-        DeploymentFilterId,
-        FlowRunFilter,
-        FlowRunFilterExpectedStartTime,
-        FlowRunFilterState,
-        FlowRunFilterStateType,
-    )
+    from prefect.client.schemas import filters
     from prefect.client.schemas.objects import StateType
     from prefect.client.schemas.sorting import FlowRunSort
 
     def next_run(deployment: Any) -> datetime | None:
-        waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
-        later = FlowRunFilterExpectedStartTime(after_=datetime.now(UTC) - timedelta(minutes=1))
+        waits = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+        later = filters.FlowRunFilterExpectedStartTime(after_=datetime.now(UTC) - timedelta(minutes=1))
         runs = place.client.read_flow_runs(
-            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment.id])),
-            flow_run_filter=FlowRunFilter(state=waits, expected_start_time=later),
+            deployment_filter=filters.DeploymentFilter(id=filters.DeploymentFilterId(any_=[deployment.id])),
+            flow_run_filter=filters.FlowRunFilter(state=waits, expected_start_time=later),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=1,
         )
@@ -223,16 +216,12 @@ def _scheduler(place: Place) -> Diagnosis:
 
 
 def _late_runs(place: Place) -> Diagnosis:
-    from prefect.client.schemas.filters import (
-        FlowRunFilter,
-        FlowRunFilterState,
-        FlowRunFilterStateName,
-        FlowRunFilterTags,
-    )
+    from prefect.client.schemas import filters
     from prefect.client.schemas.sorting import FlowRunSort
 
-    late = FlowRunFilter(
-        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=["Late"])), tags=FlowRunFilterTags(all_=[TAG])
+    late = filters.FlowRunFilter(
+        state=filters.FlowRunFilterState(name=filters.FlowRunFilterStateName(any_=["Late"])),
+        tags=filters.FlowRunFilterTags(all_=[TAG]),
     )
     runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
     if not runs:

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterId,
-    DeploymentFilterTags,
-    FlowRunFilter,
-    FlowRunFilterExpectedStartTime,
-)
+from prefect.client.schemas import filters
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from tasks.runtime.prefect_internals import scheduled_times
@@ -41,7 +35,7 @@ def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator
     A run that waits for a worker is late, not missed; one that crashed before it began is missed. A day for which a run
     was made up misses nothing.
     """
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
+    ours = filters.DeploymentFilter(tags=filters.DeploymentFilterTags(all_=[TAG]))
     dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
     for deployment in client.read_deployments(deployment_filter=ours):
         runs = list(_runs(client, deployment, _begin(dates[0])))
@@ -64,12 +58,12 @@ def _expected(deployment: Any, day: date) -> Iterator[datetime]:
 
 def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iterator[FlowRun]:
     """Yield every run of a deployment that was due since `begin`."""
-    when = FlowRunFilterExpectedStartTime(after_=begin, before_=datetime.now(UTC))
+    when = filters.FlowRunFilterExpectedStartTime(after_=begin, before_=datetime.now(UTC))
     offset, page = 0, list[FlowRun]()
     while offset == 0 or len(page) == PAGE:
         page = client.read_flow_runs(
-            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment.id])),
-            flow_run_filter=FlowRunFilter(expected_start_time=when),
+            deployment_filter=filters.DeploymentFilter(id=filters.DeploymentFilterId(any_=[deployment.id])),
+            flow_run_filter=filters.FlowRunFilter(expected_start_time=when),
             limit=PAGE,
             offset=offset,
         )

@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import (
-    ArtifactFilter,
-    ArtifactFilterFlowRunId,
-    FlowRunFilter,
-    FlowRunFilterEndTime,
-    FlowRunFilterTags,
-)
+from prefect.client.schemas import filters
 from prefect.settings import get_current_settings
 
 from core.configuration import Retention
@@ -114,8 +108,9 @@ def _remove(files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> int:
 
 def _remove_flow_runs(client: "SyncPrefectClient", before: datetime, dry_run: bool) -> int:
     """Delete ended flow runs with their task runs, logs and artifacts; those that wait for a person have not ended."""
-    ended = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[TAG]), end_time=FlowRunFilterEndTime(before_=before, is_null_=False)
+    ended = filters.FlowRunFilter(
+        tags=filters.FlowRunFilterTags(all_=[TAG]),
+        end_time=filters.FlowRunFilterEndTime(before_=before, is_null_=False),
     )
     count = 0
     while runs := client.read_flow_runs(flow_run_filter=ended, limit=PAGE_OF_RUNS, offset=count if dry_run else 0):
@@ -126,7 +121,7 @@ def _remove_flow_runs(client: "SyncPrefectClient", before: datetime, dry_run: bo
 
 
 def _delete(client: "SyncPrefectClient", run: Any) -> None:
-    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    of_run = filters.ArtifactFilter(flow_run_id=filters.ArtifactFilterFlowRunId(any_=[run.id]))
     for artifact in client.read_artifacts(artifact_filter=of_run):
         client.delete_artifact(artifact.id)
     client.delete_flow_run(run.id)
