@@ -7,6 +7,8 @@ from io import StringIO
 from math import isfinite
 from pathlib import Path
 
+import polars as pl
+
 from core.errors import SourceError, UsageError
 from core.files import LARGEST_SHEET, read_file
 from metrics.weights import Fit, fit_weights
@@ -55,16 +57,9 @@ def read_ranking(file: Path) -> dict[str, float]:
 
 def _metrics_by_model(lake: Lake, snapshot_id: str) -> Mapping[str, Mapping[str, float | None]]:
     """Read the metrics of slice `all` by model; of several judges, the panel's or else the first by name."""
-    by_model: dict[str, dict[str, float | None]] = {}
-    chosen: dict[str, str] = {}
-    rows = [row for row in read_metrics(lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
-    for row in rows:
-        judge = row["judge"] or ""
-        best = min(
-            chosen.setdefault(row["model"], judge), judge, key=lambda name: (not name.startswith("panel:"), name)
-        )
-        chosen[row["model"]] = best
-    for row in rows:
-        if (row["judge"] or "") == chosen[row["model"]]:
-            by_model.setdefault(row["model"], {})[row["metric"]] = row["value"]
+    by_model = {}
+    rows = read_metrics(lake, snapshot_id).filter(pl.col("slice") == "all").with_columns(pl.col("judge").fill_null(""))
+    for (model,), of_model in rows.group_by("model"):
+        judge = min(of_model["judge"].unique(), key=lambda name: (not name.startswith("panel:"), name))
+        by_model[str(model)] = dict(of_model.filter(judge=judge).select("metric", "value").iter_rows())
     return by_model

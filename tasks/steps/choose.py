@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +19,9 @@ DRAW_SEED = "evalake-draw-1"
 
 def draw(dataset: Dataset, size: int) -> Dataset:
     """Draw samples stratified by label and category, the same every time; a larger draw holds every smaller one."""
-    by_label: dict[str, list[Sample]] = defaultdict(list)
-    for sample in _spread(dataset.samples, lambda sample: (sample.label, sample.category)):
-        by_label[str(sample.label)].append(sample)
-    # Each sample's place within its label, as a share: labels come in turns, as often as they are frequent.
-    places = [
-        ((number + 0.5) / len(samples), label, sample)
-        for label, samples in by_label.items()
-        for number, sample in enumerate(samples)
-    ]
-    drawn = {sample.sample_id for *_, sample in sorted(places, key=lambda place: place[:2])[:size]}
-    return _keep(dataset, drawn)
+    spread = _in_turns(sorted(dataset.samples, key=_chance), lambda sample: (sample.label, sample.category), _chance)
+    drawn = _in_turns(spread, _label, _label)[:size]
+    return _keep(dataset, {sample.sample_id for sample in drawn})
 
 
 def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Dataset, ...]:
@@ -80,17 +72,26 @@ def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
     return parameters
 
 
-def _spread(samples: Sequence[Sample], stratum: Any) -> list[Sample]:
-    """Order the samples so that every beginning of the list has about the same share of each stratum."""
+def _in_turns(
+    samples: Iterable[Sample], stratum: Callable[[Sample], Any], among_equals: Callable[[Sample], str]
+) -> list[Sample]:
+    """Order the samples so that every beginning of the list has about the same share of each stratum.
+
+    Each has a place within its stratum, as a share: strata come in turns, as often as they are frequent.
+    """
     strata: dict[Any, list[Sample]] = defaultdict(list)
-    for sample in sorted(samples, key=_chance):
+    for sample in samples:
         strata[stratum(sample)].append(sample)
     places = [
-        ((number + 0.5) / len(members), _chance(sample), sample)
+        ((number + 0.5) / len(members), among_equals(sample), sample)
         for members in strata.values()
         for number, sample in enumerate(members)
     ]
     return [sample for *_, sample in sorted(places, key=lambda place: place[:2])]
+
+
+def _label(sample: Sample) -> str:
+    return str(sample.label)
 
 
 def _chance(sample: Sample) -> str:

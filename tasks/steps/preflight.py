@@ -217,18 +217,13 @@ def check(order: Order) -> Plan:
     """Look everything up. Raises an EvalakeError that names the first thing that is wrong."""
     suite = find_suite(order.suite)
     order = _completed(order, suite)
-    if order.replicates < 1:
-        raise UsageError(f"--replicates must be at least 1, not {order.replicates}")
+    for name in ("replicates", "limit", "first", "max_calls"):
+        if (number := getattr(order, name)) is not None and number < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
     if not 0 <= order.first_replicate < MOST_REPLICATES:
         raise UsageError(f"--first-replicate must be from 0 to {MOST_REPLICATES - 1}, not {order.first_replicate}")
-    if order.limit is not None and order.limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {order.limit}")
-    if order.first is not None and order.first < 1:
-        raise UsageError(f"--first must be at least 1, not {order.first}")
     if order.max_cost_usd is not None and not 0 < order.max_cost_usd < inf:
         raise UsageError(f"--max-cost must be a number above 0, not {order.max_cost_usd}")
-    if order.max_calls is not None and order.max_calls < 1:
-        raise UsageError(f"--max-calls must be at least 1, not {order.max_calls}")
     configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
     options = options_of(suite, configuration)
     require_metrics(suite, options)

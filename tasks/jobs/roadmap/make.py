@@ -120,15 +120,8 @@ def ranked(rows: pl.DataFrame) -> pl.DataFrame:
 def as_data(rows: pl.DataFrame) -> dict[str, Any]:
     """Build a roadmap's whole data, as machines and pages take it; without rows, a roadmap of no themes."""
     if rows.is_empty():
-        return {
-            "roadmap_id": None,
-            "title": None,
-            "suite": None,
-            "judge": None,
-            "samples": 0,
-            "made_at": None,
-            "kinds": [],
-        }
+        unknown = dict.fromkeys(("roadmap_id", "title", "suite", "judge"))
+        return {**unknown, "samples": 0, "made_at": None, "kinds": []}
     about = rows.select("roadmap_id", "suite", "judge", "samples", "made_at").row(0, named=True)
     roadmap, themes = roadmap_of(about["suite"]), ranked(rows)
     return {
@@ -136,11 +129,7 @@ def as_data(rows: pl.DataFrame) -> dict[str, Any]:
         "title": roadmap.title,
         "made_at": about["made_at"].isoformat(),
         "kinds": [
-            {
-                "kind": kind,
-                "title": each.title,
-                "themes": themes.filter(kind=kind).drop("kind").to_dicts(),
-            }
+            {"kind": kind, "title": each.title, "themes": themes.filter(kind=kind).drop("kind").to_dicts()}
             for kind, each in roadmap.kinds.items()
         ],
     }
