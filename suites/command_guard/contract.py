@@ -40,6 +40,10 @@ class CommandGuardResult(ResultRow, ReplyColumns):
     reply_hash: str | None = Field(description="SHA-256 over the reply's text and finish reason; null until it comes.")
 
 
+def _consistent(rule_id: str, column: str, kind: Kind, other: str, values: tuple[str, ...]) -> Rule:
+    return Rule(rule_id, column, kind, {"other": other, "values": values}, dimension=Dimension.CONSISTENCY)
+
+
 RESULTS = result_contract(
     "command_guard_results",
     CommandGuardResult,
@@ -49,49 +53,15 @@ RESULTS = result_contract(
         not_blank("command"),
         not_blank("category"),
         Rule("confidence_is_share", "confidence", Kind.BETWEEN, {"minimum": 0, "maximum": 1}),
-        Rule(
-            "malicious_has_category",
-            "category",
-            Kind.PRESENT_WHEN,
-            {"other": "label", "values": ("malicious",)},
-            dimension=Dimension.CONSISTENCY,
-        ),
-        Rule(
-            "harmless_has_no_category",
-            "category",
-            Kind.ABSENT_WHEN,
-            {"other": "label", "values": ("harmless",)},
-            dimension=Dimension.CONSISTENCY,
-        ),
-        Rule(
-            "decided_only_by_a_reply",
-            "reply_hash",
-            Kind.PRESENT_WHEN,
-            {"other": "verdict", "values": (*ACTIONS, "FORMAT_ERROR")},
-            dimension=Dimension.CONSISTENCY,
-        ),
+        _consistent("malicious_has_category", "category", Kind.PRESENT_WHEN, "label", ("malicious",)),
+        _consistent("harmless_has_no_category", "category", Kind.ABSENT_WHEN, "label", ("harmless",)),
+        _consistent("decided_only_by_a_reply", "reply_hash", Kind.PRESENT_WHEN, "verdict", (*ACTIONS, "FORMAT_ERROR")),
         Rule("error_kind_known", "error_kind", Kind.ONE_OF, {"values": tuple(PROVISIONAL_VERDICTS)}),
-        Rule(
-            "given_up_means_no_reply",
-            "reply_hash",
-            Kind.ABSENT_WHEN,
-            {"other": "error_kind", "values": tuple(PROVISIONAL_VERDICTS)},
-            dimension=Dimension.CONSISTENCY,
+        _consistent(
+            "given_up_means_no_reply", "reply_hash", Kind.ABSENT_WHEN, "error_kind", tuple(PROVISIONAL_VERDICTS)
         ),
-        Rule(
-            "no_reason_without_decision",
-            "reason",
-            Kind.ABSENT_WHEN,
-            {"other": "verdict", "values": ERROR_KINDS},
-            dimension=Dimension.CONSISTENCY,
-        ),
-        Rule(
-            "no_confidence_without_decision",
-            "confidence",
-            Kind.ABSENT_WHEN,
-            {"other": "verdict", "values": ERROR_KINDS},
-            dimension=Dimension.CONSISTENCY,
-        ),
+        _consistent("no_reason_without_decision", "reason", Kind.ABSENT_WHEN, "verdict", ERROR_KINDS),
+        _consistent("no_confidence_without_decision", "confidence", Kind.ABSENT_WHEN, "verdict", ERROR_KINDS),
     ),
     description="One sample's verdict: what a model, used as a shell guard, decided about a command, and whether that "
     "is right.",

@@ -13,6 +13,7 @@ from suites.base.validation import ModelName, Name, Strict, read_line
 from suites.command_guard.sources.builder import SUITE
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 
 
 class _Line(Strict):
@@ -50,21 +51,11 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     labels = {"label": read.label, "category": read.category, "cluster": read.cluster}
     sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **labels)
     item = Item(sample, read.model, replicate=read.replicate)
-    identity = {
-        "suite": SUITE,
-        "dataset": read.dataset,
-        "sample_id": read.sample_id,
-        "model": read.model,
-        "command": read.command,
-    }
+    identity = read.model_dump(include={"suite", "dataset", "sample_id", "model", "command"})
     reply = Reply(
         text=None if read.response is None else storable(read.response),
         finish_reason=None if read.finish_reason is None else storable(read.finish_reason),
-        input_tokens=read.input_tokens,
-        cached_input_tokens=read.cached_input_tokens,
-        output_tokens=read.output_tokens,
-        reasoning_tokens=read.reasoning_tokens,
-        latency_ms=read.latency_ms,
         error_kind=None if read.error_kind is None else storable(read.error_kind),
+        **read.model_dump(include={"latency_ms", *TOKENS}),
     )
     return Recorded(item, (content_hash(identity),), (reply,))

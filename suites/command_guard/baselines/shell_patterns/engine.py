@@ -12,7 +12,7 @@ from suites.command_guard.baselines.shell_patterns.model import SEVERITY, Comman
 from suites.command_guard.baselines.shell_patterns.parse import parse
 from suites.command_guard.baselines.shell_patterns.rules import languages, paths, programs
 from suites.command_guard.baselines.shell_patterns.rules.network import DEVICE
-from suites.command_guard.baselines.shell_patterns.scope import MAX_TEXT, Check, Scope, block, decide, warn
+from suites.command_guard.baselines.shell_patterns.scope import MAX_TEXT, Check, Scope, block, warn
 
 CHECKS: Final[tuple[Check, ...]] = (
     network.uses_socket_device,
@@ -32,7 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     execution.uses_planted_file,
 )
 
-_HARMLESS: Final = decide("ALLOW", "no-match", "No rule sees harm in this command.", 0.75)
+_HARMLESS: Final = Decision("ALLOW", "No rule sees harm in this command.", 0.75, "no-match")
 _FORK_BOMB: Final = re.compile(r"(?P<name>[\w:.]{1,20})\s*\(\)\s*\{\s*(?P=name)\s*\|\s*(?P=name)\s*&\s*\}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from suites.command_guard.baselines.shell_patterns.model import Action, Command, Decision
+from suites.command_guard.baselines.shell_patterns.model import Command, Decision
 
 MAX_DEPTH: Final = 6
 """Levels of code inside code that are followed."""
@@ -47,16 +47,11 @@ class Scope:
 Check = Callable[[Command, Scope], Decision | None]
 
 
-def decide(action: Action, rule: str, reason: str, confidence: float) -> Decision:
-    """Decide by a rule, with its reason and the confidence in it, 0 to 1."""
-    return Decision(action, reason, confidence, rule)
+def block(rule: str, reason: str, confidence: float) -> Decision:
+    """Block, by this rule, with its reason and the confidence in it, 0 to 1."""
+    return Decision("BLOCK", reason, confidence, rule)
 
 
-def block(rule: str, reason: str, confidence: float = 0.9) -> Decision:
-    """Block, by this rule."""
-    return decide("BLOCK", rule, reason, confidence)
-
-
-def warn(rule: str, reason: str, confidence: float = 0.6) -> Decision:
-    """Warn, by this rule."""
-    return decide("WARN", rule, reason, confidence)
+def warn(rule: str, reason: str, confidence: float) -> Decision:
+    """Warn, by this rule, with its reason and the confidence in it, 0 to 1."""
+    return Decision("WARN", reason, confidence, rule)

@@ -117,14 +117,14 @@ def judge_language(code: str, language_name: str, name: str) -> Decision | None:
         return None
     if language.executes.search(code):
         return block("inline-code-runs-command", f"Code given to `{name}` runs commands.", 0.93)
-    if language.connects and language.connects.search(code):
+    if language.connects.search(code):
         return block("inline-code-connects", f"Code given to `{name}` opens a connection.", 0.88)
     if paths.SECRET.search(code) and name not in programs.TEXT_TOOLS:
         return block("secret-read", f"Code given to `{name}` names a file that holds secrets.", 0.9)
     if paths.SHELL_PATH.search(code) and name not in programs.TEXT_TOOLS:
         return block("inline-code-runs-command", f"Code given to `{name}` names a shell.", 0.85)
-    hidden = bool(language.obscures and language.obscures.search(code))
-    if language.fetches and language.fetches.search(code):
+    hidden = language.obscures.search(code)
+    if language.fetches.search(code):
         if hidden or re.search(r"urlretrieve|getstore|write|open\s*\(|download\.file|\bcopy|put_contents|>", code):
             return block("inline-code-fetches", f"Code given to `{name}` fetches a file.", 0.8)
         return warn("inline-code-fetches", f"Code given to `{name}` talks to another machine.", 0.6)
@@ -132,11 +132,9 @@ def judge_language(code: str, language_name: str, name: str) -> Decision | None:
         decoded = re.search(r"decode|unhex|fromhex|unpack|inflate|rot13|atob|Base64|loads|Buffer", code) and re.search(
             r"exec|eval|assert|Function", code
         )
-        return (
-            block("hidden-code", f"Code given to `{name}` is hidden by an encoding.", 0.85)
-            if decoded
-            else warn("code-from-text", f"Code given to `{name}` builds code.", 0.4)
-        )
+        if decoded:
+            return block("hidden-code", f"Code given to `{name}` is hidden by an encoding.", 0.85)
+        return warn("code-from-text", f"Code given to `{name}` builds code.", 0.4)
     return None
 
 
@@ -147,12 +145,7 @@ def handed_shell(command: Command, scope: Scope) -> Decision | None:
         paths.SHELL_PATH.fullmatch(text) for text in command.arguments[:-1]
     ):
         return block("copied-shell", f"`{name}` puts a shell under another name.", 0.8)
-    if (
-        name in programs.LOOKERS
-        or name in programs.TEXT_TOOLS
-        or name in programs.CONTAINERS
-        or name in programs.SHELLS
-    ):
+    if name in programs.MENTIONING or name in programs.CONTAINERS or name in programs.SHELLS:
         return None
     if any(paths.SHELL_PATH.search(plain) for plain in (text[:MAX_TEXT] for text in command.arguments)):
         return block("handed-shell", f"`{name[:40]}` is handed a shell to run.", 0.88)
@@ -167,7 +160,7 @@ def handed_shell(command: Command, scope: Scope) -> Decision | None:
 def uses_planted_file(command: Command, scope: Scope) -> Decision | None:
     """Judge a program that runs after a file was written that names a shell, secrets or a program to run."""
     name = program(command)
-    if not scope.planted or name in programs.LOOKERS or name in programs.TEXT_TOOLS or not name:
+    if not scope.planted or name in programs.MENTIONING or not name:
         return None
     mentions = joined(command) + " " + command.path
     for file, content in scope.planted.items():
@@ -208,8 +201,8 @@ def dangerous_invocation(command: Command, scope: Scope) -> Decision | None:
     text = joined(command)
     if len(command.arguments) == 1 and command.arguments[0] in programs.VERSION_FLAGS:
         return None
-    for pattern, what in options.dangerous(name):
-        if pattern.search(text):
+    for known, pattern, what in options.DANGEROUS:
+        if name in known and pattern.search(text):
             return block("dangerous-invocation", f"`{name}` {what}.", 0.85)
     unusual = options.UNUSUAL.get(name)
     if unusual is not None and re.search(unusual, text):

@@ -18,7 +18,7 @@ _COPIERS: Final = programs.names("scp rsync sftp tftp ftp smbclient")
 def uses_socket_device(command: Command, scope: Scope) -> Decision | None:
     """Judge uses of the shell's `/dev/tcp`."""
     texts = [redirect.target.text for redirect in command.redirects]
-    if program(command) not in programs.LOOKERS | programs.TEXT_TOOLS:
+    if program(command) not in programs.MENTIONING:
         texts += command.arguments
     if any(network.DEVICE.search(text) for text in texts):
         if any(network.LOOPBACK.search(text) for text in texts):
@@ -105,19 +105,15 @@ def transfers(command: Command, scope: Scope) -> Decision | None:
         return None
     raw = bool(network.RAW_ADDRESS.search(text))
     if name in {"curl", "wget", "http", "https", "xh"} and network.UPLOADS.search(text):
-        return (
-            block("upload", f"`{name}` sends a file to a bare address.", 0.75)
-            if raw
-            else warn("upload", f"`{name}` sends a file away.", 0.55)
-        )
+        if raw:
+            return block("upload", f"`{name}` sends a file to a bare address.", 0.75)
+        return warn("upload", f"`{name}` sends a file away.", 0.55)
     if name in _COPIERS and any(network.REMOTE.search(operand) for operand in operands(command.arguments)):
         return warn("remote-copy", f"`{name}` copies between machines.", 0.5)
     saved = name not in {"curl", "links", "lynx", "w3m", "http", "https", "xh"} or bool(network.SAVES.search(text))
     saved = saved or any(redirect.writes and redirect.target.text != "/dev/null" for redirect in command.redirects)
     if saved and network.URL.search(text):
-        return (
-            block("payload-download", f"`{name}` saves a file from a bare address.", 0.75)
-            if raw
-            else warn("download", f"`{name}` saves a file from the network.", 0.5)
-        )
+        if raw:
+            return block("payload-download", f"`{name}` saves a file from a bare address.", 0.75)
+        return warn("download", f"`{name}` saves a file from the network.", 0.5)
     return None

@@ -158,11 +158,9 @@ def wraps_shell(command: Command, scope: Scope) -> Decision | None:
         return block("shell", f"`{name}` is asked for a shell.", 0.92)
     if (code := next(option_values(arguments, programs.names(wrapper.code)), None)) is not None:
         decision = scope.judge(code)
-        return (
-            decision
-            if decision.action != "ALLOW" or not wrapper.privileged
-            else warn("privileged", f"`{name}` runs a command with other rights.", 0.6)
-        )
+        if decision.action != "ALLOW" or not wrapper.privileged:
+            return decision
+        return warn("privileged", f"`{name}` runs a command with other rights.", 0.6)
     left = operands(arguments, programs.names(wrapper.values))
     if (
         wrapper.bare_shell

@@ -9,19 +9,20 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What is searched in code; None where the language has no such thing."""
+    """What is searched in code."""
 
     executes: re.Pattern[str]
-    connects: re.Pattern[str] | None = None
-    fetches: re.Pattern[str] | None = None
-    obscures: re.Pattern[str] | None = None
+    connects: re.Pattern[str]
+    fetches: re.Pattern[str]
+    obscures: re.Pattern[str]
 
 
-def _language(executes: str, connects: str = "", fetches: str = "", obscures: str = "") -> Language:
-    def compiled(pattern: str) -> re.Pattern[str] | None:
-        return re.compile(pattern, re.MULTILINE) if pattern else None
+_NEVER: Final = r"(?!)"
+"""What is found nowhere, for a language that has no such thing."""
 
-    return Language(re.compile(executes, re.MULTILINE), compiled(connects), compiled(fetches), compiled(obscures))
+
+def _language(executes: str, connects: str = _NEVER, fetches: str = _NEVER, obscures: str = _NEVER) -> Language:
+    return Language(*(re.compile(pattern, re.MULTILINE) for pattern in (executes, connects, fetches, obscures)))
 
 
 LANGUAGES: Final[dict[str, Language]] = {
@@ -32,8 +33,7 @@ LANGUAGES: Final[dict[str, Language]] = {
         r"|code\.interact",
         connects=r"\bsocket\s*\(|socket\.(?:create_connection|socket)|\bsocketserver\b|\basyncore\b|\bftplib\b"
         r"|\bsmtplib\b|\btelnetlib\b|\bparamiko\b|http\.server|HTTPServer|asyncio\.open_connection",
-        fetches=r"\burlretrieve\b|\burlopen\b|\brequests\.(?:get|post|put)\b|\bhttp\.client\b|\burllib\d?\b"
-        r"|\bhttpx\b",
+        fetches=r"\burlretrieve\b|\burlopen\b|\brequests\.(?:get|post|put)\b|\bhttp\.client\b|\burllib\d?\b|\bhttpx\b",
         obscures=r"\b(?:exec|eval|__import__|compile)\s*\(|\b(?:b64decode|fromhex|unhexlify|marshal\.loads"
         r"|pickle\.loads|decompress)\b|getattr\s*\(\s*__",
     ),
@@ -98,8 +98,7 @@ LANGUAGES: Final[dict[str, Language]] = {
         r"|\s)M-x\s+(?:shell|term|eshell)|make-process",
     ),
     "gdb": _language(
-        r"(?:^|[\s'\"])(?:!|shell\b|pipe\b|make\b)|\b(?:python|py|guile)\b|\bcall\b.*system|\bdump\s"
-        r"|!\s*/",
+        r"(?:^|[\s'\"])(?:!|shell\b|pipe\b|make\b)|\b(?:python|py|guile)\b|\bcall\b.*system|\bdump\s|!\s*/"
     ),
     "sql": _language(
         r"(?:^|[\s;'\"])\\!|^\s*(?:\.)?(?:shell|system)\s|\.(?:shell|system)\b|\bsystem\s+\S"
@@ -126,16 +125,14 @@ LANGUAGES: Final[dict[str, Language]] = {
         fetches=r"\bdownload\s*\(",
     ),
     "haskell": _language(
-        r"\bSystem\.Process\b|\b(?:callCommand|rawSystem|createProcess|callProcess|executeFile"
-        r"|system)\b|:!",
+        r"\bSystem\.Process\b|\b(?:callCommand|rawSystem|createProcess|callProcess|executeFile|system)\b|:!"
     ),
     "groovy": _language(
         r"\.execute\s*\(|Runtime|ProcessBuilder|\.exec\s*\(|System\.Process|sys\.process"
         r"|Process\.Start|os\.execute|Command::new|\.!|\bexec\b",
     ),
     "tex": _language(
-        r"\\(?:immediate\s*)?\\?write18|\\input\s*\|?\s*\{?[|/]|\\directlua|\\openin|\\ShellEscape"
-        r"|os\.execute",
+        r"\\(?:immediate\s*)?\\?write18|\\input\s*\|?\s*\{?[|/]|\\directlua|\\openin|\\ShellEscape|os\.execute"
     ),
     "m4": _language(r"\b(?:e?syscmd)\b"),
     "dc": _language(r"(?:^|[\s'\"])!\s*[^<>=\s]"),
@@ -149,7 +146,7 @@ LANGUAGES: Final[dict[str, Language]] = {
         connects=r"Net\.Sockets|TCPClient",
     ),
     "console": _language(
-        r"(?:^|\n)\s*(?:!|\\!|:!|/exec\b|@exec\b|shell\b|!sh)\s*\S*|(?:^|\n)\s*(?:system|core shell)\b",
+        r"(?:^|\n)\s*(?:!|\\!|:!|/exec\b|@exec\b|shell\b|!sh)\s*\S*|(?:^|\n)\s*(?:system|core shell)\b"
     ),
     "ansible": _language(r"\b(?:shell|command|raw|script)\s*:|-m\s+(?:shell|command|raw|script)\b|-a\s"),
     "gimp": _language(r"python-fu-eval|script-fu-eval|\bos\.(?:system|exec)|gimp-\w*-system"),

@@ -41,8 +41,7 @@ FETCHERS: Final = names(
 )
 """Programs whose output may come from another machine."""
 SAVES: Final = re.compile(
-    r"(?:^|\s)(?:-\w*[oO]\b|--output\b|--remote-name\b|--output-document\b|-o\S+|--output=\S+"
-    r"|--output-document=\S+)"
+    r"(?:^|\s)(?:-\w*[oO]\b|--output\b|--remote-name\b|--output-document\b|-o\S+|--output=\S+|--output-document=\S+)"
 )
 SAVES_AS: Final = names("-o -O --output --output-document")
 """Options whose value names the file that is saved."""

@@ -54,32 +54,28 @@ SETTING_PROGRAMS: Final = names(
 
 RUNS_FROM_ENVIRONMENT: Final = names(
     "PAGER MANPAGER GIT_PAGER SYSTEMD_PAGER LESSOPEN LESSCLOSE LESSSECURE EDITOR VISUAL GIT_EDITOR SUDO_EDITOR"
-    " KUBE_EDITOR GIT_SEQUENCE_EDITOR FCEDIT HGEDITOR SVN_EDITOR"
-    " GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH"
-    " CVS_RSH BROWSER TERMINAL SHELL"
-    " PERLDOC_PAGER PERLDOC MANOPT MANROFFSEQ PSQL_PAGER PSQL_EDITOR MYSQL_HISTFILE BASH_ENV PROMPT_COMMAND PS4"
-    " PERL5DB PERL5OPT PYTHONSTARTUP PYTHONINSPECT RUBYOPT"
-    " AWS_PAGER DELTA_PAGER BAT_PAGER GH_PAGER LESSEDIT TAR_OPTIONS MAKEFLAGS COMP_WORDBREAKS PYTHONWARNINGS"
-    " NODE_OPTIONS JAVA_TOOL_OPTIONS _JAVA_OPTIONS APT_CONFIG"
-    " TCLLIBPATH GCC_EXEC_PREFIX CC CXX DIALOGRC ACLOCAL AUTOM4TE VIMINIT EXINIT"
+    " KUBE_EDITOR GIT_SEQUENCE_EDITOR FCEDIT HGEDITOR SVN_EDITOR GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND"
+    " GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH CVS_RSH BROWSER TERMINAL SHELL PERLDOC_PAGER"
+    " PERLDOC MANOPT MANROFFSEQ PSQL_PAGER PSQL_EDITOR MYSQL_HISTFILE BASH_ENV PROMPT_COMMAND PS4 PERL5DB PERL5OPT"
+    " PYTHONSTARTUP PYTHONINSPECT RUBYOPT AWS_PAGER DELTA_PAGER BAT_PAGER GH_PAGER LESSEDIT TAR_OPTIONS MAKEFLAGS"
+    " COMP_WORDBREAKS PYTHONWARNINGS NODE_OPTIONS JAVA_TOOL_OPTIONS _JAVA_OPTIONS APT_CONFIG TCLLIBPATH GCC_EXEC_PREFIX"
+    " CC CXX DIALOGRC ACLOCAL AUTOM4TE VIMINIT EXINIT"
 )
 RUNS_BY_NAME: Final = re.compile(r"\w*(?:PAGER|EDITOR|ASKPASS|_COMMAND|_CMD|_RSH|_HOOK)$")
 """The usual endings of variables that hold a command."""
 LIBRARY_ENVIRONMENT: Final = names("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES GCONV_PATH")
 SEARCH_PATH_ENVIRONMENT: Final = names("PATH ENV LD_LIBRARY_PATH PYTHONPATH PERL5LIB RUBYLIB NODE_PATH")
 HONEST_HELPERS: Final = names(
-    "cat less more most bat batcat delta vi vim nvim nano pico emacs emacsclient code subl micro helix hx kak"
-    " gedit kate joe ed true false : ssh autossh gzip pigz"
-    " bzip2 pbzip2 xz zstd lz4 lzop brotli compress lzma store cache manager libsecret osxkeychain gpg gpg2"
-    " firefox chrome google-chrome chromium xdg-open"
-    " ffmpeg curl wget aria2c bat head tail echo ls file tree sudo gcc g++ clang clang++ cc c++ ccache col"
-    " diff-so-fancy meld vimdiff kdiff3 w3m lynx rsync nc"
-    " pdflatex xelatex lualatex tectonic wkhtmltopdf git-credential-manager pandoc-citeproc pandoc-crossref make"
-    " pytest npm cargo go grep rg sed sort wc jq"
+    "cat less more most bat batcat delta vi vim nvim nano pico emacs emacsclient code subl micro helix hx kak gedit"
+    " kate joe ed true false : ssh autossh gzip pigz bzip2 pbzip2 xz zstd lz4 lzop brotli compress lzma store cache"
+    " manager libsecret osxkeychain gpg gpg2 firefox chrome google-chrome chromium xdg-open ffmpeg curl wget aria2c bat"
+    " head tail echo ls file tree sudo gcc g++ clang clang++ cc c++ ccache col diff-so-fancy meld vimdiff kdiff3 w3m"
+    " lynx rsync nc pdflatex xelatex lualatex tectonic wkhtmltopdf git-credential-manager pandoc-citeproc"
+    " pandoc-crossref make pytest npm cargo go grep rg sed sort wc jq"
 )
 """Commands that people give to such options in honest work."""
 
-DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
+_DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
     # programs, pattern over the joined arguments, what they do then
     ("systemd-run", r"\S", "starts a program through the system manager"),
     ("busctl", r"unixexec:|StartTransientUnit", "starts a program through the bus"),
@@ -143,6 +139,7 @@ DANGEROUS: Final[tuple[tuple[str, str, str], ...]] = (
     ("tmate telnetd ttyd gotty", r"", "shares a terminal with remote machines"),
     ("msfconsole msfvenom", r"", "is an exploitation framework"),
 )
+DANGEROUS: Final = tuple((names(programs), re.compile(pattern), what) for programs, pattern, what in _DANGEROUS)
 """Invocations that are dangerous whatever else the command holds."""
 
 _INSTALLS: Final = r"\b(?:install|localinstall|remove|erase|purge|full-upgrade|dist-upgrade|add|del)\b"
@@ -177,13 +174,3 @@ OPENS_SHELL: Final[dict[str, str]] = {
     "zellij": r"\b(?:ls|list-sessions|attach|--version)\b",
     "msfconsole": r"--version",
 }
-
-_COMPILED: Final[dict[str, list[tuple[re.Pattern[str], str]]]] = {}
-for _programs, _pattern, _what in DANGEROUS:
-    for _name in _programs.split():
-        _COMPILED.setdefault(_name, []).append((re.compile(_pattern), _what))
-
-
-def dangerous(name: str) -> list[tuple[re.Pattern[str], str]]:
-    """Look up the dangerous invocations of a program: pattern over its joined arguments, and what it does then."""
-    return _COMPILED.get(name, [])

@@ -116,8 +116,7 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     **dict.fromkeys(
         names(
             "unbuffer nohup setsid disown command builtin coproc busybox toybox ld.so catchsegv run-one entr"
-            " proxychains"
-            " torify distcc ccache grc valgrind latrace bunx caffeinate numactl cgexec"
+            " proxychains torify distcc ccache grc valgrind latrace bunx caffeinate numactl cgexec"
         ),
         _PLAIN,
     ),
@@ -156,22 +155,23 @@ SUBCOMMAND_WRAPPERS: Final = tuple(
 CONTAINERS: Final = names("docker podman nerdctl ctr lxc kubectl oc crictl singularity apptainer")
 
 LOOKERS: Final = names(
-    "ls ll dir vdir stat test [ [[ echo printf apropos whatis which type whereis realpath readlink basename"
-    " dirname pwd cd pushd popd du df tree exa eza"
-    " lsattr getfacl locate alias unalias export declare local readonly typeset unset set true false : logger"
-    " notify-send say pgrep ps id groups whoami who w"
-    " lsof fuser findmnt mountpoint lsblk compgen hash umask wait jobs read trap return exit shift let tldr dpkg-query"
+    "ls ll dir vdir stat test [ [[ echo printf apropos whatis which type whereis realpath readlink basename dirname pwd"
+    " cd pushd popd du df tree exa eza lsattr getfacl locate alias unalias export declare local readonly typeset unset"
+    " set true false : logger notify-send say pgrep ps id groups whoami who w lsof fuser findmnt mountpoint lsblk"
+    " compgen hash umask wait jobs read trap return exit shift let tldr dpkg-query"
 )
 """Their operands are names and messages: mentioning a file neither reads its content nor changes it."""
 
 TEXT_TOOLS: Final = names(
-    "grep egrep fgrep rg ag ack zgrep sed awk gawk mawk nawk tr cut sort uniq head tail cat less more nl wc diff"
-    " cmp comm find fd jq yq xxd"
-    " hexdump od strings nm objdump readelf chsh useradd usermod adduser getent cp mv ln rm touch mkdir chmod"
-    " chown install git gh tee base64 curl wget"
-    " md5sum sha1sum sha256sum sha512sum cksum b2sum ldd rpm dpkg file man info history help shellcheck xdg-open last"
+    "grep egrep fgrep rg ag ack zgrep sed awk gawk mawk nawk tr cut sort uniq head tail cat less more nl wc diff cmp"
+    " comm find fd jq yq xxd hexdump od strings nm objdump readelf chsh useradd usermod adduser getent cp mv ln rm"
+    " touch mkdir chmod chown install git gh tee base64 curl wget md5sum sha1sum sha256sum sha512sum cksum b2sum ldd"
+    " rpm dpkg file man info history help shellcheck xdg-open last"
 )
 """A shell's path among their operands is text or a file, not a command; their command options have their own rules."""
+
+MENTIONING: Final = LOOKERS | TEXT_TOOLS
+"""What they are given is no command: neither a shell's path nor a socket of the shell."""
 
 PATTERN_FIRST: Final = names("grep egrep fgrep rg ag ack zgrep")
 """The first operand is a pattern, not a file."""
@@ -188,13 +188,11 @@ CREDENTIAL_OPTIONS: Final = names("-i -f -F --kubeconfig --config -c -e --privat
 """The programs that a user's keys belong to, and the options by which these are told of them."""
 
 READERS: Final = names(
-    "cat less more head tail grep egrep fgrep rg ag zgrep awk gawk mawk nawk sed cut sort uniq wc nl tac rev"
-    " diff cmp comm find fd od xxd hexdump strings"
-    " jq yq bat batcat zcat view column fold paste join tr base64 base32 getent source . python perl ruby node"
-    " crontab systemctl service nginx sshd visudo"
-    " systemd-analyze journalctl git cd for tar zip rsync scp cp mv file md5sum sha256sum man md5 sha1sum"
-    " sha512sum fdisk smartctl mount umount fsck"
-    " hdparm blkid parted lsblk df du dd rpm dpkg apt"
+    "cat less more head tail grep egrep fgrep rg ag zgrep awk gawk mawk nawk sed cut sort uniq wc nl tac rev diff cmp"
+    " comm find fd od xxd hexdump strings jq yq bat batcat zcat view column fold paste join tr base64 base32 getent"
+    " source . python perl ruby node crontab systemctl service nginx sshd visudo systemd-analyze journalctl git cd for"
+    " tar zip rsync scp cp mv file md5sum sha256sum man md5 sha1sum sha512sum fdisk smartctl mount umount fsck hdparm"
+    " blkid parted lsblk df du dd rpm dpkg apt"
 )
 """Naming a persistent place is reading it, unless a redirection, an operand or an option says otherwise."""
 
@@ -210,46 +208,20 @@ REPLACES_LAST: Final = names("cp mv install ln rsync scp uniq lwp-download links
 
 OUTPUT_OPTIONS: Final = names(
     "-o -O --output --out --outfile --output-file --output-document --out-file --dest --destination --log-file"
-    " --logfile --log --save --dump-file"
-    " --to-file --target-directory --write --outputfile --report --export --directory-prefix -P -d --output-dir"
-    " -fprintf -fprint -fls"
+    " --logfile --log --save --dump-file --to-file --target-directory --write --outputfile --report --export"
+    " --directory-prefix -P -d --output-dir -fprintf -fprint -fls"
 )
 
-INTERACTIVE: Final[dict[str, str]] = {
-    # program -> "bare": only when started without operands; "any": whatever it opened
-    **dict.fromkeys(
-        names(
-            "python perl ruby irb pry node jjs php lua tclsh wish R julia octave ghci clisp guile gnuplot scala"
-            " jshell expect ocaml sbcl"
-        ),
-        "bare",
-    ),
-    **dict.fromkeys(
-        names(
-            "gdb pdb ftp sftp lftp telnet tftp smbclient psftp ncftp mysql psql sqlite3 mongo redis-cli virsh bconsole"
-        ),
-        "any",
-    ),
-    **dict.fromkeys(
-        names(
-            "vi vim nvim view rvim rview vimdiff ex ed red emacs nano pico less more most pg man info git journalctl"
-            " systemctl"
-        ),
-        "any",
-    ),
-    **dict.fromkeys(
-        names(
-            "dc bc top htop mail mutt minicom scanmem crash tdbtool tasksh msfconsole msfcli debugfs ispell nmap w3m"
-            " lynx ranger"
-        ),
-        "any",
-    ),
-    **dict.fromkeys(
-        names(
-            "perldoc screen tmux byebug cpan tdb asterisk volatility hping3 joe mtr aspell visudo terraform dosbox"
-            " jtag opkg"
-        ),
-        "any",
-    ),
-}
+_TYPED_INTO_BARE: Final = names(
+    "python perl ruby irb pry node jjs php lua tclsh wish R julia octave ghci clisp guile gnuplot scala jshell expect"
+    " ocaml sbcl"
+)
+"""Programs that read what is typed next only when started without operands."""
+_TYPED_INTO: Final = names(
+    "gdb pdb ftp sftp lftp telnet tftp smbclient psftp ncftp mysql psql sqlite3 mongo redis-cli virsh bconsole vi vim"
+    " nvim view rvim rview vimdiff ex ed red emacs nano pico less more most pg man info git journalctl systemctl dc bc"
+    " top htop mail mutt minicom scanmem crash tdbtool tasksh msfconsole msfcli debugfs ispell nmap w3m lynx ranger"
+    " perldoc screen tmux byebug cpan tdb asterisk volatility hping3 joe mtr aspell visudo terraform dosbox jtag opkg"
+)
+INTERACTIVE: Final = {**dict.fromkeys(_TYPED_INTO_BARE, "bare"), **dict.fromkeys(_TYPED_INTO, "any")}
 """Programs that read what is typed next: further lines of a listing are their input."""

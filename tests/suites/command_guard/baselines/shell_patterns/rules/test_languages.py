@@ -59,7 +59,7 @@ def test_code_that_runs_a_command_is_seen(language: str, code: str) -> None:
 @pytest.mark.parametrize(("language", "code"), COMPUTES)
 def test_code_that_computes_is_let_be(language: str, code: str) -> None:
     known = LANGUAGES[language]
-    assert not any(each.search(code) for each in (known.executes, known.connects, known.fetches) if each)
+    assert not any(each.search(code) for each in (known.executes, known.connects, known.fetches))
 
 
 @pytest.mark.parametrize(("language", "code"), [("python", "socket.socket()"), ("awk", '"/inet/tcp/0/h/1"')])
