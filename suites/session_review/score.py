@@ -20,6 +20,8 @@ from suites.session_review.sources.material import text as storable
 SCORER_VERSION = "4"
 NO_TOTAL = "no_total"
 
+_OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at"))
+
 
 def score_id(sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None) -> str:
     """Compute the identity of one scoring: of this session, by this judge with these parameters, under these criteria.
@@ -56,10 +58,7 @@ def score(
         **reply_columns(*replies),
         "missing_tools": None if missing is None else missed(missing),
         "missing_tools_analysis": second,
-        "score_triggered_by": None,
-        "asked_at": None,
-        "started_at": None,
-        "completed_at": None,
+        **_OF_THE_API,
     }
     return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
 
@@ -71,15 +70,9 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
         **_of_turn(read_first_turn(()), None, 0),
         **_of_cut(item, options),
         **reply_columns(),
+        **_OF_THE_API,
+        **dict.fromkeys(("error_kind", "error_message", "missing_tools", "missing_tools_analysis")),
         "status": "pending",
-        "error_kind": None,
-        "error_message": None,
-        "missing_tools": None,
-        "missing_tools_analysis": None,
-        "score_triggered_by": None,
-        "asked_at": None,
-        "started_at": None,
-        "completed_at": None,
     }
 
 
@@ -138,12 +131,6 @@ def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
 def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:
     shared = {name: row[name] for name in ("score_id", "session_id", "model", "judge")}
     return [
-        {
-            **shared,
-            "position": position,
-            "tool_name": tool.name,
-            "rationale": tool.rationale or None,
-            "kind": tool.kind,
-        }
+        {**shared, "position": position, "tool_name": tool.name, "rationale": tool.rationale or None, "kind": tool.kind}
         for position, tool in enumerate(missing, start=1)
     ]

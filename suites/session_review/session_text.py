@@ -80,11 +80,11 @@ def fit(session: Session, budget: int) -> FittedConversation:
     texts = [block.body for block in blocks]
     removed = [0] * len(blocks)
     room = budget - sum(len(_framed(block.heading, session.mark, block.body)) for block in blocks)
-    for kinds, keep in _STEPS:
+    for kind, keep in _STEPS:
         if room >= 0:
             break
         for place, block in enumerate(blocks):
-            if block.kind not in kinds:
+            if block.kind is not kind:
                 continue
             shorter, gone = _shortened(block.body, keep)
             if gone > removed[place]:
@@ -96,14 +96,7 @@ def fit(session: Session, budget: int) -> FittedConversation:
     return FittedConversation(text, _cuts(blocks, removed))
 
 
-_STEPS = (
-    ((Kind.RESULT,), HEAD + TAIL),
-    ((Kind.SPEECH,), HEAD + TAIL),
-    ((Kind.BACKGROUND,), HEAD + TAIL),
-    ((Kind.RESULT,), 0),
-    ((Kind.SPEECH,), 0),
-    ((Kind.BACKGROUND,), 0),
-)
+_STEPS = tuple((kind, keep) for keep in (HEAD + TAIL, 0) for kind in Kind if kind is not Kind.KEPT)
 
 
 def _shortened(body: str, keep: int) -> tuple[str, int]:

@@ -129,9 +129,7 @@ def _read_path(source: str) -> Dataset:
             f"a TARSy database file ({', '.join(SQLITE)}) or a postgresql:// URL"
         )
     if path.is_dir():
-        return _dataset(
-            "starter" if source == "starter" else path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON))
-        )
+        return _dataset(path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON)))
     if path.suffix.lower() not in (".json", *LINES, *SQLITE):
         raise SourceError(f"the dataset source {source!r} is of no known kind: sessions come as .json, .jsonl or .db")
     return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)))
@@ -163,7 +161,7 @@ def _told(session: Session) -> tuple[int, int]:
 
 def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
     if is_trace(folder):
-        yield folder.name, _readable(folder, lambda: _refusable(folder.name, lambda: read_trace(folder, files), None))
+        yield folder.name, _refusable(folder.name, lambda: read_trace(folder, files), None)
         return
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
@@ -175,13 +173,6 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
                 yield from _from_file(entry, files)
             except FileRefusedError as refused:
                 yield entry.name, Skipped(as_payload(entry.name), refused.reason, NOT_READ)
-
-
-def _readable(place: Path, read: Callable[[], Session | Skipped]) -> Session | Skipped:
-    try:
-        return read()
-    except FileRefusedError as refused:
-        return Skipped(as_payload(place.name), refused.reason, NOT_READ)
 
 
 def _from_file(path: Path, files: Files) -> Iterator[Found]:
@@ -200,10 +191,9 @@ def _from_json(path: Path, files: Files) -> Iterator[Found]:
     content = files.read(path)
     try:
         document = json.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        yield path.name, Skipped(path.name, NOT_UTF8, as_payload(content.decode("utf-8", "surrogateescape")))
-    except (ValueError, RecursionError):
-        yield path.name, Skipped(path.name, NOT_JSON, as_payload(content.decode("utf-8", "surrogateescape")))
+    except (ValueError, RecursionError) as error:
+        reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else NOT_JSON
+        yield path.name, Skipped(path.name, reason, as_payload(content.decode("utf-8", "surrogateescape")))
     else:
         bodies = enumerate(document) if isinstance(document, list) else [(None, document)]
         for number, body in bodies:
@@ -232,6 +222,8 @@ def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | 
         return read()
     except RefusedError as refused:
         return _left_out(where, refused, body)
+    except FileRefusedError as refused:
+        return Skipped(as_payload(where), refused.reason, NOT_READ)
 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:

@@ -39,8 +39,8 @@ Timed = TypeVar("Timed")
 def read_detail(body: Mapping[str, Any]) -> Session:
     """Read the session of a session-detail body. Raises RefusedError where it is none, or not over."""
     stages = tuple(_stages(body))
-    loose = tuple(each for each in _interactions(_events(body, "session_level_interactions")) if _is_tool(each))
-    if loose:
+    events = _events(body, "session_level_interactions")
+    if loose := tuple(each for each in _interactions(events) if isinstance(each, ToolCall)):
         stages = (*stages, Stage("outside any stage", _agent(body), "completed", loose))
     return Session(
         session_id=identity(body.get("session_id")),
@@ -138,7 +138,7 @@ def _stage(stage: Mapping[str, Any], is_child: bool = False) -> Stage:
         agent=text(stage.get("agent")) or "unknown",
         status=text(stage.get("status")) or "unknown",
         interactions=tuple(_in_time_order(interactions, lambda each: each.at_us)),
-        tools=tuple(_tools(events)),
+        tools=tuple(dict.fromkeys(_tools(events))),
         children=tuple(
             _stage(child, is_child=True)
             for child in sorted(children, key=lambda child: microseconds(child.get("parallel_index")) or 0)
@@ -239,19 +239,11 @@ def _listing_failed(details: Mapping[str, Any], at: int | None) -> Iterator[Even
 
 
 def _tools(events: Iterable[Mapping[str, Any]]) -> Iterator[Tool]:
-    """Yield the tools listed in these calls, each once."""
-    seen: set[Tool] = set()
+    """Yield the tools listed in these calls, as often as they are."""
     for event in events:
         for server, listed in mapping(mapping(event.get("details")).get("available_tools")).items():
             for tool in objects(listed):
-                read = Tool(text(tool.get("name")) or "unknown", text(server), text(tool.get("description")))
-                if read not in seen:
-                    seen.add(read)
-                    yield read
-
-
-def _is_tool(interaction: Interaction) -> bool:
-    return isinstance(interaction, ToolCall)
+                yield Tool(text(tool.get("name")) or "unknown", text(server), text(tool.get("description")))
 
 
 def _runbook(body: Mapping[str, Any]) -> str | None:

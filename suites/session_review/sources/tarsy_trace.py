@@ -70,12 +70,8 @@ def _stage(
         }
         for position, execution in enumerate(objects(stage.get("executions")))
     ]
-    whole = {
-        "stage_type": stage.get("stage_type"),
-        "stage_name": stage.get("stage_name"),
-        "stage_index": number,
-        "status": detail.get("status"),
-    }
+    named = {name: stage.get(name) for name in ("stage_type", "stage_name")}
+    whole = {**named, "stage_index": number, "status": detail.get("status")}
     if len(agents) == 1:
         return {**agents[0], **whole}
     return {**whole, "agent": "parallel", "parallel_type": detail.get("parallel_type"), "parallel_executions": agents}
@@ -100,9 +96,9 @@ def _event(call: Mapping[str, Any]) -> Mapping[str, Any]:
         **common,
         "communication_type": meta.get("interaction_type"),
         "tool_name": meta.get("tool_name"),
-        "tool_arguments": _section(sections, "TOOL_ARGUMENTS") or {},
-        "tool_result": _section(sections, "TOOL_RESULT"),
-        "available_tools": {server: _section(sections, "AVAILABLE_TOOLS")},
+        "tool_arguments": decoded(sections.get("TOOL_ARGUMENTS")) or {},
+        "tool_result": decoded(sections.get("TOOL_RESULT")),
+        "available_tools": {server: decoded(sections.get("AVAILABLE_TOOLS"))},
     }
     return {"type": "mcp", "details": details}
 
@@ -118,11 +114,6 @@ def _searches(metadata: Mapping[str, Any]) -> Iterator[str]:
     for grounding in objects(metadata.get("groundings")):
         sources = ", ".join(str(source.get("uri")) for source in objects(grounding.get("sources")))
         yield f"(web search for {text(grounding.get('queries'))}, which gave {sources or 'nothing'})"
-
-
-def _section(sections: Mapping[str, Any], name: str) -> Any:
-    """Decode a section's JSON; return its text where it is not JSON."""
-    return decoded(sections.get(name))
 
 
 def _json(file: Path, files: Files) -> Any:

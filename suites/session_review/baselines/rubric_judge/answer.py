@@ -100,11 +100,7 @@ def _missing_tools(record: Record) -> str:
     ]
     if not unused and not wishes:
         return "No critical tools were missing."
-    lists: Mapping[str, Sequence[str]] = {
-        "Should have been used": unused,
-        "Do not exist": wishes,
-        "Could be improved": (),
-    }
+    lists = {"Should have been used": unused, "Do not exist": wishes, "Could be improved": []}
     return "\n\n".join(f"## {heading}\n\n{_numbered(items)}" for heading, items in lists.items())
 
 
