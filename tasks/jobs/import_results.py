@@ -109,16 +109,18 @@ def import_recorded(
     conversations = _keep_replies(context, read.recorded)
     write_manifest(context, conversations, run.dataset_versions)
     published = publish_conversations(context, conversations, "import") + derive(context, "import")
-    tally = Tally(
-        calls_from_ledger=sum(len(conversation.answered) for conversation in conversations),
-        rows_landed=published.landed.inserted + published.landed.replaced,
-        rows_already_present=published.landed.already_present + read.repeated,
-        rows_quarantined=published.quarantined + refused,
-    )
+    replies = sum(len(conversation.answered) for conversation in conversations)
+    beside = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
     labelled = _land_labels(lake, read)
     snapshot_id = measure(context, _overruled(read.recorded, conversations))
     runs.save(
-        lake, run.ended("completed", tally=tally, snapshot_id=snapshot_id, message=_message(read, published, labelled))
+        lake,
+        run.ended(
+            "completed",
+            tally=published.tally + beside,
+            snapshot_id=snapshot_id,
+            message=_message(read, published, labelled),
+        ),
     )
     return run_id
 

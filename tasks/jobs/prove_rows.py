@@ -6,15 +6,13 @@ enough to do.
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from types import TracebackType
 
 import polars as pl
@@ -27,6 +25,7 @@ from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError
 from storage.integrity import false_requests
 from storage.lake import FILE, Lake, first_words
+from tasks.runtime.beside import end_with_parent
 
 # Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
 ANY_FAILURE = (Exception, PanicException)
@@ -69,7 +68,7 @@ class Holders(AbstractContextManager["Holders"]):
         self._pool = None
         if to_come >= WORTH_PROCESSES:
             context = multiprocessing.get_context("spawn")  # a fork would copy locks that engines' threads hold
-            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, context, _end_with_parent)
+            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, context, end_with_parent)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._pool is not None:
@@ -80,15 +79,9 @@ class Holders(AbstractContextManager["Holders"]):
 
         Raises LakeError where they cannot be read, and CheckEndedError where a process was ended from outside.
         """
-        pieces = [(lake, contract, piece) for piece in _pieces(sizes)]
+        hold_piece, pieces = partial(hold, lake, contract), _pieces(sizes)
         try:
-            held: Iterable[Held] = (
-                (hold(*piece) for piece in pieces)
-                if self._pool is None
-                else self._pool.map(hold, *zip(*pieces, strict=True))
-                if pieces
-                else ()
-            )
+            held = map(hold_piece, pieces) if self._pool is None else self._pool.map(hold_piece, pieces)
             return reduce(Held.__add__, held, Held())
         except BrokenProcessPool as error:
             raise CheckEndedError(
@@ -138,15 +131,3 @@ def _pieces(sizes: Mapping[str, int]) -> Iterator[list[str]]:
         taken += size
     if piece:
         yield piece
-
-
-def _end_with_parent() -> None:
-    """Have this process end when the one that started it does, however that ends, and leave Ctrl-C to it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)

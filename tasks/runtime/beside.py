@@ -1,5 +1,8 @@
-"""Work on a thread of its own, beside a block of code, in the same context."""
+"""Work on a thread of its own: beside a block of code, in the same context, or once the parent process has ended."""
 
+import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,3 +20,19 @@ def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]
     finally:
         over.set()
         thread.join()
+
+
+def end_with_parent(last: Callable[[], None] = lambda: None) -> None:
+    """Have this process end when the one that started it does, however that ends, and leave Ctrl-C to it.
+
+    `last` is done before: a pool's processes outlive a parent that was killed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, args=(last,), name="parent-watch", daemon=True).start()
+
+
+def _follow_parent(last: Callable[[], None]) -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        last()
+        os._exit(1)

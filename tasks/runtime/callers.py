@@ -1,17 +1,13 @@
 """Callers: processes of this machine that make the calls of a run, each within its share of every provider's limits."""
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import wait
 from typing import Any
 
 from prefect.context import FlowRunContext, SettingsContext, get_settings_context
 from prefect.task_runners import ProcessPoolTaskRunner
 
+from tasks.runtime.beside import end_with_parent
 from tasks.runtime.sharing import share_with
 
 
@@ -61,16 +57,11 @@ def _settle_with(around: SettingsContext) -> Callable[[], Callable[..., tuple[st
 def _begin(count: int) -> None:
     """Make this process one of `count` callers, for as long as the run's own process lives."""
     share_with(count)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's process is interrupted, too, and ends its callers
-    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
+    end_with_parent(_keep_answers)  # the run's process is interrupted, too, and ends its callers
 
 
-def _end_with_parent() -> None:
-    """Wait for the end of the run's process, and keep what was answered by then: a pool's processes outlive it."""
+def _keep_answers() -> None:
+    """Keep what was answered by the end of the run's process."""
     from tasks.runtime.resources import end_calls_and_writers
 
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        end_calls_and_writers("the process of the run has ended")
-        os._exit(1)
+    end_calls_and_writers("the process of the run has ended")

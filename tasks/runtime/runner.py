@@ -63,8 +63,7 @@ def processes() -> int:
     """Count the processes that call the current flow run's batches: each has a model client and limits of its own."""
     if local := callers_of_flow_run():
         return local
-    context = FlowRunContext.get()
-    client = getattr(context.task_runner, "client", None) if context else None
+    client = _dask_client()
     return 1 if client is None else max(1, len(client.nthreads()))
 
 
@@ -99,9 +98,14 @@ def saying_when_lost() -> Iterator[None]:
         ) from error
 
 
-def _is_disconnected() -> bool:
+def _dask_client() -> Any:
+    """Get the current flow run's connection to a Dask cluster; None where its batches are called otherwise."""
     context = FlowRunContext.get()
-    client = getattr(context.task_runner, "client", None) if context else None
+    return getattr(context.task_runner, "client", None) if context else None
+
+
+def _is_disconnected() -> bool:
+    client = _dask_client()
     return client is not None and client.status in ("closing", "closed")
 
 

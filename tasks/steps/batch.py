@@ -131,7 +131,9 @@ def _answer(batch: Batch) -> int:
     require_ledger(context.lake, batch.ledger_id)
     conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
     # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
-    index = _planned_index(batch).extended(context.lake.ensure(CALLS))
+    # One scan of the ledger as this process first saw it for the plan serves all its batches.
+    planned = shared_index(context.lake, batch.ledger_id, batch.ledger_version)
+    index = planned.extended(context.lake.ensure(CALLS))
     with heeding(context, _flow_run_id()):
         call(context, conversations, index, on_end=lambda: progress.advance(context.run_id, batch.name))
     if failed := [conversation for conversation in conversations if conversation.failed]:
@@ -186,11 +188,6 @@ def require_ledger(lake: Lake, ledger_id: str) -> None:
 @lru_cache(maxsize=4)
 def _ledger_id(lake: Lake) -> str | None:
     return str(lake.open(CALLS).metadata().id) if lake.exists(CALLS) else None
-
-
-def _planned_index(batch: Batch) -> LedgerIndex:
-    """Read the ledger as this process first saw it for the plan; one scan for all its batches."""
-    return shared_index(batch.context.lake, batch.ledger_id, batch.ledger_version)
 
 
 def _content(conversation: Conversation) -> list[Any]:

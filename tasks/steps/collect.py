@@ -8,9 +8,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner
+from prefect.utilities.annotations import quote
 
 from suites.base import Dataset
-from tasks.runtime.arguments import as_it_is
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Tally, versions_of
 from tasks.steps.converse import Conversation
@@ -144,8 +144,9 @@ class Collector:
             return
         parameters = {
             "context": self._context,
-            "rows": as_it_is(self._rows),
-            "conversations": as_it_is(self._unlisted),
+            # Quoted: Prefect would walk through them, which takes longer than the task itself
+            "rows": quote(self._rows),
+            "conversations": quote(self._unlisted),
             "versions": self._versions,
         }
         self._publication = self._publisher.submit(publish_rows, parameters)
@@ -158,9 +159,4 @@ class Collector:
             self._publication = None
 
     def _count(self, published: Published) -> None:
-        landed = published.landed
-        self._tally += Tally(
-            rows_landed=landed.inserted + landed.replaced,
-            rows_already_present=landed.already_present,
-            rows_quarantined=published.quarantined,
-        )
+        self._tally += published.tally

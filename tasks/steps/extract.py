@@ -21,9 +21,8 @@ ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which boun
 
 @dataclass(frozen=True)
 class Extracted:
-    """The datasets of a run and what was left out of them, by reason."""
+    """What was left out of the datasets of a run, by reason."""
 
-    datasets: tuple[Dataset, ...]
     skipped: Counter[str]
     quarantined: int
 
@@ -86,7 +85,7 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
         ]
         quarantined += quarantine(lake, run_id, f"extract:{dataset.version}", refused)
     skipped = Counter(out.reason for dataset in datasets for out in dataset.skipped)
-    return Extracted(tuple(datasets), skipped, quarantined)
+    return Extracted(skipped, quarantined)
 
 
 def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:

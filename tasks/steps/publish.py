@@ -16,6 +16,7 @@ from core.hashing import content_hash
 from storage.lake import Lake
 from storage.landing import Landed, land, land_together
 from tasks.runtime.context import RunContext
+from tasks.runtime.runs import Tally
 from tasks.steps.converse import Conversation
 
 
@@ -36,6 +37,14 @@ class Published:
 
     landed: Landed = field(default_factory=Landed)
     quarantined: int = 0
+
+    @property
+    def tally(self) -> Tally:
+        """What it counts for its run."""
+        landed = self.landed.inserted + self.landed.replaced
+        return Tally(
+            rows_landed=landed, rows_already_present=self.landed.already_present, rows_quarantined=self.quarantined
+        )
 
     def __add__(self, other: "Published") -> "Published":
         return Published(self.landed + other.landed, self.quarantined + other.quarantined)
