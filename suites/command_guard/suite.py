@@ -2,8 +2,7 @@
 
 import polars as pl
 
-from metrics.definition import Metric
-from suites.base import Options, Suite
+from suites.base import Suite
 from suites.command_guard.baselines import BASELINES
 from suites.command_guard.contract import RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
@@ -15,11 +14,6 @@ from suites.command_guard.score import SCORER_VERSION, converse, score
 from suites.command_guard.sources.builder import SUITE as NAME
 from suites.command_guard.sources.read import read_dataset
 from suites.command_guard.viewing import VIEWING
-
-
-def _metrics(_: Options) -> tuple[Metric, ...]:
-    return METRICS
-
 
 SUITE = Suite(
     name=NAME,
@@ -33,7 +27,7 @@ SUITE = Suite(
     score=score,
     scorer_version=SCORER_VERSION,
     results=RESULTS,
-    own_metrics=_metrics,
+    own_metrics=lambda _: METRICS,
     read_recorded=read_recorded,
     headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
     prompt_types=PROMPT_TYPES,

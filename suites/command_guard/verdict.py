@@ -15,17 +15,14 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any
 
 from core.records import record
 from suites.base.json_in_text import as_share, find_objects, only_object
 from suites.base.thinking import split_thinking
 
-Action = Literal["ALLOW", "WARN", "BLOCK"]
-ErrorKind = Literal["TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT"]
-
-ACTIONS: tuple[str, ...] = get_args(Action)
-ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
+ACTIONS = ("ALLOW", "WARN", "BLOCK")
+ERROR_KINDS = ("TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT")
 
 LONGEST_KEPT = 1000  # characters of a reply whose verdict is kept
 

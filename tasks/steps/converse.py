@@ -122,27 +122,25 @@ def call(
         known = await _recall(context, (request.prompt_hash, replicate), index)
         return known or await answer(request, replicate)
 
-    async def walk(conversation: Conversation) -> None:
+    async def walk(conversation: Conversation) -> bool:
+        """Walk a conversation as far as calls are made; returns whether that is to its end."""
         ask = answer  # `replay_from_ledger` has just looked for its first request
-        while (request := next_request(context, conversation)) is not None:
-            key = (request.prompt_hash, conversation.item.replicate)
-            if key not in asked:
-                asked[key] = asyncio.ensure_future(ask(request, conversation.item.replicate))
-            conversation.answered.append(await asked[key])
-            ask = recall_or_answer
-        on_end()
-
-    async def walk_as_far_as_it_goes(conversation: Conversation) -> bool:
         try:
-            await walk(conversation)
+            while (request := next_request(context, conversation)) is not None:
+                key = (request.prompt_hash, conversation.item.replicate)
+                if key not in asked:
+                    asked[key] = asyncio.ensure_future(ask(request, conversation.item.replicate))
+                conversation.answered.append(await asked[key])
+                ask = recall_or_answer
         except CallsEndedError:
             return False
+        on_end()
         return True
 
     with client_of(context) as client:
         budget = budget_of(context)
         try:
-            ended = client.run([walk_as_far_as_it_goes(conversation) for conversation in replay.unanswered])
+            ended = client.run([walk(conversation) for conversation in replay.unanswered])
             if budget is not None:
                 client.run([budget.rest()])
         except ProviderError as error:

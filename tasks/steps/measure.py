@@ -131,9 +131,8 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
         pl.col("model").is_in(models), pl.col("scorer_version") == suite.scorer_version
     )
     key = [name for name in ITEM_KEY if name in suite.results.column]
-    found = results.join(items, on=key, how="semi", nulls_equal=True)
-    for name in set(ITEM_KEY) - set(key):
-        found = found.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules
+    judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]
+    found = results.join(items, on=key, how="semi", nulls_equal=True).with_columns(judged_by_rules)
     datasets = items.select("dataset", "dataset_version").unique("dataset")  # of which a run has one version each
     return found.join(datasets, on="dataset", how="left")
 

@@ -14,11 +14,10 @@ import polars as pl
 
 from contracts.tables import CALL_FAILURES, CALLS, JUDGE_CANARIES, SAMPLES
 from storage.lake import Lake
-from tasks.jobs.forget.choice import TEXTS, Choice
+from tasks.jobs.forget.choice import CHUNK_ROWS, TEXTS, Choice, streamed
 
 SHORTEST_PIECE = 20  # characters: shorter lines, such as the name of a tool, stand in many prompts
 LONGEST_PIECE = 80  # characters: a longer line is looked for in parts, for prompts cut what is long
-CHUNK_ROWS = 10_000
 
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 
@@ -56,15 +55,14 @@ def holding(lake: Lake, choice: Choice, kept: Collection[str], rows: pl.LazyFram
 def _with_whole(rows: pl.LazyFrame, others: pl.LazyFrame, choice: Choice) -> set[str]:
     """Find the `key` of each row whose `text` holds a whole input, by letters alone, even if others share each line."""
     whole = {letters for text in choice.samples["input"] if len(letters := _letters(text)) >= SHORTEST_PIECE}
-    for chunk in others.select("input").collect_batches(chunk_size=CHUNK_ROWS):
-        for letters in map(_letters, chunk["input"]):
-            whole -= {each for each in whole if each in letters}
+    for (text,) in streamed(others.select("input")):
+        letters = _letters(text)
+        whole -= {each for each in whole if each in letters}
     keys = set()
-    for chunk in rows.drop_nulls().collect_batches(chunk_size=CHUNK_ROWS) if whole else ():
-        for key, text in chunk.iter_rows():
-            letters = _letters(text)
-            if any(each in letters for each in whole):
-                keys.add(key)
+    for key, text in streamed(rows.drop_nulls()) if whole else ():
+        letters = _letters(text)
+        if any(each in letters for each in whole):
+            keys.add(key)
     return keys
 
 

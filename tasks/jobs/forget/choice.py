@@ -1,6 +1,8 @@
 """The samples that are to be forgotten, by hash, session or dataset."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -11,6 +13,7 @@ from storage.lake import Lake
 from suites.registry import suite, suite_names
 
 TEXTS = ("input", "target", "note")  # columns of samples that hold what somebody wrote
+CHUNK_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ def choose(lake: Lake, sample: str | None, session: str | None, dataset: str | N
     columns = ("sample_hash", "dataset", "dataset_version", "sample_id", *TEXTS)
     samples = lake.frame(SAMPLES).filter(which).select(columns).unique().collect()
     return Choice(samples, sample, session, dataset)
+
+
+def streamed(rows: pl.LazyFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield rows a chunk at a time, for all of them may be more than memory holds."""
+    for chunk in rows.collect_batches(chunk_size=CHUNK_ROWS):
+        yield from chunk.iter_rows()
 
 
 def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:

@@ -10,9 +10,7 @@ from contracts.contract import Contract
 from contracts.tables import CALLS
 from core.hashing import content_hash
 from storage.lake import Lake
-from tasks.jobs.forget.choice import Choice
-
-CHUNK_ROWS = 10_000
+from tasks.jobs.forget.choice import Choice, streamed
 
 
 def asked_about(lake: Lake, contracts: Iterable[Contract], samples: set[str]) -> tuple[set[str], set[str]]:
@@ -54,11 +52,10 @@ def imported(lake: Lake, choice: Choice) -> set[str]:
     names = choice.names
     prompts = set()
     rows = lake.frame(CALLS).filter(pl.col("origin") == "import").select("prompt_hash", "request")
-    for chunk in rows.collect_batches(chunk_size=CHUNK_ROWS):
-        for prompt, request in chunk.iter_rows():
-            about = json.loads(request)
-            if (about.get("dataset"), about.get("sample_id")) in names:
-                prompts.add(prompt)
+    for prompt, request in streamed(rows):
+        about = json.loads(request)
+        if (about.get("dataset"), about.get("sample_id")) in names:
+            prompts.add(prompt)
     return prompts
 
 
@@ -70,7 +67,6 @@ def _requests(lake: Lake, which: pl.Expr | None = None) -> Iterator[tuple[str, l
     """Yield prompt hash and messages of the requests in the ledger."""
     calls = lake.frame(CALLS).filter(pl.col("origin") == "call")
     calls = calls if which is None else calls.filter(which)
-    for chunk in calls.select("prompt_hash", "request").collect_batches(chunk_size=CHUNK_ROWS):
-        for prompt, request in chunk.iter_rows():
-            if messages := json.loads(request).get("messages"):
-                yield prompt, messages
+    for prompt, request in streamed(calls.select("prompt_hash", "request")):
+        if messages := json.loads(request).get("messages"):
+            yield prompt, messages

@@ -8,10 +8,9 @@ import polars as pl
 from contracts.tables import QUARANTINE, SAMPLES
 from storage.lake import Lake
 from tasks.jobs.forget.by_text import holding
-from tasks.jobs.forget.choice import Choice
+from tasks.jobs.forget.choice import Choice, streamed
 
 SHORTEST_TEXT = 12  # characters of an input that is looked for in refused lines: "ls" stands in many
-CHUNK_ROWS = 10_000
 
 
 def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
@@ -21,11 +20,9 @@ def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
     versions = set() if _shares_versions(lake, choice) else set(choice.samples["dataset_version"])
     batches = {f"extract:{version}" for version in versions}
     keys = holding(lake, choice, kept, lake.frame(QUARANTINE).select(key="row_key", text="payload"))
-    for chunk in lake.frame(QUARANTINE).collect_batches(chunk_size=CHUNK_ROWS):
-        for row in chunk.iter_rows(named=True):
-            payload = row["payload"]
-            if row["batch_id"] in batches or _names(payload, choice) or any(text in payload for text in texts):
-                keys.add(row["row_key"])
+    for key, batch, payload in streamed(lake.frame(QUARANTINE).select("row_key", "batch_id", "payload")):
+        if batch in batches or _names(payload, choice) or any(text in payload for text in texts):
+            keys.add(key)
     return keys
 
 

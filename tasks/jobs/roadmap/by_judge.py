@@ -134,9 +134,8 @@ def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str
 
 def _themes(answer: str | None) -> list[tuple[str, list[int]]]:
     """Read the themes of an answer with the numbers in each, in order."""
-    objects = (
-        [json.loads(answer[each.start : each.end]) for each in find_objects(answer or "", "theme")] if answer else []
-    )
+    text = answer or ""
+    objects = (json.loads(text[each.start : each.end]) for each in find_objects(text, "theme"))
     return [theme for each in objects if (theme := _theme(each)) is not None]
 
 

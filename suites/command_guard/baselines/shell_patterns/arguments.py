@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import chain, takewhile, zip_longest
 from typing import Final
 
 from suites.command_guard.baselines.shell_patterns.model import Assignment, Command, Word
@@ -53,8 +53,7 @@ def joined(command: Command) -> str:
 
 def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator[str]:
     """Yield the values of the given options, as `-o v`, `-ov`, `-xo v`, `--opt v` or `--opt=v`."""
-    for index, argument in enumerate(arguments):
-        following = arguments[index + 1] if index + 1 < len(arguments) else None
+    for argument, following in zip_longest(arguments, arguments[1:]):
         if argument in options:
             if following is not None:
                 yield following
@@ -75,14 +74,12 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
 def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
     """List the arguments that are neither options nor the values of the options in `valued`."""
     values: list[str] = []
-    skip = False
-    for index, argument in enumerate(arguments):
-        if skip:
-            skip = False
-        elif argument == "--":
-            return values + list(arguments[index + 1 :])
-        elif argument in valued:
-            skip = True
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            return [*values, *left]
+        if argument in valued:
+            next(left, None)
         elif not argument.startswith("-") or argument == "-":
             values.append(argument)
     return values

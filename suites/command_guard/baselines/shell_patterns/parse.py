@@ -98,12 +98,7 @@ class _Reader:
                 self._bind_loop(node, depth)
             case "comment" | "heredoc_body" | "string_content":
                 return []
-            case _:
-                pass
-        positions: list[int] = []
-        for child in node.named_children:
-            positions += self.statement(child, depth + 1)
-        return positions
+        return [position for child in node.named_children for position in self.statement(child, depth + 1)]
 
     def _add(self, command: Command) -> int:
         self.found.append(command)

@@ -19,7 +19,7 @@ def test_code_nested_beyond_honest_need_is_blocked_and_the_depth_put_back() -> N
 
 
 def test_what_is_not_looked_at_for_its_length_is_a_warning() -> None:
-    scope = Scope(lambda code, scope: block("seen", "It was looked at."), budget=10)
+    scope = Scope(lambda code, scope: block("seen", "It was looked at.", 0.9), budget=10)
     assert scope.judge("x" * 64 * 5).rule == "seen"
     assert scope.judge("x" * 64 * 5).rule == "too-many-commands"
     assert scope.judge("").action == "WARN", "what is spent does not come back"
@@ -38,7 +38,7 @@ def test_the_depth_is_put_back_where_a_check_fails() -> None:
 
 def test_a_decision_says_its_rule_and_reason() -> None:
     assert block("rule", "Reason.", 0.8) == Decision("BLOCK", "Reason.", 0.8, "rule")
-    assert warn("rule", "Reason.").action == "WARN"
+    assert warn("rule", "Reason.", 0.5) == Decision("WARN", "Reason.", 0.5, "rule")
 
 
 def test_texts_share_nothing() -> None:
