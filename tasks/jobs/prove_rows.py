@@ -12,7 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
+from itertools import repeat
 from types import TracebackType
 
 import polars as pl
@@ -79,9 +80,9 @@ class Holders(AbstractContextManager["Holders"]):
 
         Raises LakeError where they cannot be read, and CheckEndedError where a process was ended from outside.
         """
-        hold_piece, pieces = partial(hold, lake, contract), _pieces(sizes)
+        pieces = repeat(lake), repeat(contract), _pieces(sizes)
         try:
-            held = map(hold_piece, pieces) if self._pool is None else self._pool.map(hold_piece, pieces)
+            held = map(hold, *pieces) if self._pool is None else self._pool.map(hold, *pieces)
             return reduce(Held.__add__, held, Held())
         except BrokenProcessPool as error:
             raise CheckEndedError(
