@@ -8,7 +8,7 @@ again, and answered otherwise are exchanged (judge, repeats, replies); samples t
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +23,7 @@ from storage.snapshots import read_metrics
 from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.conclusions.compare import NotComparableError, Side, find_sides, pairs_of, rows_of
+from tasks.steps.measure import over_all
 
 
 class Part(StrEnum):
@@ -309,9 +310,8 @@ def _listed(
 
 def _only(suite: Suite, name: str, metrics: Sequence[Metric]) -> Metric:
     """Find the metric over all samples. Raises UsageError where it is not computed from single rows."""
-    for each in metrics:
-        if each.name == name and "all" in each.slices:
-            return replace(each, slices=("all",))
+    if (metric := over_all(metrics, name)) is not None:
+        return metric
     raise UsageError(f"{name} cannot be split: it is not computed from the rows of {suite.name} one by one")
 
 

@@ -62,13 +62,11 @@ class _Contents:
         return self._agree(asked, content_hash(_identity(line)), where, "another result for the same item")
 
     def _agree(self, about: tuple[Any, ...], content: str, where: str, other: str) -> bool:
-        if about not in self.known:
-            self.known[about] = content, where
-            return False
-        earlier, place = self.known[about]
+        is_known = about in self.known
+        earlier, place = self.known.setdefault(about, (content, where))
         if earlier != content:
             raise SourceError(f"{place} has {other}")
-        return True
+        return is_known
 
 
 def import_recorded(

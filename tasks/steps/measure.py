@@ -1,12 +1,14 @@
 """Measure: the metric snapshot of a run, computed from pinned versions of its tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from contracts.contract import Contract
 from contracts.tables import HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
 from core.errors import LakeError
+from metrics.definition import Metric, definition_hash
 from storage.lake import Lake
 from storage.snapshots import Snapshot, land_snapshot
 from suites.base import Options, Suite
@@ -56,6 +58,12 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         warnings=(*warnings, *lacking, *shared, *sentences, *moved, *reported, *notes),
     )
     return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
+
+
+def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
+    """Find the metric of this name over all samples; None where it is not computed row by row."""
+    ours = (each for each in metrics if each.name == name and "all" in each.slices)
+    return next((replace(each, slices=("all",)) for each in ours), None)
 
 
 def _judges(frame: pl.DataFrame) -> list[str]:
@@ -144,7 +152,5 @@ def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
 
 def definition_hash_of(suite: Suite, options: Options) -> str:
     """Compute the SHA-256 over the declared versions of all that decides the suite's values under these options."""
-    from metrics.definition import definition_hash
-
     people = () if suite.labelling is None else people_metrics(suite.labelling)
     return definition_hash((*suite.metrics(options), *people), USAGE_VERSION, suite.cross_row_version, dict(options))

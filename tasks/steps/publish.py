@@ -152,14 +152,10 @@ def record_checks(
             "table_name": contract.table,
             "table_version": table_version,
             "batch_id": batch_id,
-            "rule_id": result.rule_id,
+            **{name: getattr(result, name) for name in ("rule_id", "passed", "rows_checked", "rows_failed", "message")},
             "engine": engine,
             "severity": str(result.severity),
             "dimension": str(result.dimension),
-            "passed": result.passed,
-            "rows_checked": result.rows_checked,
-            "rows_failed": result.rows_failed,
-            "message": result.message,
             "checked_at": datetime.now(UTC),
         }
         for result in results

@@ -16,7 +16,7 @@ from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
 from tasks.runtime.runs import run_row
-from tasks.steps.measure import Versions, inputs, run_frame
+from tasks.steps.measure import Versions, inputs, over_all, run_frame
 from tasks.steps.missing import missing_items
 
 
@@ -91,7 +91,4 @@ def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, f
 def _ranking_metric(suite: Suite, options: Options) -> Metric | None:
     """Find the metric that ranks, over all samples; None where it is not computed row by row."""
     ranking = next((figure.quantity.metric for figure in suite.figures if isinstance(figure, Ranking)), None)
-    for metric in suite.metrics(options):
-        if metric.name == ranking and "all" in metric.slices:
-            return replace(metric, slices=("all",))
-    return None
+    return over_all(suite.metrics(options), ranking)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import ROADMAP_MENTIONS
 from core.errors import UsageError
 from core.hashing import content_hash
-from metrics.grouping import GroupingAgreement, grouping_agreement
+from metrics.grouping import grouping_agreement
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Roadmap
@@ -150,16 +151,8 @@ def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, f
 
 
 def _agreement(labelled: Sequence[Labelled], of: Mapping[str, str]) -> dict[str, float | int | None]:
-    agreement: GroupingAgreement = grouping_agreement(
-        [of[each.name] for each in labelled], [each.theme for each in labelled]
-    )
-    return {
-        "themes": len({each.theme for each in labelled}),
-        "found": len({of[each.name] for each in labelled}),
-        "precision": agreement.precision,
-        "recall": agreement.recall,
-        "adjusted_rand": agreement.adjusted_rand,
-    }
+    found, known = [of[each.name] for each in labelled], [each.theme for each in labelled]
+    return {"themes": len(set(known)), "found": len(set(found)), **asdict(grouping_agreement(found, known))}
 
 
 def _group(

@@ -80,12 +80,9 @@ def _opening(record: Record) -> str:
 
 def _part(category: str, findings: Sequence[Deduction]) -> str:
     own = [finding for finding in findings if finding.category == category]
-    lines = [f"- Deduction: {each.points} points, for {each.text}{_tag(each)}." for each in own]
+    tags = [f" ({each.tag})" if each.tag else "" for each in own]
+    lines = [f"- Deduction: {each.points} points, for {each.text}{tag}." for each, tag in zip(own, tags, strict=True)]
     return "\n".join((f"## {category}", "", _ABOUT[category], *(lines or ["- No deduction: the rules found nothing."])))
-
-
-def _tag(finding: Deduction) -> str:
-    return f" ({finding.tag})" if finding.tag else ""
 
 
 def _missing_tools(record: Record) -> str:
