@@ -125,7 +125,7 @@ def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
 
 def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
     cut = fitted(load(item.sample.input), options, templates_of(options, item.prompt_type))
-    return {"cut_chars": cut.total_removed, "cut_interactions": len(cut.cut)}
+    return {"cut_chars": sum(cut.cut.values()), "cut_interactions": len(cut.cut)}
 
 
 def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:

@@ -12,8 +12,7 @@ A session that is too long is shortened by this rule, until it fits:
 Alert, conclusions, calls with their arguments, errors and events are never cut, so that a session can stay too long.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -54,24 +53,12 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """How much was taken out of one interaction; 0 stands for runbook and tools."""
-
-    interaction: int
-    chars_removed: int
-
-
-@dataclass(frozen=True, slots=True)
 class FittedConversation:
     """The text that a judge reads, and what was cut to make it fit."""
 
     text: str
-    cut: tuple[Cut, ...] = ()
-
-    @property
-    def total_removed(self) -> int:
-        """Characters of the session that the judge does not see."""
-        return sum(each.chars_removed for each in self.cut)
+    cut: Mapping[int, int]
+    """Characters that the judge does not see, by interaction; 0 stands for runbook and tools."""
 
 
 def fit(session: Session, budget: int) -> FittedConversation:
@@ -93,7 +80,11 @@ def fit(session: Session, budget: int) -> FittedConversation:
             if room >= 0:
                 break
     text = "".join(_framed(block.heading, session.mark, body) for block, body in zip(blocks, texts, strict=True))
-    return FittedConversation(text, _cuts(blocks, removed))
+    cut: dict[int, int] = {}
+    for block, gone in zip(blocks, removed, strict=True):
+        if gone:
+            cut[block.number] = cut.get(block.number, 0) + gone
+    return FittedConversation(text, cut)
 
 
 _STEPS = tuple((kind, keep) for keep in (HEAD + TAIL, 0) for kind in Kind if kind is not Kind.KEPT)
@@ -107,13 +98,6 @@ def _shortened(body: str, keep: int) -> tuple[str, int]:
     note = f"(… {removed} characters were cut here …)"
     shorter = f"{body[:head]}\n{note}\n{body[len(body) - tail :]}" if keep else note
     return (shorter, removed) if len(shorter) < len(body) else (body, 0)
-
-
-def _cuts(blocks: Sequence[Block], removed: Sequence[int]) -> tuple[Cut, ...]:
-    by_number: Counter[int] = Counter()
-    for block, gone in zip(blocks, removed, strict=True):
-        by_number[block.number] += gone
-    return tuple(Cut(number, gone) for number, gone in sorted(by_number.items()) if gone)
 
 
 def _framed(heading: str, mark: str, body: str) -> str:

@@ -117,20 +117,13 @@ def _read_aegish(path: Path) -> CommandDatasetBuilder:
             builder.skip(where, NOT_JSON, raw)
         elif isinstance(entry.get("category"), str) and entry["category"] not in CATEGORIES:
             builder.skip(where, OTHER_FUNCTION)
-        elif _aegish_label(entry) is None:
+        elif (label := _aegish_label(entry)) is None:
             builder.skip(where, UNKNOWN_LABEL, raw)
         else:
             category, binary = entry.get("category"), entry.get("binary")
             name = f"{binary}_{category}" if isinstance(binary, str) and category else ""
-            material = Material(
-                entry.get("command"),
-                _aegish_label(entry),
-                category,
-                note=entry.get("prompt"),
-                cluster=binary if isinstance(binary, str) and category else None,
-                name=name,
-                raw=raw,
-            )
+            command, note, cluster = entry.get("command"), entry.get("prompt"), binary if name else None
+            material = Material(command, label, category, note=note, cluster=cluster, name=name, raw=raw)
             builder.add_material(where, material)
     return builder
 

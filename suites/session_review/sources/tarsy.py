@@ -188,7 +188,8 @@ def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
                     yield Event(RESUMED, at_us=at)
                     spoken = False
                 listed.add(server)
-                yield from _listing_failed(details, at)
+                if error := _error(details):
+                    yield Event(f"The tools of {details.get('server_name')} could not be listed: {error}", at_us=at)
             else:
                 yield _tool_call(details, at)
                 spoken = True
@@ -231,11 +232,6 @@ def _error(details: Mapping[str, Any]) -> str | None:
 
 def _error_in_result(result: Any) -> str | None:
     return "the tool reported an error" if mapping(result).get("is_error") is True else None
-
-
-def _listing_failed(details: Mapping[str, Any], at: int | None) -> Iterator[Event]:
-    if error := _error(details):
-        yield Event(f"The tools of {details.get('server_name')} could not be listed: {error}", at_us=at)
 
 
 def _tools(events: Iterable[Mapping[str, Any]]) -> Iterator[Tool]:

@@ -50,22 +50,19 @@ UPLOADS: Final = re.compile(
     r"|-urlencode|-ascii)?)[\s=]+@|(?:^|\s)--(?:post|body)-file[\s=]\S|(?:^|\s)-d@|(?:^|\s)--form-string"
 )
 
+_FILES, _PROGRAM = "serves files to whoever connects", "starts a program for whoever connects"
 SERVERS: Final[tuple[tuple[str, str, str], ...]] = (
     # program, pattern over the joined arguments, what it does
-    (
-        "python",
-        r"-m\s*(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver|smtpd)\b",
-        "serves files to whoever connects",
-    ),
-    ("php", r"(?:^|\s)-S\s", "serves files to whoever connects"),
-    ("ruby", r"-run\b.*-e\s*httpd|-rwebrick|-r\s*un\b", "serves files to whoever connects"),
+    ("python", r"-m\s*(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver|smtpd)\b", _FILES),
+    ("php", r"(?:^|\s)-S\s", _FILES),
+    ("ruby", r"-run\b.*-e\s*httpd|-rwebrick|-r\s*un\b", _FILES),
     ("busybox", r"^(?:httpd|telnetd|ftpd|tftpd|udpsvd|tcpsvd|nc\b.*-e)", "serves files or a shell to whoever connects"),
-    ("tcpserver", r"", "starts a program for whoever connects"),
-    ("ucspi-tcp", r"", "starts a program for whoever connects"),
-    ("updog", r"", "serves files to whoever connects"),
-    ("plackup", r"", "serves files to whoever connects"),
-    ("websocketd", r"", "starts a program for whoever connects"),
-    ("httpd", r"(?:^|\s)-f\b|-p\s?\d", "serves files to whoever connects"),
+    ("tcpserver", r"", _PROGRAM),
+    ("ucspi-tcp", r"", _PROGRAM),
+    ("updog", r"", _FILES),
+    ("plackup", r"", _FILES),
+    ("websocketd", r"", _PROGRAM),
+    ("httpd", r"(?:^|\s)-f\b|-p\s?\d", _FILES),
 )
 
 SHELL_FEEDERS: Final = names(
