@@ -18,17 +18,8 @@ from core.redaction import redact
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
-from tasks.runtime.attempts import (
-    CUT_OFF,
-    OVERTAKEN,
-    PATIENCE_SECONDS,
-    Attempt,
-    await_end_of_others,
-    close,
-    is_overtaken,
-    open_attempts,
-    write,
-)
+from tasks.runtime import attempts
+from tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
 from tasks.runtime.beside import beside
 from tasks.runtime.context import CODE_VERSION
 
@@ -118,7 +109,7 @@ def save(lake: Lake, run: Run) -> None:
     rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
     land(lake, RUNS, rows)
     if run.attempt is not None:
-        write(lake, run.attempt, rows.row(0, named=True))
+        attempts.write(lake, run.attempt, rows.row(0, named=True))
     if run.state != "running" or run.tally != Tally():
         logger.info("run %s of %s is %s: %s", run.run_id, run.suite, run.state, counts_of(rows.row(0, named=True)))
     if run.message:
@@ -153,11 +144,11 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
     if not known.is_empty():
         run = replace(run, attempt=attempt, started_at=known["started_at"].item())
-        if open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
+        if attempts.open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
             save(lake, run)
-            await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
+            attempts.await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
         counted = counted_by_ledger(lake, known)
-        close(lake, counted, CUT_OFF, pl.col("started_at") != attempt.started_at)
+        attempts.close(lake, counted, attempts.CUT_OFF, pl.col("started_at") != attempt.started_at)
         before = counted.row(0, named=True)
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)
@@ -169,14 +160,14 @@ def give_way(lake: Lake, run: Run) -> bool:
     """End an attempt that a newer one has overtaken, and leave the run's row to that; returns False where none has."""
     assert run.attempt is not None
     try:
-        if not is_overtaken(lake, run.run_id, run.attempt.started_at):
+        if not attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
             return False
-        known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
-        close(lake, counted_by_ledger(lake, known), OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
+        counted = counted_by_ledger(lake, lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect())
+        attempts.close(lake, counted, attempts.OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
     except (LakeError, pl.exceptions.PolarsError, OSError):  # the lake is out of reach: the run's own error says so
         return False
     _running.pop(run.run_id, None)
-    logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, OVERTAKEN)
+    logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, attempts.OVERTAKEN)
     return True
 
 
@@ -208,7 +199,7 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
     def beat(over: threading.Event) -> None:
         while not over.wait(every_seconds):
             try:
-                if run.attempt and is_overtaken(lake, run.run_id, run.attempt.started_at):
+                if run.attempt and attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
                     return
                 save(lake, replace(run, tally=tally()))
             except LakeError as error:
@@ -257,7 +248,7 @@ def mark_lost(lake: Lake) -> list[str]:
         failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at")
         counted = counted_by_ledger(lake, failed)
         land(lake, RUNS, counted)
-        close(lake, counted, "lost: no sign of life any more")
+        attempts.close(lake, counted, "lost: no sign of life any more")
     return rows["run_id"].to_list()
 
 

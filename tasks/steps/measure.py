@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from contracts.contract import Contract
-from contracts.tables import HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
 from core.errors import LakeError
 from metrics.definition import Metric, definition_hash
 from storage.lake import Lake
@@ -19,7 +19,6 @@ from tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from tasks.steps.clusters import shared_inputs, with_clusters
 from tasks.steps.count import USAGE_VERSION, usage_metrics
 from tasks.steps.missing import missing_items
-from tasks.steps.reported import several_versions
 
 ITEM_KEY = ("prompt_hash", "judge_hash", "sample_hash", "model", "judge", "replicate")
 
@@ -68,6 +67,23 @@ def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
 
 def _judges(frame: pl.DataFrame) -> list[str]:
     return sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
+
+
+def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
+    """Say of which models of a run, subjects and judges, replies came from several versions."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    asked = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
+    replies = lake.frame(CALLS).select("model", "model_reported", "prompt_hash", "replicate")
+    reported = replies.drop_nulls("model_reported").join(
+        pl.concat(asked).drop_nulls().unique(), on=["prompt_hash", "replicate"], how="semi"
+    )
+    counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
+    several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
+    versions_of = {
+        model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
+        for (model,), part in several
+    }
+    return [f"{model} was answered by several versions: {', '.join(listed)}" for model, listed in versions_of.items()]
 
 
 def inputs(suite: Suite) -> tuple[Contract, ...]:

@@ -11,14 +11,8 @@ from typing import Final
 
 from suites.command_guard.baselines.shell_patterns.model import Assignment, Command, Word
 from suites.command_guard.baselines.shell_patterns.printing import printed
+from suites.command_guard.baselines.shell_patterns.rules import programs
 from suites.command_guard.baselines.shell_patterns.rules.languages import INTERPRETERS
-from suites.command_guard.baselines.shell_patterns.rules.programs import (
-    SHELLS,
-    SUBCOMMAND_WRAPPERS,
-    WRAPPERS,
-    Wrapper,
-    names,
-)
 from suites.command_guard.baselines.shell_patterns.scope import MAX_TEXT
 
 _VERSION: Final = re.compile(r"-?\d[\d.]*$")
@@ -38,7 +32,8 @@ def _program(name: str) -> str:
     if name in {"$SHELL", "${SHELL}", "$BASH", "$0"}:
         return "sh"
     bare = _VERSION.sub("", name)
-    return bare if bare != name and name not in INTERPRETERS and (bare in INTERPRETERS or bare in SHELLS) else name
+    is_versioned = name not in INTERPRETERS and (bare in INTERPRETERS or bare in programs.SHELLS)
+    return bare if is_versioned else name
 
 
 def program(command: Command) -> str:
@@ -85,14 +80,14 @@ def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> 
     return values
 
 
-def wrapper_of(command: Command) -> tuple[Wrapper, int] | None:
+def wrapper_of(command: Command) -> tuple[programs.Wrapper, int] | None:
     """Look up which wrapper the command is, and at which word its own arguments begin; None where it is none."""
     name = program(command)
-    for known, parts, wrapper in SUBCOMMAND_WRAPPERS:
+    for known, parts, wrapper in programs.SUBCOMMAND_WRAPPERS:
         for start in range(1, min(len(command.texts), 6)) if name in known else ():
             if list(command.texts[start : start + len(parts)]) == parts:
                 return wrapper, start + len(parts)
-    wrapped = WRAPPERS.get(name)
+    wrapped = programs.WRAPPERS.get(name)
     return None if wrapped is None else (wrapped, 1)
 
 
@@ -112,7 +107,7 @@ def behind_wrapper(command: Command) -> Command | None:
         if text == "--":
             position += 1
             break
-        if text in names(wrapper.values):
+        if text in programs.names(wrapper.values):
             position += 2
         elif text[:1] in {"-", "+"} and len(text) > 1:
             position += 1
