@@ -108,18 +108,11 @@ def import_recorded(
     write_manifest(context, conversations, run.dataset_versions)
     published = publish_conversations(context, conversations, "import") + derive(context, "import")
     replies = sum(len(conversation.answered) for conversation in conversations)
-    beside = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
+    tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
     labelled = _land_labels(lake, read)
     snapshot_id = measure(context, _overruled(read.recorded, conversations))
-    runs.save(
-        lake,
-        run.ended(
-            "completed",
-            tally=published.tally + beside,
-            snapshot_id=snapshot_id,
-            message=_message(read, published, labelled),
-        ),
-    )
+    message = _message(read, published, labelled)
+    runs.save(lake, run.ended("completed", tally=tally + published.tally, snapshot_id=snapshot_id, message=message))
     return run_id
 
 

@@ -130,9 +130,9 @@ def _answer(batch: Batch) -> int:
     context = batch.context
     require_ledger(context.lake, batch.ledger_id)
     conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
-    # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
     # One scan of the ledger as this process first saw it for the plan serves all its batches.
     planned = shared_index(context.lake, batch.ledger_id, batch.ledger_version)
+    # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
     index = planned.extended(context.lake.ensure(CALLS))
     with heeding(context, _flow_run_id()):
         call(context, conversations, index, on_end=lambda: progress.advance(context.run_id, batch.name))
