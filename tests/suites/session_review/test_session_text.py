@@ -103,7 +103,7 @@ def test_speech_goes_before_results_vanish_and_conclusion_alert_and_calls_stay()
         assert kept in smallest.text
     for gone in ("t" * 10, "r" * 10, "b" * 10):
         assert gone not in smallest.text
-    assert smallest.total_removed == 3000 + 3000 + 3000
+    assert sum(smallest.cut.values()) == 3000 + 3000 + 3000
     middle = fit(shown, len(smallest.text) + 2500)
     assert all(letter * TAIL in middle.text for letter in "trb")
 
@@ -133,8 +133,8 @@ def test_a_fitted_session_keeps_its_calls_and_accounts_for_what_is_gone(given: l
     elif len(fitted.text) > budget:
         assert fitted == fit(shown, 0)
     notes = sum(len(note) + 2 for note in re.findall(r"\(… \d+ characters were cut here …\)", fitted.text))
-    assert fitted.total_removed >= len(whole.text) - len(fitted.text)
-    assert fitted.total_removed <= len(whole.text) - len(fitted.text) + notes
+    assert sum(fitted.cut.values()) >= len(whole.text) - len(fitted.text)
+    assert sum(fitted.cut.values()) <= len(whole.text) - len(fitted.text) + notes
     assert fitted == fit(shown, budget)
 
 
