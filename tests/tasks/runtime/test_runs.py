@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from contracts.tables import RUNS
-from core.errors import LakeError
+from core.errors import LakeError, UsageError
 from storage.lake import Lake
 from storage.landing import land
 from tasks.runtime import runs
-from tasks.runtime.runs import Run, Tally, cost_of, labels_of, mark_lost, tagged, with_labels, with_lost
+from tasks.runtime.runs import Run, Tally, cost_of, labels_of, mark_lost, run_row, tagged, with_labels, with_lost
 
 NOW = datetime.now(UTC)
 
@@ -22,6 +22,11 @@ NOW = datetime.now(UTC)
 def test_tallies_add_up_and_an_unknown_sum_stays_unknown() -> None:
     whole = Tally(calls_made=1, cost_usd=0.5, input_tokens=7) + Tally(calls_made=2, cost_usd=None, input_tokens=1)
     assert (whole.calls_made, whole.cost_usd, whole.input_tokens) == (3, None, 8)
+
+
+def test_a_run_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no run nothing: `evalake runs` lists what there is"):
+        run_row(Lake(str(tmp_path)), "nothing")
 
 
 @pytest.mark.parametrize(
