@@ -25,7 +25,7 @@ Looped = Mapping[plain_judged.Group, Mapping[str, plain_judged.Estimate]]
 
 def main() -> None:
     """Measure a million rows by the engine; fewer by the loop, with draws and without, whose values must agree."""
-    from metrics import measure
+    from metrics.compute import measure
     from suites.solidity_audit.options import DEFAULTS
     from suites.solidity_audit.suite import SUITE
 

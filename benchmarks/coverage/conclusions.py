@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from benchmarks.coverage.populations import STRUCTURES, Floats, Population
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, models
-from metrics import Metric, measure
 from metrics.compare import compare, with_holm
+from metrics.compute import measure
+from metrics.definition import Metric
 from metrics.drift import Given, drift
 from metrics.prediction_powered import ratio
 from reports.decision import Verdict, decide

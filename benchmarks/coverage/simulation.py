@@ -9,8 +9,9 @@ import polars as pl
 
 from benchmarks.coverage.populations import RATES, SHARES, SIZES, STRUCTURES, Population, Structure
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
-from metrics import Metric, measure
 from metrics.compare import compare
+from metrics.compute import measure
+from metrics.definition import Metric
 
 WHOLE = 100_000
 """Rows of the sample that stands for a population, whose value is taken for the true one."""

@@ -6,10 +6,13 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from metrics import Composite, Count, Mean, Metric, Parts, Rate, Ratio, Total, mean_defined, population_std
 from metrics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement, votes
 from metrics.calibration import ece, mce
+from metrics.composite import Composite, Parts, mean_defined
+from metrics.definition import Metric
+from metrics.estimators import Count, Mean, Rate, Ratio, Total
 from metrics.intervals import Array
+from metrics.spread import population_std
 
 vulnerable = pl.col("ground_truth_vulnerable")
 correct = pl.col("detection_correct")

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from metrics import Metric, measure
+from metrics.compute import measure
+from metrics.definition import Metric
 from metrics.estimator import Estimator
 
 

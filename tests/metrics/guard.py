@@ -2,8 +2,11 @@
 
 import polars as pl
 
-from metrics import Composite, Count, MacroAverage, Maximum, Mean, Metric, Parts, Quantile, Rate, Total
+from metrics.composite import Composite, Parts
+from metrics.definition import Metric
+from metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
 from metrics.intervals import Array
+from metrics.macro_average import MacroAverage
 
 malicious = pl.col("label") == "malicious"
 harmless = pl.col("label") == "harmless"

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
-from metrics import Mean, Metric, measure
 from metrics.calibration import (
     CalibrationError,
     ece,
@@ -17,6 +16,9 @@ from metrics.calibration import (
     equal_width_bin,
     mce,
 )
+from metrics.compute import measure
+from metrics.definition import Metric
+from metrics.estimators import Mean
 from tests.metrics.frames import estimate, one_group
 
 confidence, correct = pl.col("confidence"), pl.col("correct")

@@ -10,9 +10,12 @@ from scipy.stats import permutation_test
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from metrics import Composite, Count, MacroAverage, Mean, Metric, Quantile, Rate, Ratio
 from metrics.compare import COMPARED, compare, holm, mcnemar, with_holm
+from metrics.composite import Composite
+from metrics.definition import Metric
+from metrics.estimators import Count, Mean, Quantile, Rate, Ratio
 from metrics.intervals import Array
+from metrics.macro_average import MacroAverage
 from tests.metrics.guard import GUARD_METRICS
 
 ACCURACY = Metric("accuracy", Rate(pl.col("right")))

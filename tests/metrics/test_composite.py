@@ -9,7 +9,9 @@ from scipy import stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, fbeta_score
 
 from core.errors import MetricError
-from metrics import Composite, Mean, Rate, Ratio, population_std
+from metrics.composite import Composite
+from metrics.estimators import Mean, Rate, Ratio
+from metrics.spread import population_std
 from tests.metrics import guard
 from tests.metrics.frames import estimate, one_group
 

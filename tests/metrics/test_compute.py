@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from core.errors import MetricError
-from metrics import Mean, Metric, Rate, measure
 from metrics.calibration import ece, ece_adaptive
-from metrics.compute import MEASURES
+from metrics.compute import MEASURES, measure
+from metrics.definition import Metric
+from metrics.estimators import Mean, Rate
 from tests.metrics.frames import guard_samples, one_group
 from tests.metrics.guard import GUARD_METRICS, blocked, malicious
 

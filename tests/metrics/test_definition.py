@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from benchmarks.judgements import judged_audits
-from metrics import ENGINE_VERSION, Count, Metric, Rate, definition_hash, measure
+from metrics.compute import measure
+from metrics.definition import ENGINE_VERSION, Metric, definition_hash
+from metrics.estimators import Count, Rate
 from suites.registry import suite as find_suite
 from tests.metrics.frames import guard_samples
 

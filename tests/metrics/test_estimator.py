@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 
-from metrics import Mean, Metric, Rate
 from metrics.columns import Columns
+from metrics.definition import Metric
 from metrics.estimator import estimated
+from metrics.estimators import Mean, Rate
 from metrics.inputs import Inputs
 from metrics.units import Units, View
 from tests.metrics.frames import one_group

@@ -9,8 +9,8 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from core.errors import MetricError
-from metrics import Count, Maximum, Mean, Quantile, Rate, Total
 from metrics.estimator import Estimator
+from metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
 from tests.metrics.frames import estimate, one_group
 
 values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: round(x, 4)), min_size=1, max_size=60)

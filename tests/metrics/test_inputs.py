@@ -2,7 +2,8 @@
 
 from polars.testing import assert_frame_equal
 
-from metrics import Metric, Rate
+from metrics.definition import Metric
+from metrics.estimators import Rate
 from metrics.inputs import Inputs
 from tests.metrics.frames import guard_samples
 from tests.metrics.guard import GUARD_METRICS, blocked, malicious

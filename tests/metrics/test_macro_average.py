@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics import MacroAverage
+from metrics.macro_average import MacroAverage
 from tests.metrics.frames import estimate, one_group
 
 

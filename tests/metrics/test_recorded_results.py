@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from metrics import measure
+from metrics.compute import measure
 from tests.metrics.audit import AUDIT_METRICS, panel_metrics
 from tests.metrics.guard import GUARD_METRICS
 

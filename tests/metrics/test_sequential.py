@@ -4,7 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrics import Metric, Rate, measure
+from metrics.compute import measure
+from metrics.definition import Metric
+from metrics.estimators import Rate
 from metrics.intervals import wilson
 from metrics.sequential import ERROR, FEWEST_UNITS, Anytime
 from tasks.conclusions.settle import sizes

@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrics import population_std
-from metrics.spread import pooled_within
+from metrics.spread import pooled_within, population_std
 from tests.metrics.frames import estimate, one_group
 
 X = pl.col("x")

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
-from metrics import Metric, measure
 from metrics.calibration import ece, ece_adaptive
+from metrics.compute import measure
+from metrics.definition import Metric
 from metrics.values import values
 from tests.metrics.frames import guard_samples
 from tests.metrics.guard import GUARD_METRICS

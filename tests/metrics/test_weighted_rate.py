@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from metrics import Rate
+from metrics.estimators import Rate
 from metrics.weighted_rate import WeightedRate
 from tests.metrics.frames import estimate, one_group
 

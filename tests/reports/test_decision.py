@@ -6,7 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrics import Composite, Metric, Parts, Rate, measure
+from metrics.composite import Composite, Parts
+from metrics.compute import measure
+from metrics.definition import Metric
+from metrics.estimators import Rate
 from metrics.intervals import Array
 from reports.decision import Decision, Verdict, decide
 from tests.reports.samples import guard_metrics, report

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from core.errors import UsageError
-from metrics import definition_hash
+from metrics.definition import definition_hash
 from suites.registry import all_contracts, suite, suite_names
 
 

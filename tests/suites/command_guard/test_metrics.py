@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from contracts.compile.arrow import polars_schema
-from metrics import definition_hash, measure
+from metrics.compute import measure
+from metrics.definition import definition_hash
 from providers.request import Reply
 from suites.base import Exchange, Item, Sample
 from suites.command_guard.contract import RESULTS

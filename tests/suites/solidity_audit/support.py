@@ -9,7 +9,7 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import HUMAN_LABELS
-from metrics import measure
+from metrics.compute import measure
 from providers.request import Reply
 from suites.base import Exchange, Item, Sample
 from suites.solidity_audit.contract import FINDINGS, RESULTS

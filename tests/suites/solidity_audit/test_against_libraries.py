@@ -17,7 +17,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 from statsmodels.stats.proportion import proportion_confint
 
-from metrics import measure
+from metrics.compute import measure
 from suites.solidity_audit.cross_row_metrics import judge_agreement
 from suites.solidity_audit.metrics import metrics
 from suites.solidity_audit.options import DEFAULTS
