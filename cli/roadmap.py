@@ -47,7 +47,7 @@ def roadmap(
     from cli.interrupt import leave_at_once
     from flows.roadmap import measure_roadmap
     from flows.roadmap import roadmap as flow
-    from reports.roadmap import write_roadmap
+    from reports.plain_page import write_roadmap
     from storage.lake import Lake
     from tasks.jobs.roadmap.make import as_data, rows_of
     from tasks.runtime.server import require_server

@@ -10,7 +10,7 @@ from metrics.columns import Columns
 from metrics.composite import Composite
 from metrics.definition import Metric
 from metrics.estimator import Estimator
-from metrics.estimators import Mean, Rate
+from metrics.estimators import Mean, Rate, is_share_of_rows
 from metrics.inputs import Inputs
 from metrics.macro_average import MacroAverage
 from metrics.slices import Slicing
@@ -45,12 +45,9 @@ def _bounds(estimator: Estimator, view: View, missing: int) -> Bounds | None:
     low, high = _range(estimator)
     if not np.isfinite(high - low):
         return None
-    of_rows = isinstance(estimator, Mean) or (
-        isinstance(estimator, Rate) and all(view.columns.is_condition(view.named(role)) for role in ("successes", "of"))
-    )
-    if not of_rows:
+    if not (isinstance(estimator, Mean) or is_share_of_rows(estimator, view)):
         return low, high
-    numerator, denominator = ("successes", "of") if isinstance(estimator, Rate) else ("numerator", "denominator")
+    numerator, denominator = Mean.ratio if isinstance(estimator, Mean) else Rate.ratio
     total, rows = float(view.totals(numerator)[0]), float(view.totals(denominator)[0])
     if rows + missing == 0:
         return None

@@ -1,6 +1,6 @@
 """Columns of samples as arrays, and numbers of their rows by what they hold."""
 
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import polars as pl
@@ -69,6 +69,13 @@ def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
     occurs = np.zeros(below, dtype=np.bool_)
     occurs[keys] = True
     return (np.cumsum(occurs) - 1)[keys], np.flatnonzero(occurs)
+
+
+def begins(*keys: Integers) -> NDArray[np.bool_]:
+    """Tell which rows, standing in order of the keys, are the first with theirs."""
+    first = np.ones(len(keys[0]), dtype=np.bool_)
+    first[1:] = reduce(np.logical_or, [key[1:] != key[:-1] for key in keys])
+    return first
 
 
 def ordered(keys: Integers) -> Integers:

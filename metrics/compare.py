@@ -17,7 +17,7 @@ from core.errors import MetricError
 from metrics.columns import Columns
 from metrics.definition import Metric
 from metrics.estimator import Estimate
-from metrics.estimators import Rate
+from metrics.estimators import is_share_of_rows
 from metrics.inputs import Inputs
 from metrics.intervals import Array, Integers, difference, student
 from metrics.slices import Slicing
@@ -44,19 +44,9 @@ FEW, DIFFERING = 20, 5
 """Below so many units behind a side or a part of it, or so many that differ, MOVER's interval is taken."""
 
 COMPARED: Mapping[str, pl.DataType] = {
-    "judge": pl.String(),
-    "metric": pl.String(),
-    "slice": pl.String(),
-    "slice_value": pl.String(),
-    "value_a": pl.Float64(),
-    "value_b": pl.Float64(),
-    "difference": pl.Float64(),
-    "ci_low": pl.Float64(),
-    "ci_high": pl.Float64(),
-    "p": pl.Float64(),
-    "units": pl.Int64(),
-    "flips_to_a": pl.Int64(),
-    "flips_to_b": pl.Int64(),
+    **dict.fromkeys(("judge", "metric", "slice", "slice_value"), pl.String()),
+    **dict.fromkeys(("value_a", "value_b", "difference", "ci_low", "ci_high", "p"), pl.Float64()),
+    **dict.fromkeys(("units", "flips_to_a", "flips_to_b"), pl.Int64()),
 }
 
 Limits = tuple[float, float]
@@ -218,9 +208,7 @@ def _compared(
         a, b = pair.groups
         value = estimate.value[a] - estimate.value[b]
         low, high = _interval(estimate, pair) if estimate.make_influence else (np.nan, np.nan)
-        binary = isinstance(metric.estimator, Rate) and all(
-            columns.is_condition(view.named(role)) for role in ("successes", "of")
-        )
+        binary = is_share_of_rows(metric.estimator, view)
         gains, losses, single = _flips(view, pair) if binary else (None, None, False)
         p = None
         if estimate.make_influence and not np.isnan(value):

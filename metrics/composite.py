@@ -212,11 +212,8 @@ def _limited(part: Estimator, estimate: Estimate) -> Estimate:
     least, most = getattr(part, "low", -np.inf), getattr(part, "high", np.inf)
     if not np.isfinite(most - least) or estimate.make_influence is None:
         return estimate
-    bounds = (
-        np.where(np.isnan(end), bound, end) for end, bound in ((estimate.ci_low, least), (estimate.ci_high, most))
-    )
-    low, high = bounds
-    return replace(estimate, ci_low=low, ci_high=high)
+    low, high = estimate.ci_low, estimate.ci_high
+    return replace(estimate, ci_low=np.where(np.isnan(low), least, low), ci_high=np.where(np.isnan(high), most, high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,19 +29,16 @@ PART_ROWS = 100_000
 """Rows of a part, from which on another begins: groups are measured in parts, whose sums stay in the caches."""
 
 MEASURES: Mapping[str, pl.DataType] = {
-    "slice": pl.String(),
-    "slice_value": pl.String(),
-    "metric": pl.String(),
+    **dict.fromkeys(("slice", "slice_value", "metric"), pl.String()),
     "tier": pl.Int64(),
     "value": pl.Float64(),
-    "n": pl.Int64(),
-    "units": pl.Int64(),
-    "n_eff": pl.Float64(),
-    "se": pl.Float64(),
-    "ci_low": pl.Float64(),
-    "ci_high": pl.Float64(),
+    **dict.fromkeys(("n", "units"), pl.Int64()),
+    **dict.fromkeys(("n_eff", "se", "ci_low", "ci_high"), pl.Float64()),
     "reliable": pl.Boolean(),
 }
+
+METRIC_ROWS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
+"""The columns of what is measured of models and judges."""
 
 
 def measure(
@@ -74,6 +72,12 @@ def measure(
             results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
+
+
+def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **numbers: float | None) -> dict[str, Any]:
+    """Build a row in the columns METRIC_ROWS of a metric over all samples that `measure` does not compute."""
+    of = {"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": metric}
+    return {**dict.fromkeys(METRIC_ROWS), **of, "n": n, "units": units, "reliable": units >= RELIABLE_FROM, **numbers}
 
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:

@@ -11,14 +11,7 @@ from metrics.definition import Metric
 from metrics.weighted_rate import WeightedRate
 
 PAIRS = pl.Schema(
-    {
-        "judge": pl.String(),
-        "decision": pl.String(),
-        "cluster": pl.String(),
-        "first": pl.String(),
-        "second": pl.String(),
-        "agrees": pl.Boolean(),
-    }
+    {**dict.fromkeys(("judge", "decision", "cluster", "first", "second"), pl.String()), "agrees": pl.Boolean()}
 )
 """One decision about one thing, as both took it; `agrees` where they mean the same."""
 
@@ -51,17 +44,13 @@ def _measured(pairs: pl.DataFrame, judge: str, decision: str) -> dict[str, objec
     measured = measure(pairs, list(declared.values()), groups=("judge",), cluster="cluster")
     values = {row["metric"]: row for row in measured.to_dicts()}
     share = values["agreement"]
-    further = {name: values[name]["value"] if name in values else None for name in ("kappa", "ac1", "difference")}
     return {
         "judge": judge,
         "decision": decision,
         "agreement": share["value"],
-        "ci_low": share["ci_low"],
-        "ci_high": share["ci_high"],
-        **further,
-        "n": share["n"],
-        "units": share["units"],
-        "reliable": share["reliable"],
+        **{name: share[name] for name in ("ci_low", "ci_high")},
+        **{name: values[name]["value"] if name in values else None for name in ("kappa", "ac1", "difference")},
+        **{name: share[name] for name in ("n", "units", "reliable")},
     }
 
 

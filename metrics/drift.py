@@ -14,7 +14,8 @@ from math import fsum
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from metrics.intervals import Array, Integers
 
 RESAMPLES = 99_999  # drawn permutations: the smallest p-value is two in a hundred thousand
 SEED = 20_260
@@ -23,7 +24,6 @@ _BATCH = 2_000  # permutations held at once
 Given: TypeAlias = Mapping[str, float | str | bool | None]
 """One answer by its fields: numbers on a scale from 0 to 1, and words (None is one of them)."""
 
-Array: TypeAlias = npt.NDArray[np.float64]
 Statistic: TypeAlias = Callable[..., Array]
 
 
@@ -48,11 +48,11 @@ def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], 
     total, items = points.sum(axis=1), np.arange(len(answers))
 
     # `places[j]` says, for each item, which of its answers stands in place j; the first `new` places are the later.
-    def distance(*places: npt.NDArray[np.int64], axis: int = -1) -> Array:
+    def distance(*places: Integers, axis: int = -1) -> Array:
         pairs = [apart[items, a, b] for a in places[:new] for b in places[new:]]
         return np.asarray(np.add.reduce(pairs).mean(axis=axis) / len(pairs))
 
-    def shift(*places: npt.NDArray[np.int64], axis: int = -1) -> Array:
+    def shift(*places: Integers, axis: int = -1) -> Array:
         after = np.add.reduce([points[items, place] for place in places[:new]])
         return np.asarray(np.abs((after / new - (total - after) / old).mean(axis=-2)).sum(axis=-1))
 

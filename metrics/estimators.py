@@ -5,8 +5,8 @@ group of a slice (`estimate`). What is missing leaves the denominator: it is nev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,19 @@ from metrics.ratios import LEAST_WEIGHT, bounded, effective_rows, effective_size
 from metrics.units import Linearised, View
 
 
+class Quotient(Estimator):
+    """What is the sum of one input over that of another: of the inputs `ratio`, numerator first."""
+
+    ratio: ClassVar[tuple[str, str]] = ("numerator", "denominator")
+
+    @override
+    def drawn(self, draw: Draw) -> Array:
+        above, below = self.ratio
+        return quotient(draw.sums(above), draw.sums(below))
+
+
 @dataclass(frozen=True, eq=False)
-class Rate(Estimator):
+class Rate(Quotient):
     """A proportion: of the rows that count, or of what rows count (findings, tokens), the share that succeeded.
 
     Rows count where both expressions are conditions: where `of` is true and `successes` is not null. Where both are
@@ -29,7 +40,8 @@ class Rate(Estimator):
     has one row, between units otherwise; the interval is Wilson's at `n_eff`.
     """
 
-    counted: ClassVar[frozenset[str]] = frozenset({"successes", "of"})
+    ratio: ClassVar[tuple[str, str]] = ("successes", "of")
+    counted: ClassVar[frozenset[str]] = frozenset(ratio)
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
 
@@ -40,10 +52,6 @@ class Rate(Estimator):
             "successes": pl.when(counts).then(self.successes),
             "of": pl.when(self.successes.is_not_null()).then(self.of),
         }
-
-    @override
-    def drawn(self, draw: Draw) -> Array:
-        return quotient(draw.sums("successes"), draw.sums("of"))
 
     @override
     def estimate(self, view: View) -> Estimate:
@@ -62,7 +70,7 @@ class Rate(Estimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Ratio(Estimator):
+class Ratio(Quotient):
     """Sum of `numerator` over sum of `denominator`, which lies between `low` and `high` in each row, too.
 
     For ratios that are no proportions (findings by worth, F-measures). n is the sum of `rows`, or of the denominator.
@@ -83,18 +91,14 @@ class Ratio(Estimator):
         return given if self.rows is None else given | {"rows": self.rows}
 
     @override
-    def drawn(self, draw: Draw) -> Array:
-        return quotient(draw.sums("numerator"), draw.sums("denominator"))
-
-    @override
     def estimate(self, view: View) -> Estimate:
-        n = view.totals("denominator" if self.rows is None else "rows")
         counting = "denominator" if self.rows is None else "rows"
-        return ratio_estimate(view, self.low, self.high, n, view.counting(counting), self.heaviest)
+        n, units = view.totals(counting), view.counting(counting)
+        return ratio_estimate(view, self.low, self.high, n, units, self.heaviest)
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(Estimator):
+class Mean(Quotient):
     """The mean over the rows `where` that have a value between `low` and `high`.
 
     se = sd/sqrt(n) (ddof 1) where every unit has one row, between units otherwise. The interval stays between `low`
@@ -116,20 +120,15 @@ class Mean(Estimator):
         return inputs | {"where": self.where} if self.complete else inputs
 
     @override
-    def drawn(self, draw: Draw) -> Array:
-        return quotient(draw.sums("numerator"), draw.sums("denominator"))
-
-    @override
     def estimate(self, view: View) -> Estimate:
-        n = view.totals("denominator")
-        units = view.counting("denominator")
+        n, units = view.totals("denominator"), view.counting("denominator")
         known = ratio_estimate(view, self.low, self.high, n, units)
         if not self.complete:
             return known
         rows = view.totals("where")
-        kept = [np.where(n == rows, a, np.nan) for a in (known.value, known.se, known.ci_low, known.ci_high)]
-        value, se, low, high = kept
-        return Estimate(value, rows, units, known.n_eff, se, low, high, units, lambda: known.influence)
+        numbers = ("value", "se", "ci_low", "ci_high")
+        kept: dict[str, Any] = {name: np.where(n == rows, getattr(known, name), np.nan) for name in numbers}
+        return replace(known, n=rows, units=units, fewest=units, **kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +149,7 @@ class Count(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.counting("among")
-        return Estimate.bare(view.totals("of"), view.totals("among"), units)
+        return Estimate.bare(view.totals("of"), view.totals("among"), view.counting("among"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +171,9 @@ class Total(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.counting("where")
         rows = view.totals("where")
-        return Estimate.bare(np.where(view.totals("known") == rows, view.totals("value"), np.nan), rows, units)
+        value = np.where(view.totals("known") == rows, view.totals("value"), np.nan)
+        return Estimate.bare(value, rows, view.counting("where"))
 
 
 class _OfOrder(Estimator):
@@ -203,8 +201,7 @@ class Maximum(_OfOrder):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        units = view.counting("known")
-        return Estimate.bare(view.largest("value"), view.totals("known"), units)
+        return Estimate.bare(view.largest("value"), view.totals("known"), view.counting("known"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +236,7 @@ class Quantile(_OfOrder):
         below, above = order_statistic(np.floor(position)), order_statistic(np.ceil(position))
         value = below + (position - np.floor(position)) * (above - below)
         line = self._not_above(view, value)
-        n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n)
-        n_eff = np.where(line.single, n, n_eff)
+        n_eff = np.where(line.single, n, np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n))
         with np.errstate(all="ignore"):
             z = np.where(line.single, Z, np.fmax(student(line.count), Z))
             reach = z * np.sqrt(self.q * (1 - self.q) / n_eff) * n
@@ -274,6 +270,11 @@ def _in_order(view: View) -> tuple[Array, Integers]:
         return values[ascending[ordered(group[ascending])]], starts
 
     return view.once(("in order", view.named("value"), view.named("known")), sort)
+
+
+def is_share_of_rows(estimator: Estimator, view: View) -> bool:
+    """Tell whether it is a proportion of rows, whose inputs are conditions."""
+    return isinstance(estimator, Rate) and all(view.columns.is_condition(view.named(role)) for role in Rate.ratio)
 
 
 def ratio_estimate(

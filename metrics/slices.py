@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from metrics.columns import Columns, numbered, ordered
+from metrics.columns import Columns, begins, numbered, ordered
 from metrics.intervals import Integers
 from metrics.units import Pool, Share, Units
 
@@ -58,14 +58,7 @@ def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) ->
         before += count
     every = np.concatenate(rows)
     units = Units.in_order(every, np.concatenate(of_group), before, cluster[every])
-    return replace(units, shares=tuple(_shares(units, rows, _unit(group, cluster))))
-
-
-def _unit(group: Integers, cluster: Integers) -> Integers:
-    """Assign numbers to each row's group and cluster together, ascending from 0."""
-    changes = np.ones(len(group), dtype=np.int64)
-    changes[1:] = (group[1:] != group[:-1]) | (cluster[1:] != cluster[:-1])
-    return np.cumsum(changes) - 1
+    return replace(units, shares=tuple(_shares(units, rows, np.cumsum(begins(group, cluster)) - 1)))
 
 
 def _shares(units: Units, rows: Sequence[Integers], whole: Integers) -> Iterator[Share]:
@@ -76,14 +69,14 @@ def _shares(units: Units, rows: Sequence[Integers], whole: Integers) -> Iterator
         of_row = units.of_row[first : first + len(own)]
         first += len(own)
         before = int(of_row[0])
-        begins = np.flatnonzero(np.append(True, of_row[1:] != of_row[:-1]))
+        first_rows = np.flatnonzero(begins(of_row))
         inside = np.zeros(len(whole), dtype=np.bool_)
         inside[own] = True
         number, distinct = numbered(whole[inside], int(whole[-1]) + 1)
-        if len(distinct) < len(begins):
-            yield Share(Pool(own, of_row - before, len(begins)), None)
+        if len(distinct) < len(first_rows):
+            yield Share(Pool(own, of_row - before, len(first_rows)), None)
             continue
         pool = pools.setdefault(
             inside.tobytes(), Pool(None if inside.all() else np.flatnonzero(inside), number, len(distinct))
         )
-        yield Share(pool, np.searchsorted(distinct, whole[own[begins]]))
+        yield Share(pool, np.searchsorted(distinct, whole[own[first_rows]]))

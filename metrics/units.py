@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.columns import Columns, added_up, ordered
+from metrics.columns import Columns, added_up, begins, ordered
 from metrics.intervals import ROUNDING, Array, Integers
 
 T = TypeVar("T")
@@ -68,8 +68,7 @@ class Units:
     @classmethod
     def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
         """Assign numbers to the units of rows that stand in order of group, then cluster."""
-        first = np.ones(len(rows), dtype=np.bool_)
-        first[1:] = (group[1:] != group[:-1]) | (cluster[1:] != cluster[:-1])
+        first = begins(group, cluster)
         return cls(groups, rows, np.cumsum(first) - 1, group[first])
 
     @cached_property
@@ -134,11 +133,9 @@ class Units:
         """
         labels = int(label.max(initial=0)) + 1
         key = np.where(label > 0, self.row_group * labels + label, self.groups * labels)
-        order = ordered(key)
-        order = order[: np.count_nonzero(label)]
+        order = ordered(key)[: np.count_nonzero(label)]
         key = key[order]
-        first = np.ones(len(key), dtype=np.bool_)
-        first[1:] = key[1:] != key[:-1]
+        first = begins(key)
         finer = Units.in_order(self.rows[order], np.cumsum(first) - 1, int(first.sum()), self.of_row[order])
         unit = np.empty(finer.count, dtype=np.int64)
         unit[finer.of_row] = self.of_row[order]

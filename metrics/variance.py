@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from metrics.compute import MEASURES, RELIABLE_FROM, measure
+from metrics.compute import METRIC_ROWS, measure, metric_row
 from metrics.definition import Metric
 from metrics.intervals import Array
 from metrics.spread import pooled_within
@@ -14,7 +14,6 @@ from metrics.spread import pooled_within
 PANEL = "panel:"
 """What the names of panels begin with, whose values are not a judge's own."""
 
-SCHEMA = {"model": pl.String(), "judge": pl.String(), **MEASURES}
 ITEM = ("sample_hash", "prompt_type")
 
 
@@ -36,13 +35,13 @@ def variance_components(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
     rows = rows.with_columns(pl.lit("").alias(name) for name in ITEM if name not in rows.columns)
     repeated = rows.group_by("model", "judge", *ITEM).len().filter(pl.col("len") > 1)
     known = rows.join(repeated, on=["model", "judge"], how="semi", nulls_equal=True)
-    parts = [pl.DataFrame(schema=SCHEMA)]
+    parts = [pl.DataFrame(schema=METRIC_ROWS)]
     if not known.is_empty():
         within = pooled_within(pl.col("value"), ("model", "judge", *ITEM))
         parts.append(measure(known, [Metric("sd_replicate", within)], cluster="cluster"))
-        parts.append(pl.DataFrame(list(_between_samples(known)), schema=SCHEMA))
-    parts.append(pl.DataFrame(list(_between_judges(rows)), schema=SCHEMA))
-    return pl.concat([part.select(SCHEMA.keys()) for part in parts])
+        parts.append(pl.DataFrame(list(_between_samples(known)), schema=METRIC_ROWS))
+    parts.append(pl.DataFrame(list(_between_judges(rows)), schema=METRIC_ROWS))
+    return pl.concat([part.select(METRIC_ROWS.keys()) for part in parts])
 
 
 def _between_samples(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
@@ -58,7 +57,8 @@ def _between_samples(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
         within = squares.sum() / freedom.sum()
         noise = within * float(np.mean(1 / part["times"].to_numpy()))
         between = None if part.height < 2 else max(0.0, float(np.var(part["mean"].to_numpy(), ddof=1)) - noise)
-        yield _row(model, judge, "sd_sample", between, part.height, part["cluster"].n_unique())
+        units = part["cluster"].n_unique()
+        yield metric_row(model, judge, "sd_sample", n=part.height, units=units, value=_root(between))
 
 
 def _between_judges(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
@@ -72,10 +72,10 @@ def _between_judges(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
         wide = part.pivot("judge", index=[*ITEM, "replicate", "cluster"], values="value", aggregate_function="mean")
         wide = wide.drop_nulls()
         variance = _judge_variance(wide.select(judges).to_numpy()) if wide.height > 1 else None
-        units = wide["cluster"].n_unique()
+        known = {"n": wide.height, "units": wide["cluster"].n_unique()}
         together = "+".join(judges)
         panels = [name for name in named if name.endswith(f":{together}")] or [PANEL + together]
-        yield from (_row(model, panel, "sd_judge", variance, wide.height, units) for panel in panels)
+        yield from (metric_row(model, panel, "sd_judge", **known, value=_root(variance)) for panel in panels)
 
 
 def _judge_variance(table: Array) -> float:
@@ -87,10 +87,5 @@ def _judge_variance(table: Array) -> float:
     return max(0.0, float(np.var(means, ddof=1) - error / answers))
 
 
-def _row(model: Any, judge: Any, name: str, variance: float | None, n: int, units: int) -> dict[str, Any]:
-    return {
-        **dict.fromkeys(SCHEMA),
-        **{"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": name},
-        **{"value": None if variance is None else variance**0.5, "n": n, "units": units},
-        "reliable": units >= RELIABLE_FROM,
-    }
+def _root(variance: float | None) -> float | None:
+    return None if variance is None else variance**0.5

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from typing_extensions import override
 
-from metrics.estimator import Draw, Estimate
+from metrics.estimator import Estimate
 from metrics.estimators import Rate
 from metrics.intervals import Array
 from metrics.ratios import LEAST_WEIGHT, bounded, effective_size, quotient
@@ -25,6 +26,7 @@ class WeightedRate(Rate):
     rows of a group weigh the same, it is `Rate`. n is the rows; `n_eff` shrinks with the spread of the weights.
     """
 
+    ratio: ClassVar[tuple[str, str]] = ("weighted", "weight")
     weight: pl.Expr = field(default_factory=lambda: pl.lit(1.0))
 
     @override
@@ -33,10 +35,6 @@ class WeightedRate(Rate):
         counted = inputs["successes"].is_not_null() & inputs["of"].cast(pl.Boolean)
         weight = pl.when(counted).then(self.weight.cast(pl.Float64))
         return {**inputs, "weighted": weight * self.successes.cast(pl.Float64), "weight": weight}
-
-    @override
-    def drawn(self, draw: Draw) -> Array:
-        return quotient(draw.sums("weighted"), draw.sums("weight"))
 
     @override
     def estimate(self, view: View) -> Estimate:

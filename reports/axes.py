@@ -28,6 +28,9 @@ _STEPS = (1, 2, 5)
 TELEPHONE, CHARACTER = 270, 7
 """Pixels: the width of an axis on a telephone, and of a wide character of its labels."""
 
+AT_LEFT: dict[str, Any] = {"x": 0, "xref": "paper", "xanchor": "left", "showarrow": False}
+"""Where an annotation stands that begins with the drawing."""
+
 NAME, GAP = 20, 10
 """Pixels: the line of a name above its row, and the room to the next one."""
 
@@ -81,11 +84,8 @@ def named_rows(plot: "go.Figure", named: Sequence[str], content: int, texts: Seq
 
     The vertical axis counts pixels, so that names and rows keep their size however many there are.
     """
-    place = {"x": 0, "xref": "paper", "xanchor": "left", "showarrow": False}
-    above = [
-        {"text": safe(name), "y": top - NAME / 2, **place}
-        for name, top in zip(named, row_tops(len(named), content), strict=True)
-    ]
+    tops = row_tops(len(named), content)
+    above = [AT_LEFT | {"text": safe(name), "y": top - NAME / 2} for name, top in zip(named, tops, strict=True)]
     plot.update_layout(annotations=[*above, *texts])
     plot.update_yaxes(range=[rows_height(len(named), content), 0], visible=False, fixedrange=True)
 

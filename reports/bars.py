@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reports.axes import (
+    AT_LEFT,
     better,
     drawn,
     error_bars,
@@ -156,7 +157,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
     ends_of_rows = zip(ends, rows[: len(ends)], strict=True)
     texts = [_text(at, row) for some, line in ends_of_rows for at, row in zip(some, line, strict=True)]
     if stacked:
-        texts += [_line(text, row) for text, row in zip(_parts(series), rows[1], strict=True)]
+        shown = zip(_parts(series), rows[1], strict=True)
+        texts += [AT_LEFT | {"y": row, "text": text, "font": {"size": 11}} for text, row in shown]
     named_rows(plot, named, BAR * lines, texts)
     longest = max(end for some in ends for end, _ in some)
     lowest = min((end for each in series for end in _lows(each)), default=0.0)  # of correlations, which may be negative
@@ -218,18 +220,6 @@ def _parts(series: Sequence[Series]) -> list[str]:
             shown = [number(v.value, series[0].quantity.unit) for _, v in parts]
         rows.append(" · ".join(shown) + " %" * percents)
     return rows
-
-
-def _line(text: str, row: float) -> dict[str, Any]:
-    return {
-        "x": 0,
-        "xref": "paper",
-        "xanchor": "left",
-        "y": row,
-        "text": text,
-        "showarrow": False,
-        "font": {"size": 11},
-    }
 
 
 def _text(end: tuple[float, str], row: float) -> dict[str, Any]:

@@ -12,17 +12,7 @@ from reports.reliability import draw_reliability
 from reports.report import Report
 from reports.scatter import draw_scatter
 from reports.tables import Table
-from suites.base.figures import (
-    AgreementMatrix,
-    Bars,
-    ByJudge,
-    Decisions,
-    HeatMap,
-    Ranking,
-    Reliability,
-    Scatter,
-    Statistics,
-)
+from suites.base import figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +25,13 @@ class Kind:
 
 
 KINDS: Mapping[type, Kind] = {
-    Ranking: Kind(tables.ranking_table, terminal="intervals"),
-    Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
-    Bars: Kind(tables.bars_table, draw_bars),
-    HeatMap: Kind(tables.heat_map_table, draw_heat_map),
-    Reliability: Kind(tables.reliability_table, draw_reliability),
-    AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
-    ByJudge: Kind(tables.by_judge_table, draw_by_judge),
-    Statistics: Kind(tables.statistics_table, draw_statistics),
-    Decisions: Kind(tables.decisions_table, draw_decisions),
+    figures.Ranking: Kind(tables.ranking_table, terminal="intervals"),
+    figures.Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
+    figures.Bars: Kind(tables.bars_table, draw_bars),
+    figures.HeatMap: Kind(tables.heat_map_table, draw_heat_map),
+    figures.Reliability: Kind(tables.reliability_table, draw_reliability),
+    figures.AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
+    figures.ByJudge: Kind(tables.by_judge_table, draw_by_judge),
+    figures.Statistics: Kind(tables.statistics_table, draw_statistics),
+    figures.Decisions: Kind(tables.decisions_table, draw_decisions),
 }

@@ -23,7 +23,7 @@ from reports.facts import facts, headline, warnings
 from reports.files import as_json, write_files
 from reports.kinds import KINDS
 from reports.machine import as_data
-from reports.report import MISTAKES_SHOWN, Report, Subject
+from reports.report import MISTAKES_SHOWN, Report
 from reports.tables import Table, comparisons_table
 from reports.template import fill, source
 from reports.viewer_links import item_address, items_address
@@ -131,16 +131,12 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
             groups.setdefault(_group(row, answers.group, answers.label), []).append((address, texts))
         listed = tuple((name, len(rows), tuple(rows)) for name, rows in sorted(groups.items()))
         items = items_address(report.run["run_id"], **subject._asdict())
-        yield Mistakes(_title(subject), items, wrong.height, shown.height, listed)
+        yield Mistakes(one_line(subject.name, 300), items, wrong.height, shown.height, listed)
 
 
 def _group(row: dict[str, Any], *columns: str | None) -> str:
     """Read the value of the first of the columns that has one."""
     return next((visible(row[c], 80) for c in columns if c is not None and row[c] is not None), UNKNOWN)
-
-
-def _title(subject: Subject) -> str:
-    return one_line(subject.name, 300)
 
 
 def _hash(script: str) -> str:

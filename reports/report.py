@@ -170,18 +170,10 @@ class Report:
         """Decide by its interval whether a model reaches the target; None where there is no target or no value."""
         if self.target is None or self.ranking is None:
             return None
-        quantity = self.ranking.quantity
-        known = self.value(subject, quantity)
+        known, upwards = self.value(subject, self.ranking.quantity), self.ranking.quantity.higher_is_better
         if known.value is None:
             return None
-        return decide(
-            known.value,
-            known.ci_low,
-            known.ci_high,
-            known.units,
-            self.target,
-            higher_is_better=quantity.higher_is_better,
-        )
+        return decide(known.value, known.ci_low, known.ci_high, known.units, self.target, higher_is_better=upwards)
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
         """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""

@@ -8,19 +8,8 @@ from reports.decision import Decision, Verdict
 from reports.ranking import Comparison
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, interval, number, one_line, visible
-from suites.base.figures import (
-    AgreementMatrix,
-    Bars,
-    ByJudge,
-    Decisions,
-    HeatMap,
-    Quantity,
-    Ranking,
-    Reliability,
-    Scatter,
-    Statistics,
-    Unit,
-)
+from suites.base import figures
+from suites.base.figures import Quantity, Unit
 
 Mood: TypeAlias = Literal["", "pass", "fail"]
 MOODS: Mapping[Verdict, Mood] = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.UNDECIDED: ""}
@@ -47,21 +36,15 @@ class Table:
     key: int = 0
 
 
-def measured(value: Value, unit: Unit) -> Cell:
-    """Build the cell of a value."""
+def measured(value: Value, unit: Unit, *, as_counted: bool = False) -> Cell:
+    """Build the cell of a value; of a share, if wanted, with what it is a share of: how many of how many."""
+    unit = Unit.SHARE if as_counted else unit
     shown = interval(value.ci_low, value.ci_high, unit, value.value)
-    return Cell(number(value.value, unit), shown, value.n, value.doubtful)
+    of = f" ({round(value.value * value.n):,}/{value.n:,})" if as_counted and value.value is not None else ""
+    return Cell(number(value.value, unit) + of, shown, value.n, value.doubtful)
 
 
-def counted(value: Value) -> Cell:
-    """Build the cell of a share, with what it is a share of: how many of how many."""
-    cell = measured(value, Unit.SHARE)
-    if value.value is None:
-        return cell
-    return replace(cell, text=f"{cell.text} ({round(value.value * value.n):,}/{value.n:,})")
-
-
-def ranking_table(report: Report, figure: Ranking) -> Table:
+def ranking_table(report: Report, figure: figures.Ranking) -> Table:
     """Build the table of rank, model, verdict against the target, band, and quantities."""
     shown = (figure.quantity, *figure.columns)
     has_bands = any(report.comparisons.values())
@@ -85,40 +68,34 @@ def ranking_table(report: Report, figure: Ranking) -> Table:
     return Table(figure.title, (*headings, *_labels(shown)), tuple(map(row, report.subjects)), key=1)
 
 
-def scatter_table(report: Report, figure: Scatter) -> Table:
+def scatter_table(report: Report, figure: figures.Scatter) -> Table:
     """Build the table of both quantities of every model."""
     return _by_model(report, figure.title, (figure.x, figure.y))
 
 
-def bars_table(report: Report, figure: Bars) -> Table:
+def bars_table(report: Report, figure: figures.Bars) -> Table:
     """Build the table of the quantities of every model."""
-    if not figure.counted:
-        return _by_model(report, figure.title, figure.quantities)
-    rows = tuple(
-        (_name(report, subject), *(counted(report.value(subject, quantity)) for quantity in figure.quantities))
-        for subject in report.subjects
-    )
-    return Table(figure.title, ("model", *_labels(figure.quantities)), rows)
+    return _by_model(report, figure.title, figure.quantities, as_counted=figure.counted)
 
 
-def heat_map_table(report: Report, figure: HeatMap) -> Table:
+def heat_map_table(report: Report, figure: figures.HeatMap) -> Table:
     """Build a table with one column for each value of the slice."""
     parts = report.slice_values(figure.quantity, figure.slice)
 
     def cell(subject: Subject, part: str) -> Cell:
         value = report.value(subject, figure.quantity, figure.slice, part)
-        return counted(value) if figure.counted else measured(value, figure.quantity.unit)
+        return measured(value, figure.quantity.unit, as_counted=figure.counted)
 
     rows = tuple((_name(report, s), *(cell(s, part) for part in parts)) for s in report.subjects)
     return Table(figure.title, ("model", *(one_line(part, 80) for part in parts)), rows)
 
 
-def reliability_table(report: Report, figure: Reliability) -> Table:
+def reliability_table(report: Report, figure: figures.Reliability) -> Table:
     """Build the table of accuracy in each tenth of stated confidence."""
-    return heat_map_table(report, HeatMap(figure.title, figure.accuracy, figure.slice))
+    return heat_map_table(report, figures.HeatMap(figure.title, figure.accuracy, figure.slice))
 
 
-def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
+def agreement_table(report: Report, figure: figures.AgreementMatrix) -> Table:
     """Build a table with one row for each model and pair of judges."""
     unit = figure.quantity.unit
     rows = tuple(
@@ -129,7 +106,7 @@ def agreement_table(report: Report, figure: AgreementMatrix) -> Table:
     return Table(figure.title, ("model", "judge", "other judge", figure.quantity.label), rows)
 
 
-def by_judge_table(report: Report, figure: ByJudge) -> Table:
+def by_judge_table(report: Report, figure: figures.ByJudge) -> Table:
     """Build a table with one row for each model and one column for each judge."""
     judges = report.judges(figure.quantity)
     rows = tuple(
@@ -142,7 +119,7 @@ def by_judge_table(report: Report, figure: ByJudge) -> Table:
     return Table(figure.title, ("model", *(one_line(judge or "by rules", 80) for judge in judges)), rows)
 
 
-def statistics_table(report: Report, figure: Statistics) -> Table:
+def statistics_table(report: Report, figure: figures.Statistics) -> Table:
     """Build a table with one row for each model or judge and one column for each quantity, where they have values."""
     shown = tuple(quantity for quantity in figure.quantities if report.judges(quantity))
     of = [s for s in report.subjects if any(report.value(s, q).value is not None for q in shown)]
@@ -156,7 +133,7 @@ def statistics_table(report: Report, figure: Statistics) -> Table:
     return Table(figure.title, ("judge", *_labels(shown)), rows)
 
 
-def decisions_table(report: Report, figure: Decisions) -> Table:
+def decisions_table(report: Report, figure: figures.Decisions) -> Table:
     """Build a table with one row for each decision of each pair of judges and one column for each statistic."""
     pairs = report.slice_values(figure.statistics[0], figure.slice)
 
@@ -198,15 +175,22 @@ def comparisons_table(report: Report) -> Table:
 
 
 def _by_model(
-    report: Report, caption: str, quantities: Sequence[Quantity], subjects: Sequence[Subject] | None = None
+    report: Report,
+    caption: str,
+    quantities: Sequence[Quantity],
+    subjects: Sequence[Subject] | None = None,
+    *,
+    as_counted: bool = False,
 ) -> Table:
     of = report.subjects if subjects is None else subjects
-    rows = tuple((_name(report, subject), *_values(report, subject, quantities)) for subject in of)
+    rows = tuple((_name(report, each), *_values(report, each, quantities, as_counted=as_counted)) for each in of)
     return Table(caption, ("model", *_labels(quantities)), rows)
 
 
-def _values(report: Report, subject: Subject, quantities: Sequence[Quantity]) -> tuple[Cell, ...]:
-    return tuple(measured(report.value(subject, quantity), quantity.unit) for quantity in quantities)
+def _values(
+    report: Report, subject: Subject, quantities: Sequence[Quantity], *, as_counted: bool = False
+) -> tuple[Cell, ...]:
+    return tuple(measured(report.value(subject, each), each.unit, as_counted=as_counted) for each in quantities)
 
 
 def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A suite: one object of data and pure functions, by which flows, storage and reports serve any suite."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import polars as pl
 from contracts.contract import Contract
 from core.errors import ContractError
 from metrics.definition import Metric
+from metrics.estimators import Total
 from providers.baselines import Baseline
 from suites.base.calibration import Calibration
 from suites.base.conversation import Converse, Options, Recorded, RecordedFolder, Score
@@ -18,7 +19,6 @@ from suites.base.labelling import Labelling
 from suites.base.recorded import read_recorded
 from suites.base.roadmap import Roadmap
 from suites.base.sample import Dataset
-from suites.base.usage import usage_metrics
 from suites.base.viewing import Viewing
 
 # The columns that result rows of every suite must have: model, sample, requests, scorer, run and origin.
@@ -134,3 +134,14 @@ class Suite:
     def contracts(self) -> tuple[Contract, ...]:
         """The tables of this suite alone."""
         return (self.results, *self.extra_tables)
+
+
+def usage_metrics(results: Contract, declared: Container[str]) -> Iterator[Metric]:
+    """Yield the totals of cost and tokens by the columns of the result rows, except those declared already."""
+    costs = [name for name in ("cost_usd", "judge_cost_usd") if name in results.column]
+    if costs and "cost_usd_total" not in declared:
+        total = pl.sum_horizontal(map(pl.col, costs), ignore_nulls=False)
+        yield Metric("cost_usd_total", Total(total), description="Null if any price is unknown.")
+    for name in ("input_tokens", "output_tokens"):
+        if name in results.column and name not in declared:
+            yield Metric(name, Total(pl.col(name)), description="Null if any count is unknown.")

@@ -8,13 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from metrics.agreement import (
-    cohen_kappa,
-    gwet_ac1,
-    mean_absolute_difference,
-    percent_agreement,
-    quadratic_kappa,
-)
+from metrics import agreement
 from metrics.compute import measure
 from metrics.decision_agreement import WEIGHED_PAIRS
 from metrics.definition import Metric
@@ -84,14 +78,14 @@ def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Esti
     theirs = pl.col(f"human_{question.name}")
     weight = pl.col(f"human_weight_{question.name}")
     if question.answers:
-        yield "agreement", percent_agreement(answer, theirs, weight)
-        yield "kappa", cohen_kappa(answer, theirs, question.answers, weight)
-        yield "ac1", gwet_ac1(answer, theirs, question.answers, weight)
+        yield "agreement", agreement.percent_agreement(answer, theirs, weight)
+        yield "kappa", agreement.cohen_kappa(answer, theirs, question.answers, weight)
+        yield "ac1", agreement.gwet_ac1(answer, theirs, question.answers, weight)
     else:
         near = (answer - theirs).abs() <= question.tolerance
-        yield "agreement", percent_agreement(near, pl.lit(value=True), weight)
-        yield "kappa", quadratic_kappa(answer, theirs, weight)
-        yield "difference", mean_absolute_difference(answer, theirs, weight, most=question.most)
+        yield "agreement", agreement.percent_agreement(near, pl.lit(value=True), weight)
+        yield "kappa", agreement.quadratic_kappa(answer, theirs, weight)
+        yield "difference", agreement.mean_absolute_difference(answer, theirs, weight, most=question.most)
 
 
 def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
@@ -146,21 +140,14 @@ def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: La
 
 
 def _pairs(both: pl.DataFrame, question: Question) -> pl.DataFrame:
-    answer = pl.col("answer")
+    answer, human, score = pl.col("answer"), pl.col("human"), pl.col("human_score")
     if question.answers:
-        words, scores = (answer, pl.col("human")), (pl.lit(None, pl.Float64), pl.lit(None, pl.Float64))
-        agrees = answer == pl.col("human")
+        told = {"first": answer, "second": human, "agrees": answer == human}
     else:
-        words, scores = (pl.lit(None, pl.String), pl.lit(None, pl.String)), (answer, pl.col("human_score"))
-        agrees = (answer - pl.col("human_score")).abs() <= question.tolerance
+        near = (answer - score).abs() <= question.tolerance
+        told = {"first_score": answer, "second_score": score, "agrees": near}
+    known = {"judge": pl.col("whose"), "decision": pl.lit(_decision(question)), "cluster": pl.col("cluster"), **told}
+    known["weight"] = pl.col("human_weight")
     return both.drop_nulls("answer").select(
-        judge=pl.col("whose"),
-        decision=pl.lit(_decision(question)),
-        cluster=pl.col("cluster"),
-        first=words[0].cast(pl.String),
-        second=words[1].cast(pl.String),
-        agrees=agrees,
-        weight=pl.col("human_weight"),
-        first_score=scores[0].cast(pl.Float64),
-        second_score=scores[1].cast(pl.Float64),
+        known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in WEIGHED_PAIRS.items()
     )

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, create_model
+from pydantic_core import CoreSchema
 
 from contracts.tables.human_labels import answered
 from core.errors import SourceError
 from core.hashing import content_hash
 from suites.base.labelling import ANSWER, YES_NO, Labelling, Labels, Question, Refusal, Stage
-from suites.base.questions import Questions
 from suites.base.sheet_lines import stage_of
 from suites.base.sheets import Line, NumberedLine
 from suites.base.sources import is_storable
@@ -19,6 +19,24 @@ from suites.base.sources import is_storable
 FORMER_ANNOTATOR = "labeller"  # the name of that column in older sheets
 
 Note = Annotated[str, Field(max_length=2000)]
+
+
+class Questions(BaseModel):
+    """Questions that may each be left empty. The title of a field is the question, in words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe each field by its type alone: with null beside it, a form would first ask which one it is."""
+        described = handler(core_schema)
+        for field in handler.resolve_ref_schema(described).get("properties", {}).values():
+            kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+            if len(kinds) == 1:
+                del field["anyOf"]
+                field.pop("default", None)
+                field.update(kinds[0])
+        return described
 
 
 def questions_about(labelling: Labelling, line: Line) -> type[BaseModel]:

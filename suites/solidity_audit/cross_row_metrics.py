@@ -6,28 +6,19 @@ from typing import Any, get_args
 
 import polars as pl
 
-from metrics.agreement import (
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac1,
-    icc_2_1,
-    krippendorff_alpha,
-    pearson,
-    percent_agreement,
-    votes,
-)
-from metrics.compute import RELIABLE_FROM, measure
+from metrics import agreement
+from metrics.compute import METRIC_ROWS, measure, metric_row
 from metrics.definition import Metric
 from metrics.estimators import Rate
 from metrics.values import values
-from suites.solidity_audit.metrics import SCORES, sui
+from suites.solidity_audit.metrics import sui
 from suites.solidity_audit.options import DAWID_SKENE, MAJORITY, calibration_unstated, sui_weight_sets
 from suites.solidity_audit.panels.bias import judge_bias
 from suites.solidity_audit.panels.errors import judge_errors
 from suites.solidity_audit.panels.findings import NUMBERED, merge
 from suites.solidity_audit.panels.rows import PREFIX, panel_name
-from suites.solidity_audit.people.agreement import COLUMNS, judge_against_people
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, TypeMatch
+from suites.solidity_audit.people.agreement import judge_against_people
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, SCORES, TypeMatch
 
 ANSWERS = (True, False)
 NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
@@ -41,6 +32,7 @@ NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
 GRADED = ("confidence", *SCORES)
 DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
 AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
+POOLED = "judge_pair_pooled"
 
 
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
@@ -72,31 +64,27 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
         judges = sorted(rows["judge"].unique())
         if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
             continue  # a panel of judges that this run does not have
-        targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
-        metrics = {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
-        pairs = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_pair(a, b, targets)}
-        classes = {(f"{a}~{b}", m.name): m for a, b in combinations(judges, 2) for m in _of_findings(a, b)}
-        metrics |= {("judge_pair", *key): metric for key, metric in pairs.items()}
-        of_model = [
-            _measured(_wide(rows, "judge", judges, DECIDED), metrics),
-            _measured(_classes(rows, judges), {("judge_pair", *key): metric for key, metric in classes.items()}),
-        ]
+        parts.append(_of_judges(rows, panel, judges, "judge_pair"))
         if panel not in pooled:
             together = panels.filter(judge=panel)["model"].implode()
             whole = given.filter(pl.col("model").is_in(together))
-            of_all = ((_wide(whole, "judge", judges, DECIDED), pairs), (_classes(whole, judges), classes))
-            pooled[panel] = _stacked(
-                [
-                    _measured(
-                        wide.with_columns(model=pl.lit("")),
-                        {("judge_pair_pooled", *key): metric for key, metric in declared.items()},
-                    ).with_columns(judge=pl.lit(panel))
-                    for wide, declared in of_all
-                ]
-            )
-        parts += [each.with_columns(judge=pl.lit(panel)) for each in of_model]
+            pooled[panel] = _of_judges(whole, panel, judges, POOLED)
         parts.append(pooled[panel].with_columns(model=pl.lit(model)))
     return _stacked(parts)
+
+
+def _of_judges(rows: pl.DataFrame, panel: str, judges: Sequence[str], slice_: str) -> pl.DataFrame:
+    """Measure the agreement of a panel's pairs of judges in a slice, and, for one model, that of all its judges."""
+    targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
+    decided = {} if slice_ == POOLED else {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
+    classed: dict[tuple[str, str, str], Metric] = {}
+    for a, b in combinations(judges, 2):
+        decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b, targets)}
+        classed |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_findings(a, b)}
+    wide, classes = _wide(rows, "judge", judges, DECIDED), _classes(rows, judges)
+    one = {"model": pl.lit("")} if slice_ == POOLED else {}
+    measured = [_measured(of.with_columns(**one), each) for of, each in ((wide, decided), (classes, classed))]
+    return _stacked([each.with_columns(judge=pl.lit(panel)) for each in measured])
 
 
 def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
@@ -135,22 +123,20 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFr
         ranks = {name: wide[name].round(12).rank().to_list() for name in sets}
         varied = models > 1 and all(len({*ranked}) > 1 for ranked in ranks.values())
         lowest = min(float(spearmanr(a, b)[0]) for a, b in combinations(ranks.values(), 2)) if varied else None
-        for model in wide["model"]:
-            row: dict[str, Any] = dict.fromkeys(COLUMNS)
-            row |= {"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": "sui_rank_stability"}
-            rows.append(row | {"value": lowest, "n": models, "units": models, "reliable": models >= RELIABLE_FROM})
-    return pl.DataFrame(rows, schema=dict(COLUMNS))
+        counts = {"n": models, "units": models}
+        rows += [metric_row(each, judge, "sui_rank_stability", **counts, value=lowest) for each in wide["model"]]
+    return pl.DataFrame(rows, schema=METRIC_ROWS)
 
 
 def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
-    counts = votes(targets, ANSWERS)
+    counts = agreement.votes(targets, ANSWERS)
     unanimous = pl.any_horizontal(*[count == len(judges) for count in counts])
     scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in SCORES}
     return [
-        Metric("fleiss_kappa", fleiss_kappa(counts, len(judges))),
-        Metric("krippendorff_alpha", krippendorff_alpha(counts)),
+        Metric("fleiss_kappa", agreement.fleiss_kappa(counts, len(judges))),
+        Metric("krippendorff_alpha", agreement.krippendorff_alpha(counts)),
         Metric("unanimous_rate", Rate(unanimous, _all_answered(targets))),
-        *(Metric(f"icc_2_1_{score}", icc_2_1(given)) for score, given in scores.items()),
+        *(Metric(f"icc_2_1_{score}", agreement.icc_2_1(given)) for score, given in scores.items()),
     ]
 
 
@@ -167,8 +153,8 @@ def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
             for decision, words in others.items()
             for name, estimator in _nominal(pl.col(f"{decision} {a}"), pl.col(f"{decision} {b}"), words)
         ),
-        *((f"icc_2_1_{score}", icc_2_1(pair)) for score, pair in given.items()),
-        *((f"pearson_{score}", pearson(*pair)) for score, pair in given.items()),
+        *((f"icc_2_1_{score}", agreement.icc_2_1(pair)) for score, pair in given.items()),
+        *((f"pearson_{score}", agreement.pearson(*pair)) for score, pair in given.items()),
     ]
     return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in declared]
 
@@ -188,22 +174,17 @@ def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
         audit = of_audit.select(index).row(0, named=True)
         by_judge = of_audit.select("judge", "findings").iter_rows()
         findings = [{**finding, "judge": judge} for judge, stated in by_judge for finding in stated]
-        merged += [
-            audit | _class_by_judge(finding.by_judge) for finding in merge(findings, numbered=prompt_type == NUMBERED)
-        ]
+        for finding in merge(findings, numbered=prompt_type == NUMBERED):
+            merged.append(audit | {f"class {judge}": kind for judge, kind in finding.classes.items()})
     known = {name: rows.schema[name] for name in index}
     return pl.DataFrame(merged, schema=known | {f"class {judge}": pl.String() for judge in judges})
 
 
-def _class_by_judge(by_judge: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    return {f"class {judge}": finding["classification"] for judge, finding in by_judge.items()}
-
-
 def _nominal(first: pl.Expr, second: pl.Expr, words: Sequence[object] = ANSWERS) -> list[tuple[str, Any]]:
     return [
-        ("cohen_kappa", cohen_kappa(first, second, words)),
-        ("gwet_ac1", gwet_ac1(first, second, words)),
-        ("percent_agreement", percent_agreement(first, second)),
+        ("cohen_kappa", agreement.cohen_kappa(first, second, words)),
+        ("gwet_ac1", agreement.gwet_ac1(first, second, words)),
+        ("percent_agreement", agreement.percent_agreement(first, second)),
     ]
 
 
@@ -236,4 +217,4 @@ def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]
 
 
 def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=dict(COLUMNS)), *(part.select(COLUMNS.keys()) for part in parts)])
+    return pl.concat([pl.DataFrame(schema=METRIC_ROWS), *(part.select(METRIC_ROWS.keys()) for part in parts)])

@@ -26,61 +26,45 @@ ACCURACY = Quantity("accuracy", "accuracy")
 F2 = Quantity("f2", "F2")
 PRECISION = Quantity("finding_precision", "valid findings")
 HALLUCINATED = Quantity("hallucination_rate", "hallucinated findings", higher_is_better=False)
-ECE, ECE_RAW, ECE_ADAPTIVE = (
-    Quantity(name, label, higher_is_better=False)
-    for name, label in (
-        ("ece_debiased", "calibration error"),
-        ("ece", "with what noise adds"),
-        ("ece_adaptive", "in bins of equal mass"),
-    )
-)
+ECE = Quantity("ece_debiased", "calibration error", higher_is_better=False)
+ECE_RAW = Quantity("ece", "with what noise adds", higher_is_better=False)
+ECE_ADAPTIVE = Quantity("ece_adaptive", "in bins of equal mass", higher_is_better=False)
 LUCKY = Quantity("lucky_guess_rate", "lucky guesses", higher_is_better=False)
-COST, JUDGE_COST = (
-    Quantity(name, label, Unit.US_DOLLARS, higher_is_better=False)
-    for name, label in (("cost_usd_per_audit", "cost per audit"), ("judge_cost_usd_per_audit", "of its judgement"))
+COST = Quantity("cost_usd_per_audit", "cost per audit", Unit.US_DOLLARS, higher_is_better=False)
+JUDGE_COST = Quantity("judge_cost_usd_per_audit", "of its judgement", Unit.US_DOLLARS, higher_is_better=False)
+LATENCY_P50 = Quantity("latency_ms_p50", "median latency", Unit.MILLISECONDS, higher_is_better=False)
+LATENCY_P90 = Quantity("latency_ms_p90", "90th percentile", Unit.MILLISECONDS, higher_is_better=False)
+LATENCY_P99 = Quantity("latency_ms_p99", "99th percentile", Unit.MILLISECONDS, higher_is_better=False)
+ALTERNATIVES = (
+    Quantity("sui_geometric", "geometric mean"),
+    Quantity("sui_severity_weighted", "targets by severity"),
+    Quantity("sui_partial_credit", "partial credit"),
 )
-LATENCY_P50, LATENCY_P90, LATENCY_P99 = (
-    Quantity(f"latency_ms_p{p}", label, Unit.MILLISECONDS, higher_is_better=False)
-    for p, label in ((50, "median latency"), (90, "90th percentile"), (99, "99th percentile"))
-)
-ALTERNATIVES = tuple(
-    Quantity(f"sui_{name}", label)
-    for name, label in (
-        ("geometric", "geometric mean"),
-        ("severity_weighted", "targets by severity"),
-        ("partial_credit", "partial credit"),
-    )
-)
-UNDERSTANDING = tuple(
-    Quantity(f"true_understanding_{name}", label) for name, label in (("score", "product"), ("geometric", "geometric"))
+UNDERSTANDING = (
+    Quantity("true_understanding_score", "product"),
+    Quantity("true_understanding_geometric", "geometric"),
 )
 BY_SEVERITY = Quantity("target_detection_rate_severity_weighted", "weighed by severity")
 CREDIT = Quantity("target_credit", "half for a part")
 BY_WORTH = Quantity("finding_precision_weighted", "findings by worth")
-INVALID = tuple(
-    Quantity(name, label, Unit.SCORE, higher_is_better=False)
-    for name, label in (("over_flagging_score", "invalid findings"), ("invalid_cost", "weighed by what they cost"))
+INVALID = (
+    Quantity("over_flagging_score", "invalid findings", Unit.SCORE, higher_is_better=False),
+    Quantity("invalid_cost", "weighed by what they cost", Unit.SCORE, higher_is_better=False),
 )
-LOCATION = tuple(
-    Quantity(f"location_{name}", label)
-    for name, label in (
-        ("function_rate", "function named"),
-        ("line_hit_rate", "line within 3"),
-        ("line_iou", "overlap of lines"),
-    )
+LOCATION = (
+    Quantity("location_function_rate", "function named"),
+    Quantity("location_line_hit_rate", "line within 3"),
+    Quantity("location_line_iou", "overlap of lines"),
 )
-CONFIDENCE = tuple(
-    Quantity(f"{name}_rate", label, higher_is_better=False)
-    for name, label in (("overconfidence", "wrong though above 80 %"), ("underconfidence", "right though below 50 %"))
+CONFIDENCE = (
+    Quantity("overconfidence_rate", "wrong though above 80 %", higher_is_better=False),
+    Quantity("underconfidence_rate", "right though below 50 %", higher_is_better=False),
 )
-BRIER = tuple(
-    Quantity(f"brier_{name}", label, Unit.SCORE, higher_is_better=name == "resolution")
-    for name, label in (
-        ("score", "Brier score"),
-        ("reliability", "miscalibration"),
-        ("resolution", "resolution"),
-        ("uncertainty", "uncertainty"),
-    )
+BRIER = (
+    Quantity("brier_score", "Brier score", Unit.SCORE, higher_is_better=False),
+    Quantity("brier_reliability", "miscalibration", Unit.SCORE, higher_is_better=False),
+    Quantity("brier_resolution", "resolution", Unit.SCORE),
+    Quantity("brier_uncertainty", "uncertainty", Unit.SCORE, higher_is_better=False),
 )
 FIRMNESS = Quantity("sui_rank_stability", "lowest rank correlation", Unit.SCORE)
 BIASES = (
@@ -88,34 +72,24 @@ BIASES = (
     Quantity("judge_bias_own_family", "for its own family", Unit.SCORE, best_at_zero=True),
     Quantity("judge_bias_position", "for the first finding", Unit.SCORE, best_at_zero=True),
 )
-ERRORS = tuple(
-    Quantity(name, label, higher_is_better=False)
-    for name, label in (("judge_miss_rate", "missed"), ("judge_false_alarm_rate", "false alarms"))
+ERRORS = (
+    Quantity("judge_miss_rate", "missed", higher_is_better=False),
+    Quantity("judge_false_alarm_rate", "false alarms", higher_is_better=False),
 )
 OF_ALL_JUDGES = (
     Quantity("unanimous_rate", "unanimous"),
-    *(
-        Quantity(name, label, Unit.SCORE)
-        for name, label in (
-            ("fleiss_kappa", "Fleiss' kappa"),
-            ("krippendorff_alpha", "Krippendorff's alpha"),
-            ("icc_2_1_rcir", "ICC, root cause"),
-            ("icc_2_1_ava", "ICC, attack vector"),
-            ("icc_2_1_fsv", "ICC, fix"),
-        )
-    ),
+    Quantity("fleiss_kappa", "Fleiss' kappa", Unit.SCORE),
+    Quantity("krippendorff_alpha", "Krippendorff's alpha", Unit.SCORE),
+    Quantity("icc_2_1_rcir", "ICC, root cause", Unit.SCORE),
+    Quantity("icc_2_1_ava", "ICC, attack vector", Unit.SCORE),
+    Quantity("icc_2_1_fsv", "ICC, fix", Unit.SCORE),
 )
 OF_PAIRS = (
     Quantity("percent_agreement", "agreement"),
-    *(
-        Quantity(name, label, Unit.SCORE)
-        for name, label in (
-            ("cohen_kappa", "Cohen's kappa"),
-            ("gwet_ac1", "Gwet's AC1"),
-            ("icc_2_1", "ICC"),
-            ("pearson", "Pearson"),
-        )
-    ),
+    Quantity("cohen_kappa", "Cohen's kappa", Unit.SCORE),
+    Quantity("gwet_ac1", "Gwet's AC1", Unit.SCORE),
+    Quantity("icc_2_1", "ICC", Unit.SCORE),
+    Quantity("pearson", "Pearson", Unit.SCORE),
 )
 OF_PEOPLE = (
     Quantity("judge_human_agreement", "agreement"),
@@ -140,9 +114,10 @@ SHARES = tuple(
     Quantity(f"{name.lower()}_share", name.lower().replace("_", " "), higher_is_better=index < 3)
     for index, name in enumerate(CLASSIFICATIONS)
 )
-REASONING = tuple(
-    Quantity(f"mean_{name}", label)
-    for name, label in (("rcir", "root cause"), ("ava", "attack vector"), ("fsv", "suggested fix"))
+REASONING = (
+    Quantity("mean_rcir", "root cause"),
+    Quantity("mean_ava", "attack vector"),
+    Quantity("mean_fsv", "suggested fix"),
 )
 
 FIGURES: tuple[Figure, ...] = (

@@ -26,11 +26,12 @@ from suites.solidity_audit.options import (
     sui_weight_sets,
     sui_weights,
 )
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID_COSTS, SEVERITY_WEIGHTS, count_column
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID_COSTS, SCORES, SEVERITY_WEIGHTS, VALID, count_column
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
-FURTHER_SLICES = {"accuracy": ("confidence_bin",), "mean_confidence": ("confidence_bin",)}
-SCORES = ("rcir", "ava", "fsv")
+FURTHER = dict.fromkeys(("accuracy", "mean_confidence"), ("confidence_bin",))
+"""Further slices, by metric."""
+
 
 _vulnerable = pl.col("is_vulnerable")
 _correct = pl.col("detection_correct")
@@ -45,9 +46,7 @@ _found_target = _vulnerable & _found
 _total, _valid, _invalid = (pl.col(f"{name}_findings") for name in ("total", "valid", "invalid"))
 _counted = _total.is_not_null()
 _panel = pl.col("panel_judges").is_not_null()
-_target_matches, _partial_matches, _bonus = (
-    pl.col(f"{name}_findings") for name in ("target_match", "partial_match", "bonus_valid")
-)
+_target_matches, _partial_matches, _bonus = (pl.col(count_column(name)) for name in VALID)
 _no_audit = pl.col("subject_error").is_not_null()
 _severity_weight = pl.col("severity").replace_strict(dict(SEVERITY_WEIGHTS), default=None, return_dtype=pl.Float64)
 _invalid_cost = pl.sum_horizontal(*[pl.col(count_column(name)) * cost for name, cost in INVALID_COSTS.items()])
@@ -159,32 +158,30 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     sui_weight_sets(options)  # used only after the calls, but an invalid value is refused before them
     aggregation(options)
     weights, unstated = sui_weights(options), calibration_unstated(options)
-    indices = dict(_indices(weights, unstated))
+    first, *alternatives = _indices(weights, unstated)
     declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration())
-    composites = (*_composites(indices.pop("sui")), *_alternatives(indices))
-    parameters = {name: {"weights": weights, "calibration_unstated": unstated} for name in ("sui", *indices)}
+    composites = (first, *_composites(), *alternatives)
+    parameters = {name: {"weights": weights, "calibration_unstated": unstated} for name, *_ in (first, *alternatives)}
     return tuple(
-        Metric(
-            name,
-            estimator,
-            tier,
-            (*SLICES, *FURTHER_SLICES.get(name, ())),
-            description,
-            parameters=parameters.get(name, {}),
-        )
-        for name, estimator, tier, description in (*declared, *composites, *_beyond(), *_shares(), *_spent())
+        Metric(name, estimator, tier, (*SLICES, *FURTHER.get(name, ())), about, parameters=parameters.get(name, {}))
+        for name, estimator, tier, about in (*declared, *composites, *_beyond(), *_shares(), *_spent())
     )
 
 
-def _indices(weights: Weights, unstated: float | None) -> Iterator[tuple[str, Composite]]:
-    """Yield SUI and its alternatives, by the names of their metrics."""
-    yield "sui", sui(weights, unstated)
-    yield "sui_geometric", sui(weights, unstated, _geometric)
-    yield "sui_severity_weighted", sui(weights, unstated, instead={"target": _SEVERE_DETECTED})
-    yield "sui_partial_credit", sui(weights, unstated, instead={"target": _CREDITED, "valid": _WORTH})
-
-
 _Declared = Iterator[tuple[str, Estimator, int | None, str]]
+
+
+def _indices(weights: Weights, unstated: float | None) -> _Declared:
+    """Yield SUI and its alternatives."""
+    about = "Security understanding index: a weighted mean of detection, target, precision, reasoning."
+    yield "sui", sui(weights, unstated), 7, about
+    about = "As sui, but the weighted geometric mean: what is good makes up less for what is bad."
+    yield "sui_geometric", sui(weights, unstated, _geometric), None, about
+    severe = sui(weights, unstated, instead={"target": _SEVERE_DETECTED})
+    yield "sui_severity_weighted", severe, None, "As sui, with the targets found weighed by severity."
+    credited = sui(weights, unstated, instead={"target": _CREDITED, "valid": _WORTH})
+    about = "As sui, with target_credit for targets found, and findings by worth for precision."
+    yield "sui_partial_credit", credited, None, about
 
 
 def _detection() -> _Declared:
@@ -236,12 +233,8 @@ def _calibration() -> _Declared:
     yield "mce", mce(_confidence, _correct), 6, "The largest of the bins' errors."
     yield "ece_debiased", ece_debiased(_confidence, _correct), 6, "Without what noise alone adds to it."
     yield "ece_adaptive", ece_adaptive(_confidence, _correct), 6, "In bins of equal mass that split no confidence."
-    yield (
-        "mean_confidence",
-        Mean(pl.when(_confident).then(_confidence), low=0, high=1),
-        6,
-        "Of the audits that state one.",
-    )
+    stated = Mean(pl.when(_confident).then(_confidence), low=0, high=1)
+    yield "mean_confidence", stated, 6, "Of the audits that state one."
     squared = (_confidence - _correct.cast(pl.Float64)) ** 2
     yield "brier_score", Mean(squared, low=0, high=1), 6, "Mean squared distance of confidence and correctness."
     for name, about in _BRIER_PARTS.items():
@@ -250,24 +243,13 @@ def _calibration() -> _Declared:
     yield "underconfidence_rate", Rate(_correct, _confidence < 0.5), 6, "Right where confidence is below 0.5."
 
 
-def _composites(index: Composite) -> _Declared:
-    yield "sui", index, 7, "Security understanding index: a weighted mean of detection, target, precision, reasoning."
+def _composites() -> _Declared:
     understanding = Composite(_true_understanding, _UNDERSTANDING, n=_counted)
     yield "true_understanding_score", understanding, 7, "Targets found x reasoning x share of findings not invalid."
     beyond = Composite(_lucky_guess_indicator, {"accuracy": Rate(_correct), "found": _DETECTED}, n=_judged, low=-1)
     yield "lucky_guess_indicator", beyond, 7, "Accuracy beyond targets."
     geometric = Composite(_true_understanding_geometric, _UNDERSTANDING, n=_counted)
     yield "true_understanding_geometric", geometric, None, "Geometric mean of the three factors."
-
-
-def _alternatives(indices: Mapping[str, Composite]) -> _Declared:
-    about = {
-        "sui_geometric": "As sui, but the weighted geometric mean: what is good makes up less for what is bad.",
-        "sui_severity_weighted": "As sui, with the targets found weighed by severity.",
-        "sui_partial_credit": "As sui, with target_credit for targets found, and findings by worth for precision.",
-    }
-    for name, index in indices.items():
-        yield name, index, None, about[name]
 
 
 def _beyond() -> _Declared:
@@ -292,13 +274,8 @@ def _beyond() -> _Declared:
 
 def _shares() -> _Declared:
     for name in CLASSIFICATIONS:
-        words = name.lower().replace("_", " ")
-        yield (
-            f"{name.lower()}_share",
-            Rate(pl.col(count_column(name)), _total),
-            None,
-            f"{words} findings, of all findings.",
-        )
+        share, words = Rate(pl.col(count_column(name)), _total), name.lower().replace("_", " ")
+        yield f"{name.lower()}_share", share, None, f"{words} findings, of all findings."
 
 
 def _spent() -> _Declared:

@@ -12,16 +12,9 @@ from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, REASONS
 from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from suites.solidity_audit.replies import location
 from suites.solidity_audit.replies.contradictions import further, refusing, repeated_ids, unknown_ids
-from suites.solidity_audit.replies.judgement import (
-    Asked,
-    Finding,
-    Judgement,
-    Reading,
-    Score,
-    read_judgement,
-)
+from suites.solidity_audit.replies.judgement import Asked, Finding, Judgement, Reading, read_judgement
 from suites.solidity_audit.replies.prediction import Claim, Prediction, read_prediction
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, TARGET, VALID, count_column
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, SCORES, TARGET, VALID, count_column
 from suites.solidity_audit.truth import GroundTruth, truth_of
 
 SCORER_VERSION = "5"
@@ -154,25 +147,17 @@ def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool 
 def _scores(judgement: Judgement) -> Columns:
     """Read the reasoning scores, if the target was found; one out of range is kept anyway, so that it is refused."""
     target = judgement.target_assessment
-    names = {"rcir": "root_cause_identification", "ava": "attack_vector_validity", "fsv": "fix_suggestion_validity"}
-    scores: Columns = {}
-    for column, name in names.items():
-        given: Score | None = None if target is None else getattr(target, name)
-        target_found = target is not None and target.found
-        scores[column] = given.score if given is not None and (target_found or not 0 <= given.score <= 1) else None
-    return scores
+    found = target is not None and target.found
+    given = {column: getattr(target, name, None) for column, name in SCORES.items()}
+    kept = {column: each.score for column, each in given.items() if each and (found or not 0 <= each.score <= 1)}
+    return dict.fromkeys(SCORES) | kept
 
 
 def _reasons(judgement: Judgement) -> Columns:
     """Collect the judge's reasons about the target, and its notes; a reason for what was not scored is kept, too."""
     texts = {**dict.fromkeys(REASONS), "judge_notes": judgement.notes}
     if (target := judgement.target_assessment) is not None:
-        scores: Mapping[str, Score | None] = {
-            "rcir_reason": target.root_cause_identification,
-            "ava_reason": target.attack_vector_validity,
-            "fsv_reason": target.fix_suggestion_validity,
-        }
-        texts |= {name: None if score is None else score.reason for name, score in scores.items()}
+        texts |= {f"{column}_reason": getattr(getattr(target, name), "reason", None) for column, name in SCORES.items()}
         texts["type_match_reason"] = target.type_match_reason
     return {name: _stored(text) if text is not None and text.strip() else None for name, text in texts.items()}
 

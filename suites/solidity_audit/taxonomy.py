@@ -17,6 +17,13 @@ Classification = Literal[
 TypeMatch = Literal["exact", "semantic", "partial", "wrong", "not_mentioned"]
 Severity = Literal["critical", "high", "medium", "low"]
 
+SCORES: Mapping[str, str] = {
+    "rcir": "root_cause_identification",
+    "ava": "attack_vector_validity",
+    "fsv": "fix_suggestion_validity",
+}
+"""The reasoning scores: their columns, and their names in a judgement."""
+
 CLASSIFICATIONS: tuple[str, ...] = get_args(Classification)
 VALID: tuple[str, ...] = CLASSIFICATIONS[:3]
 INVALID: tuple[str, ...] = CLASSIFICATIONS[3:]

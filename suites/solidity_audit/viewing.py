@@ -6,8 +6,11 @@ from suites.base import Viewing
 
 _called_vulnerable = pl.col("said_vulnerable")
 
+VERDICT_WORD = pl.when(_called_vulnerable).then(pl.lit("vulnerable")).when(~_called_vulnerable).then(pl.lit("safe"))
+"""The audit's verdict; null where it gave none."""
+
 VIEWING = Viewing(
-    verdict=pl.when(_called_vulnerable).then(pl.lit("vulnerable")).when(~_called_vulnerable).then(pl.lit("safe")),
+    verdict=VERDICT_WORD,
     correct=pl.col("detection_correct"),
     error=pl.coalesce("subject_error", "judge_error"),
     flags={

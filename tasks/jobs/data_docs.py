@@ -14,7 +14,7 @@ from contracts.rule import Rule, TableRule
 from core.default_lake import whole_address
 from core.hashing import content_hash
 from core.redaction import redact
-from reports.data_docs import write_data_docs
+from reports.plain_page import write_data_docs
 from storage.lake import Lake
 from tasks.jobs.check import CheckedTable
 

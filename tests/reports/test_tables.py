@@ -12,7 +12,6 @@ from reports.tables import (
     agreement_table,
     by_judge_table,
     comparisons_table,
-    counted,
     decisions_table,
     measured,
     ranking_table,
@@ -95,8 +94,8 @@ def test_a_cell_knows_of_how_many_it_is_and_whether_that_is_enough() -> None:
     assert measured(Value(0.5, 40, 0.25, 0.75, True), Unit.SHARE) == Cell("50.0%", "[25.0–75.0]", 40)
     assert measured(Value(0.5, 4), Unit.SHARE) == Cell("50.0%", n=4, doubtful=True)
     assert measured(Value(), Unit.SHARE) == Cell("–", n=0)
-    assert counted(Value(0.25, 1200, reliable=True)).text == "25.0% (300/1,200)"
-    assert counted(Value(None, 40)).text == "–"
+    assert measured(Value(0.25, 1200, reliable=True), Unit.SHARE, as_counted=True).text == "25.0% (300/1,200)"
+    assert measured(Value(None, 40), Unit.SHARE, as_counted=True).text == "–"
 
 
 def test_differences_have_a_sign_and_those_of_shares_are_in_points_of_a_percent() -> None:

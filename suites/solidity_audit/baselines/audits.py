@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from suites.base.json_in_text import as_share
 from suites.base.untrusted import read_delimited
+from suites.solidity_audit.taxonomy import SCORES
 
 LONGEST_AUDIT = 200_000  # characters
 MOST_FINDINGS = 100
@@ -36,6 +38,9 @@ _FAMILIES: tuple[tuple[str, ...], ...] = (
 )
 """Words by which kinds of vulnerability are known; a word that names two kinds counts for both."""
 
+UNDERSTOOD = dict(zip(SCORES.values(), ("root_cause", "attack_scenario", "fix"), strict=True))
+"""What is scored of a found target -> the field of the ground truth that it is compared with."""
+
 _LINE = re.compile(r"\blines?[ \t]*+([0-9]{1,7})(?:[ \t]*+(?:-|to)[ \t]*+([0-9]{1,7}))?", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*•]|[0-9]{1,3}[.)])[ \t])")
 SAFE = re.compile(
@@ -59,10 +64,10 @@ class ClaimedFinding:
     """One finding as the audit states it: its full text, and those parts that have a field of their own."""
 
     words: str
-    type: str | None
-    severity: str | None
-    location: str | None
     lines: frozenset[int]
+    type: str | None = None
+    severity: str | None = None
+    location: str | None = None
 
 
 def read_material(messages: Sequence[Mapping[str, str]]) -> Material | None:
@@ -83,9 +88,12 @@ def read_findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
         return [_from_json(each) for each in listed[:MOST_FINDINGS]], stated
     parts = [part.strip() for part in _PARAGRAPH.split(audit) if part.strip()]
     naming = (part for part in parts[:MOST_PARTS] if families(part) and not SAFE.search(part))
-    return [
-        ClaimedFinding(part, None, None, None, frozenset(lines_of(part))) for part in islice(naming, MOST_FINDINGS)
-    ], {}
+    return [in_prose(part) for part in islice(naming, MOST_FINDINGS)], {}
+
+
+def in_prose(words: str) -> ClaimedFinding:
+    """Make a finding of a text without fields."""
+    return ClaimedFinding(words, frozenset(lines_of(words)))
 
 
 def _json_object(audit: str) -> Mapping[str, Any]:
@@ -103,13 +111,8 @@ def _from_json(finding: Any) -> ClaimedFinding:
     lines = fields.get("lines")
     numbers = {n for n in lines if type(n) is int} if isinstance(lines, list) else set()
     location = text.get("location")
-    return ClaimedFinding(
-        " ".join(text.values()),
-        text.get("type"),
-        text.get("severity"),
-        location,
-        frozenset(numbers | lines_of(location or "")),
-    )
+    named = frozenset(numbers | lines_of(location or ""))
+    return ClaimedFinding(" ".join(text.values()), named, text.get("type"), text.get("severity"), location)
 
 
 def lines_of(text: str) -> set[int]:
@@ -132,8 +135,20 @@ def _says(word: str, text: str) -> bool:
     return re.search(rf"(?<![a-z]){re.escape(word)}", text) is not None
 
 
-def judged_finding(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:
-    """Build a judgement's entry for one finding, with its class."""
+def judgement(
+    material: Material,
+    findings: Sequence[ClaimedFinding],
+    classes: Sequence[str],
+    reason: str,
+    further: Mapping[str, Callable[[], dict[str, Any]]],
+) -> str:
+    """Write a judgement: each finding with its class, and of the fields of `further` those that the form asks for."""
+    classified = enumerate(zip(findings, classes, strict=True), start=1)
+    listed = [_judged(number, finding, kind, reason) for number, (finding, kind) in classified]
+    return json.dumps({"findings": listed} | {name: make() for name, make in further.items() if name in material.form})
+
+
+def _judged(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:
     place = finding.location or (
         f"lines {', '.join(map(str, sorted(finding.lines)[:20]))}" if finding.lines else finding.words
     )
@@ -151,9 +166,8 @@ def judged_finding(number: int, finding: ClaimedFinding, kind: str, reason: str)
 
 def stated_confidence(stated: Mapping[str, Any]) -> float | None:
     """Read the confidence that a structured audit states; None where it is not between 0 and 1."""
-    confidence = stated.get("confidence")
-    is_share = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
-    return confidence if is_share else None
+    confidence: float | None = stated.get("confidence")
+    return None if as_share(confidence) is None else confidence
 
 
 def stated_verdict(stated: Mapping[str, Any]) -> bool | None:

@@ -4,16 +4,17 @@ It reads nothing that an audit says about itself: a finding counts by the type, 
 names.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from suites.solidity_audit.baselines.audits import (
     SAFE,
+    UNDERSTOOD,
     ClaimedFinding,
     families,
-    judged_finding,
+    judgement,
     read_findings,
     read_material,
     stated_confidence,
@@ -33,19 +34,15 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     material = read_material(messages)
     if material is None:
         return None
-    known, wanted = material.known, material.form
+    known = material.known
     names = {function.name for function in functions(blank(material.contract, strings=True))}
     findings, stated = read_findings(material.audit)
     classes = [_classify(finding, known, names) for finding in findings]
-    pairs = enumerate(zip(findings, classes, strict=True), start=1)
-    reply: dict[str, Any] = {
-        "findings": [judged_finding(number, finding, kind, REASON) for number, (finding, kind) in pairs]
+    further = {
+        "overall_verdict": partial(_verdict, material.audit, stated, findings),
+        "target_assessment": partial(_assess, findings, classes, known),
     }
-    if "overall_verdict" in wanted:
-        reply["overall_verdict"] = _verdict(material.audit, stated, findings)
-    if "target_assessment" in wanted:
-        reply["target_assessment"] = _assess(findings, classes, known)
-    return json.dumps(reply)
+    return judgement(material, findings, classes, REASON, further)
 
 
 def _same_type(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
@@ -94,14 +91,14 @@ def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFi
 
 def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
     number = next((n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"), None)
-    nothing = dict.fromkeys(("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity"))
     if number is None:
         about = [_same_type(finding, known) for finding in findings if _same_place(finding, known)]
-        return {"found": False, "finding_id": None, "type_match": "wrong" if about else "not_mentioned", **nothing}
+        mentioned = "wrong" if about else "not_mentioned"
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(UNDERSTOOD)}
     finding = findings[number - 1]
     scores = {
         name: {"score": _overlap(finding.words, str(known[field]))} if known.get(field) else None
-        for name, field in zip(nothing, ("root_cause", "attack_scenario", "fix"), strict=True)
+        for name, field in UNDERSTOOD.items()
     }
     return {"found": True, "finding_id": number, "type_match": _same_type(finding, known), **scores}
 

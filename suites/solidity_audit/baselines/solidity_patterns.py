@@ -78,18 +78,6 @@ _BOUND = re.compile(r"chainid|domain|digest|address ?\( ?this ?\)", re.IGNORECAS
 _VOTING = re.compile(r"vote|propos", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class PatternMatch:
-    """One place at which a pattern was found; `lines` are 1-based lines of the source."""
-
-    type: str
-    severity: str
-    function: str
-    lines: tuple[int, ...]
-    explanation: str
-    fix: str
-
-
 @dataclass(frozen=True)
 class Contract:
     """A source as rules read it: without comments, the content of strings, blank lines and runs of white space."""
@@ -120,6 +108,29 @@ class Contract:
         return frozenset(match[1] for match in declarations if match[0].split()[0] not in _NOT_TYPES)
 
 
+Lines = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern: what it is, how it is looked for in a function, and what is said where it is found."""
+
+    type: str
+    severity: str
+    look: Callable[[Contract, Function], Lines]
+    explanation: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """One place at which a pattern was found; `lines` are 1-based lines of the source."""
+
+    rule: Rule
+    function: str
+    lines: Lines
+
+
 def audit(source: str) -> list[PatternMatch]:
     """Find the patterns in a source, at most one of a kind for each function, the most severe first."""
     contract = Contract.of(source[:LONGEST_SOURCE])
@@ -127,23 +138,9 @@ def audit(source: str) -> list[PatternMatch]:
     for function in contract.blocks[:MOST_FUNCTIONS]:
         for rule in _RULES if function.kind != "modifier" else ():
             if lines := tuple(contract.lines[line - 1] for line in rule.look(contract, function)):
-                findings.append(
-                    PatternMatch(rule.type, rule.severity, function.name, lines, rule.explanation, rule.fix)
-                )
+                findings.append(PatternMatch(rule, function.name, lines))
     order = {"critical": 0, "high": 1, "medium": 2, "low": 3}
-    return sorted(findings, key=lambda each: order[each.severity])[:MOST_FINDINGS]
-
-
-Lines = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    type: str
-    severity: str
-    look: Callable[[Contract, Function], Lines]
-    explanation: str
-    fix: str
+    return sorted(findings, key=lambda each: order[each.rule.severity])[:MOST_FINDINGS]
 
 
 def _at(function: Function, *positions: int) -> Lines:
@@ -154,6 +151,11 @@ def _at(function: Function, *positions: int) -> Lines:
 def _first(function: Function, pattern: re.Pattern[str]) -> Lines:
     match = pattern.search(function.body)
     return _at(function, match.end() - 1) if match else ()
+
+
+def _finding(pattern: re.Pattern[str]) -> Callable[[Contract, Function], Lines]:
+    """Build a look that needs no guard to be missing."""
+    return lambda _, function: _first(function, pattern)
 
 
 def _is_open(function: Function) -> bool:
@@ -199,10 +201,6 @@ def _weak_randomness(_: Contract, function: Function) -> Lines:
     return ()
 
 
-def _timestamp(_: Contract, function: Function) -> Lines:
-    return _first(function, _EXACT_TIME)
-
-
 def _overflow(contract: Contract, function: Function) -> Lines:
     if _OLD_COMPILER.search(contract.code):
         return () if "SafeMath" in contract.code or not _is_open(function) else _first(function, _CALCULATES)
@@ -244,125 +242,113 @@ def _signature_replay(_: Contract, function: Function) -> Lines:
     return () if safe or not _is_open(function) else _first(function, _SIGNATURE)
 
 
-def _oracle(_: Contract, function: Function) -> Lines:
-    return _first(function, _SPOT_PRICE)
-
-
 def _governance(_: Contract, function: Function) -> Lines:
     return _first(function, _BALANCE_VOTE) if _VOTING.search(function.name) else ()
 
 
-def _front_running(_: Contract, function: Function) -> Lines:
-    return _first(function, _NO_MINIMUM)
-
-
-def _rounding(_: Contract, function: Function) -> Lines:
-    return _first(function, _DIVIDE_FIRST)
-
-
-_RULES: tuple[_Rule, ...] = (
-    _Rule(
+_RULES: tuple[Rule, ...] = (
+    Rule(
         "reentrancy",
         "high",
         _reentrancy,
         "Control passes to another contract before the state is written, so it can come back in between.",
         "Write the state before the call, or lock the function.",
     ),
-    _Rule(
+    Rule(
         "tx_origin_authentication",
         "high",
         _tx_origin,
         "tx.origin is whoever began the transaction, not whoever calls: a contract in between acts with its rights.",
         "Compare msg.sender instead.",
     ),
-    _Rule(
+    Rule(
         "unchecked_return_value",
         "medium",
         _unchecked_result,
         "The result of a call that may fail is not looked at, and the function goes on as if it had succeeded.",
         "Require the call to succeed.",
     ),
-    _Rule(
+    Rule(
         "weak_randomness",
         "high",
         _weak_randomness,
         "The random number follows from values of the block, which callers know and producers choose.",
         "Use a source of randomness that nobody can foresee.",
     ),
-    _Rule(
+    Rule(
         "timestamp_dependence",
         "medium",
-        _timestamp,
+        _finding(_EXACT_TIME),
         "An outcome depends on the exact time of the block, which its producer sets.",
         "Do not decide by exact times.",
     ),
-    _Rule(
+    Rule(
         "integer_overflow",
         "high",
         _overflow,
         "Arithmetic without a check can wrap around.",
         "Use checked arithmetic.",
     ),
-    _Rule(
+    Rule(
         "delegatecall_injection",
         "critical",
         _delegatecall,
         "The caller chooses the code that runs with this contract's storage.",
         "Allow only known targets.",
     ),
-    _Rule(
+    Rule(
         "access_control",
         "critical",
         _access_control,
         "Anybody can call a function that changes who or what the contract trusts.",
         "Check the caller.",
     ),
-    _Rule(
+    Rule(
         "uninitialized_proxy",
         "critical",
         _uninitialized,
         "Anybody can initialize, and again.",
         "Allow one initialization, by whoever deploys.",
     ),
-    _Rule(
+    Rule(
         "denial_of_service",
         "medium",
         _denial,
         "One recipient that refuses a payment, or a list that grows, blocks the function for all.",
         "Credit amounts to be withdrawn one by one.",
     ),
-    _Rule(
+    Rule(
         "signature_replay",
         "high",
         _signature_replay,
         "Nothing marks a signature as used, or binds it to this contract and chain.",
         "Sign a nonce, the chain and the contract, and mark it as used.",
     ),
-    _Rule(
+    Rule(
         "oracle_manipulation",
         "high",
-        _oracle,
+        _finding(_SPOT_PRICE),
         "The price is the state of a pool at this moment, which a large trade moves.",
         "Use an average over time, or an independent feed.",
     ),
-    _Rule(
+    Rule(
         "flash_loan_governance",
         "high",
         _governance,
         "Votes count the balance of this moment, which can be borrowed for one transaction.",
         "Count balances of an earlier block.",
     ),
-    _Rule(
+    Rule(
         "front_running",
         "medium",
-        _front_running,
+        _finding(_NO_MINIMUM),
         "A trade without a lowest acceptable amount can be put between two others.",
         "Let the caller state a minimum.",
     ),
-    _Rule(
+    Rule(
         "rounding_error",
         "low",
-        _rounding,
+        _finding(_DIVIDE_FIRST),
         "Division comes before multiplication, and what it cuts off is multiplied.",
         "Multiply first.",
     ),
@@ -378,13 +364,13 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     findings = audit(_NUMBER.sub("", contract))
     listed = [
         {
-            "type": finding.type,
-            "severity": finding.severity,
+            "type": finding.rule.type,
+            "severity": finding.rule.severity,
             "location": f"{finding.function}()",
             "lines": list(finding.lines),
-            "explanation": finding.explanation,
-            "attack_scenario": f"Somebody calls {finding.function}(). {finding.explanation}",
-            "fix": finding.fix,
+            "explanation": finding.rule.explanation,
+            "attack_scenario": f"Somebody calls {finding.function}(). {finding.rule.explanation}",
+            "fix": finding.rule.fix,
         }
         for finding in findings
     ]
@@ -396,5 +382,5 @@ def _confidence(findings: Sequence[PatternMatch]) -> float:
     """Estimate how often such a verdict is right: low without a finding, higher with a severe one or several."""
     if not findings:
         return 0.55
-    severe = any(finding.severity in ("critical", "high") for finding in findings)
+    severe = any(finding.rule.severity in ("critical", "high") for finding in findings)
     return min(0.9, 0.6 + 0.1 * severe + 0.05 * len(findings))

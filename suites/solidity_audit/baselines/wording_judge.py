@@ -5,19 +5,20 @@ lines count, and a verdict or a confidence in prose is read from its sentences. 
 the right thing for a wrong reason, or explains the right thing under another name.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from suites.solidity_audit.baselines.audits import (
     LONGEST_AUDIT,
     MOST_FINDINGS,
     SAFE,
+    UNDERSTOOD,
     ClaimedFinding,
     families,
-    judged_finding,
-    lines_of,
+    in_prose,
+    judgement,
     read_findings,
     read_material,
     stated_confidence,
@@ -47,26 +48,21 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     material = read_material(messages)
     if material is None:
         return None
-    findings, stated = _findings(material.audit[:LONGEST_AUDIT])
+    audit = material.audit[:LONGEST_AUDIT]
+    findings, stated = _findings(audit)
     classes = [_classify(finding, material.known, material.contract) for finding in findings]
-    pairs = enumerate(zip(findings, classes, strict=True), start=1)
-    reply: dict[str, Any] = {
-        "findings": [judged_finding(number, finding, kind, REASON) for number, (finding, kind) in pairs]
+    further = {
+        "overall_verdict": partial(_verdict, audit, stated, findings),
+        "target_assessment": partial(_assess, findings, classes, material.known),
     }
-    if "overall_verdict" in material.form:
-        reply["overall_verdict"] = _verdict(material.audit[:LONGEST_AUDIT], stated, findings)
-    if "target_assessment" in material.form:
-        reply["target_assessment"] = _assess(findings, classes, material.known)
-    return json.dumps(reply)
+    return judgement(material, findings, classes, REASON, further)
 
 
 def _findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit, from its numbered list where it has one."""
     findings, stated = read_findings(audit)
     numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
-    if numbered:
-        return [ClaimedFinding(text, None, None, None, frozenset(lines_of(text))) for text in numbered], {}
-    return findings, stated
+    return ([in_prose(text) for text in numbered], {}) if numbered else (findings, stated)
 
 
 def _stems(text: str) -> set[str]:
@@ -114,17 +110,12 @@ def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFi
 def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
     """Judge the target by the matching finding that shares most words with the known cause."""
     targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
-    fields = {
-        "root_cause_identification": "root_cause",
-        "attack_vector_validity": "attack_scenario",
-        "fix_suggestion_validity": "fix",
-    }
     if not targets:
         mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
-        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(fields)}
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(UNDERSTOOD)}
     number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
     finding = findings[number - 1]
-    scores = {name: _score(finding.words, known.get(field)) for name, field in fields.items()}
+    scores = {name: _score(finding.words, known.get(field)) for name, field in UNDERSTOOD.items()}
     return {"found": True, "finding_id": number, "type_match": _type_match(finding, known), **scores}
 
 

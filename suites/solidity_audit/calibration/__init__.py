@@ -18,7 +18,7 @@ from suites.solidity_audit.replies.location import names_function
 from suites.solidity_audit.score import asked
 from suites.solidity_audit.sources.pairs import read_contract
 from suites.solidity_audit.sources.read import STARTER
-from suites.solidity_audit.taxonomy import BONUS
+from suites.solidity_audit.taxonomy import BONUS, SCORES
 from suites.solidity_audit.truth import GroundTruth, as_sample, truth_of
 
 FILE = Path(__file__).parent / "audits.jsonl"
@@ -34,11 +34,7 @@ NEAR = 0.25
 
 SAME_CONFIDENCE = 0.005
 
-_SCORES = {
-    "root cause": "root_cause_identification",
-    "attack vector": "attack_vector_validity",
-    "fix": "fix_suggestion_validity",
-}
+_SCORES = dict(zip(("root cause", "attack vector", "fix"), SCORES.values(), strict=True))
 
 _Decided = tuple[str, str | None, str | None, bool]
 

@@ -19,12 +19,11 @@ import polars as pl
 
 from metrics.agreement import pearson
 from metrics.composite import Composite, Parts
-from metrics.compute import measure
+from metrics.compute import METRIC_ROWS, measure
 from metrics.definition import Metric
 from metrics.estimators import Mean
 from metrics.intervals import Array
 from suites.solidity_audit.panels.findings import NUMBERED
-from suites.solidity_audit.people.agreement import COLUMNS
 from suites.solidity_audit.taxonomy import VALID
 
 # The first word of a model's name, and the family of models that have it; a name of none of these has no family.
@@ -68,7 +67,7 @@ def judge_bias(frame: pl.DataFrame) -> pl.DataFrame:
     measured = [_measured(_on_targets(given), ON_TARGETS), _measured(_on_findings(given), ON_FINDINGS)]
     seen = given.select("model", "judge").unique().sort("model", "judge")
     rows = pl.concat(measured).join(seen, on="judge", maintain_order="left")
-    return rows.select(COLUMNS.keys())
+    return rows.select(METRIC_ROWS.keys())
 
 
 def _difference(parts: Parts) -> Array:

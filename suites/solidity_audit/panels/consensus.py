@@ -101,12 +101,7 @@ def on_verdicts(audits: Sequence[Audit]) -> list[Chances]:
 
 def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
     """Compute the probability of each class of every merged finding, audit by audit."""
-    classified = [
-        {judge: row["classification"] for judge, row in finding.by_judge.items()}
-        for audit in audits
-        for finding in audit.findings
-    ]
-    each = iter(chances_of(classified))
+    each = iter(chances_of([finding.classes for audit in audits for finding in audit.findings]))
     return [[next(each) for _ in audit.findings] for audit in audits]
 
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from metrics.compute import measure
+from metrics.compute import METRIC_ROWS, measure
 from metrics.definition import Metric
 from metrics.estimators import Ratio
 from suites.solidity_audit.options import DAWID_SKENE
 from suites.solidity_audit.panels.consensus import Audit, is_valid, on_findings, on_targets, on_verdicts
 from suites.solidity_audit.panels.rows import panel_name, panels_of
-from suites.solidity_audit.people.agreement import COLUMNS
 from suites.solidity_audit.taxonomy import VALID
 
 SLICE = "judge_panel"
@@ -41,7 +40,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
         n counts the cases with a probability above 0.5.
     """
     known = frame.filter(pl.col("judge").str.starts_with(panel_name((), DAWID_SKENE))).select("model", "judge").unique()
-    parts = [pl.DataFrame(schema=dict(COLUMNS))]
+    parts = [pl.DataFrame(schema=METRIC_ROWS)]
     for judges, audits in panels_of(frame, _findings).items() if known.height else ():
         panel = panel_name(judges, DAWID_SKENE)
         models = known.filter(judge=panel).select("model").sort("model")
@@ -54,7 +53,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
                 slice_value=pl.col("judge") + f"~{panel}",
                 judge=pl.lit(panel),
             )
-            parts.append(models.join(named, how="cross", maintain_order="left").select(COLUMNS.keys()))
+            parts.append(models.join(named, how="cross", maintain_order="left").select(METRIC_ROWS.keys()))
     return pl.concat(parts)
 
 
@@ -71,7 +70,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
         if first["is_vulnerable"]:
             decisions.append(("", audit.words("target_found"), on_target.get(True, 0.0)))
         for finding, chances in zip(audit.findings, classes, strict=True):
-            valid = {judge: row["classification"] in VALID for judge, row in finding.by_judge.items()}
+            valid = {judge: kind in VALID for judge, kind in finding.classes.items()}
             decisions.append(("_finding_valid", valid, is_valid(chances)))
         for decision, words, chance in decisions:
             for judge, word in words.items():

@@ -23,9 +23,9 @@ class Merged:
     by_judge: dict[str, Row] = field(default_factory=dict)
 
     @property
-    def classes(self) -> list[str]:
+    def classes(self) -> dict[str, str]:
         """The classes that the judges gave it, in the order of the judges' names."""
-        return [self.by_judge[judge]["classification"] for judge in sorted(self.by_judge)]
+        return {judge: row["classification"] for judge, row in sorted(self.by_judge.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def merge(findings: Iterable[Row], *, numbered: bool) -> list[Merged]:
 
 def decide(finding: Merged) -> Decided:
     """Classify by strict majority of the judges that saw it: valid against invalid first, then within that side."""
-    classes = finding.classes
+    classes = [*finding.classes.values()]
     valid = _most([name in VALID for name in classes])
     within = [name for name in classes if valid is not None and (name in VALID) == valid]
     return Decided(finding, valid, _most(within))

@@ -21,11 +21,10 @@ from suites.solidity_audit.panels.consensus import AGGREGATIONS, FEWEST_ANSWERS,
 from suites.solidity_audit.panels.findings import NUMBERED, Decided, counts, merge
 from suites.solidity_audit.panels.findings import rows as finding_rows
 from suites.solidity_audit.score import UNJUDGED
-from suites.solidity_audit.taxonomy import PARTIAL, TARGET, count_column
+from suites.solidity_audit.taxonomy import PARTIAL, SCORES, TARGET, count_column
 
 PREFIX = "panel:"
 SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash")
-SCORES = ("rcir", "ava", "fsv")
 
 
 def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:

@@ -1,18 +1,16 @@
 """Judges against people: their agreement, where they differ, and rates corrected by people's labels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
 
 from metrics.agreement import cohen_kappa, gwet_ac1, percent_agreement
-from metrics.compute import MEASURES, RELIABLE_FROM, measure
+from metrics.compute import METRIC_ROWS, measure, metric_row
 from metrics.definition import Metric
 from metrics.estimators import Count
 from metrics.intervals import Array
 from metrics.prediction_powered import PPIEstimate, ratio
-
-COLUMNS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
 
 _judge, _human = pl.col("target_found"), pl.col("human_target_found")
 _both = pl.col("is_vulnerable") & _judge.is_not_null() & _human.is_not_null()
@@ -41,7 +39,7 @@ def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
     labelled = frame.filter(pl.col("human_target_found").is_not_null() | pl.col("human_valid_findings").is_not_null())
     known = labelled.select("model", "judge").unique()
     if known.is_empty():
-        return pl.DataFrame(schema=dict(COLUMNS))
+        return pl.DataFrame(schema=METRIC_ROWS)
     of_known = frame.join(known, on=["model", "judge"], how="semi", maintain_order="left")
     measured = measure(of_known, METRICS, cluster="cluster")
     rows = [
@@ -49,7 +47,7 @@ def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
         for (model, judge), rows in of_known.sort("model", "judge").group_by("model", "judge", maintain_order=True)
         for name, estimate in CORRECTED
     ]
-    return pl.concat([measured.select(COLUMNS.keys()), pl.DataFrame(rows, schema=dict(COLUMNS))])
+    return pl.concat([measured.select(METRIC_ROWS.keys()), pl.DataFrame(rows, schema=METRIC_ROWS)])
 
 
 def target_detection_rate(rows: pl.DataFrame) -> PPIEstimate | None:
@@ -95,10 +93,6 @@ def _array(values: pl.Series) -> Array:
 
 
 def _row(model: Any, judge: Any, name: str, estimate: PPIEstimate | None) -> dict[str, Any]:
-    numbers: Sequence[str] = ("value", "se", "ci_low", "ci_high")
     labels = 0 if estimate is None else estimate.labels
-    return {
-        **{"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": name, "tier": None},
-        **{number: None if estimate is None else getattr(estimate, number) for number in numbers},
-        **{"n": labels, "units": labels, "n_eff": None, "reliable": labels >= RELIABLE_FROM},
-    }
+    numbers = {number: getattr(estimate, number, None) for number in ("value", "se", "ci_low", "ci_high")}
+    return metric_row(model, judge, name, n=labels, units=labels, **numbers)

@@ -5,7 +5,8 @@ these, with what is known of the contract: whether the audit found it, how well,
 the audit's first judge counted them. Judges' decisions on the audit are never shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 
 import polars as pl
 
@@ -16,11 +17,14 @@ from suites.solidity_audit.panels.rows import PREFIX
 from suites.solidity_audit.people.compared import DECISIONS, NEAR, compare_with_people
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 from suites.solidity_audit.truth import SUITE, GroundTruth
+from suites.solidity_audit.viewing import VERDICT_WORD
 
 DISAGREEMENT, CONFIDENT_AND_WRONG, UNCONFIRMED_BONUS = 4.0, 3.0, 2.0
 """What adds to an audit's weight (else 1) in the draw: judges disagree, it is confidently wrong, a bonus is open."""
 
 CONFIDENT = 0.8
+
+Shown = Mapping[str, Callable[[Seen], str | None]]
 
 
 def _weighed(weight: float, condition: pl.Expr) -> pl.Expr:
@@ -33,14 +37,6 @@ WORTH = (
     + _weighed(CONFIDENT_AND_WRONG, (pl.col("confidence") > CONFIDENT) & ~pl.col("detection_correct"))
     + _weighed(UNCONFIRMED_BONUS, pl.col("bonus_valid_findings") > 0)
 )
-
-
-def _contract(seen: Seen) -> str | None:
-    return seen.sample.get("input")
-
-
-def _audit(seen: Seen) -> str | None:
-    return seen.reply
 
 
 def _known(seen: Seen) -> str | None:
@@ -56,10 +52,6 @@ def _truth(seen: Seen) -> GroundTruth | None:
 def _to_be_found(seen: Seen) -> bool:
     truth = _truth(seen)
     return truth is None or truth.is_vulnerable
-
-
-def _findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    return tables[FINDINGS.table]
 
 
 def in_words(truth: GroundTruth) -> str:
@@ -78,24 +70,20 @@ def in_words(truth: GroundTruth) -> str:
     return "\n".join(f"{name}: {part}" for name, part in parts.items() if part)
 
 
-def _score(name: str, column: str, title: str, help: str) -> Question:
-    return Question(name, title, near=NEAR, help=help, column=column, told={"judge": pl.col(column)})
+def _score(name: str, column: str, title: str, least: str, most: str) -> Question:
+    scale = f"From 0 ({least}) to 1 ({most})."
+    return Question(name, title, near=NEAR, help=scale, column=column, told={"judge": pl.col(column)})
 
 
-BLIND = {"contract": _contract, "audit": _audit}
-BESIDE_TRUTH = BLIND | {"known_vulnerability": _known}
+BLIND: Shown = {"contract": lambda seen: seen.sample.get("input"), "audit": lambda seen: seen.reply}
+BESIDE_TRUTH: Shown = {**BLIND, "known_vulnerability": _known}
 
-_SAID = pl.when("said_vulnerable").then(pl.lit("vulnerable")).when(~pl.col("said_vulnerable")).then(pl.lit("safe"))
+_VERDICT = Question(
+    "verdict", "What does the audit say that the contract is?", ("vulnerable", "safe"), told={"judge": VERDICT_WORD}
+)
 
 VERDICT = Stage(
-    (
-        Question(
-            "verdict",
-            "What does the audit say that the contract is?",
-            ("vulnerable", "safe"),
-            told={"judge": _SAID},
-        ),
-    ),
+    (_VERDICT,),
     BLIND,
     blind=True,
     words="What the audit concludes, whatever the truth is.",
@@ -104,19 +92,9 @@ TARGET = Stage(
     (
         # Agreement on it is in `people.agreement`, under names without a decision
         Question("target_found", "Does it name the known vulnerability?", YES_NO),
-        _score(
-            "root_cause_score",
-            "rcir",
-            "How well does it identify the root cause?",
-            "From 0 (not at all) to 1 (exactly).",
-        ),
-        _score(
-            "attack_vector_score",
-            "ava",
-            "How valid is the attack that it describes?",
-            "From 0 (impossible) to 1 (it works).",
-        ),
-        _score("fix_score", "fsv", "Would the fix that it suggests work?", "From 0 (not at all) to 1 (wholly)."),
+        _score("root_cause_score", "rcir", "How well does it identify the root cause?", "not at all", "exactly"),
+        _score("attack_vector_score", "ava", "How valid is the attack that it describes?", "impossible", "it works"),
+        _score("fix_score", "fsv", "Would the fix that it suggests work?", "not at all", "wholly"),
     ),
     BESIDE_TRUTH,
     where=_to_be_found,
@@ -125,7 +103,7 @@ TARGET = Stage(
 FINDING = Stage(
     (Question("classification", "What is this finding?", CLASSIFICATIONS),),
     BESIDE_TRUTH,
-    each=_findings,
+    each=itemgetter(FINDINGS.table),
     claims=("vulnerability_type_claimed", "severity_claimed", "location_claimed"),
     words="One finding.",
 )

@@ -5,10 +5,10 @@ right; a recorded one lands with them, flagged, for its judge cannot be asked ag
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from suites.solidity_audit.replies.judgement import Finding, Judgement, Score, TargetAssessment
-from suites.solidity_audit.taxonomy import PARTIAL, TARGET, VALID
+from suites.solidity_audit.replies.judgement import Finding, Judgement, TargetAssessment
+from suites.solidity_audit.taxonomy import PARTIAL, SCORES, TARGET, VALID
 
 MOST_TOLD = 20
 """How many further contradictions are listed of one judgement."""
@@ -89,10 +89,7 @@ def unknown_ids(judgement: Judgement) -> list[int]:
 def shares(judgement: Judgement) -> dict[str, float | None]:
     """Collect the numbers that must lie between 0 and 1, by their names in the judgement."""
     target, verdict = judgement.target_assessment, judgement.overall_verdict
-    scores: Mapping[str, Score | None] = {
-        name: getattr(target, name) if target is not None else None
-        for name in ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
-    }
-    return {name: None if score is None else score.score for name, score in scores.items()} | {
+    scores = {name: getattr(target, name, None) for name in SCORES.values()}
+    return {name: getattr(score, "score", None) for name, score in scores.items()} | {
         "confidence_expressed": None if verdict is None else verdict.confidence_expressed
     }

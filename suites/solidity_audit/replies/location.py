@@ -9,20 +9,8 @@ WIDEST_RANGE = 2_000  # lines of one claimed range; a wider one says nothing
 
 _IDENTIFIER = re.compile(r"[\w$]++")
 _INTRODUCING = {
-    "line",
-    "lines",
-    "Line",
-    "Lines",
-    "L",
-    "function",
-    "contract",
-    "in",
-    "and",
-    "to",
-    "of",
-    "the",
-    "at",
-    "sol",
+    *("line", "lines", "Line", "Lines", "L", "function", "contract"),
+    *("in", "and", "to", "of", "the", "at", "sol"),
 }
 _LINES = re.compile(
     r"(?:\blines?|\bl|:|#l)[ \t.:#]*+"

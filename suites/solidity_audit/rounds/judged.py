@@ -75,7 +75,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     round_.used |= {about.where, *([audit.where] if audit else [])}
     return Judged(
         file.where,
-        Recorded(item, recorded_hashes(item), (_audit_reply(audit), _judge_reply(value, text))),
+        Recorded(item, recorded_hashes(item), (_audit_reply(audit), _reply(text, value, "judge_"))),
         _texts(reading.judgement, audit),
     )
 
@@ -121,22 +121,17 @@ def _audit_reply(file: RoundFile | None) -> Reply:
         text = as_json(value["prediction"])
     except SourceError as error:
         raise SourceError(f"the audit {file.where} {error}") from error
-    return Reply(
-        text,
-        input_tokens=whole_of(value.get("input_tokens")),
-        output_tokens=whole_of(value.get("output_tokens")),
-        latency_ms=number_of(value.get("latency_ms")),
-        cost_usd=number_of(value.get("cost_usd")),
-    )
+    return _reply(text, value)
 
 
-def _judge_reply(value: Mapping[str, Any], text: str) -> Reply:
+def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:
+    """Build a reply with what it took, by the fields whose names begin with `of`."""
     return Reply(
         text,
-        input_tokens=whole_of(value.get("judge_input_tokens")),
-        output_tokens=whole_of(value.get("judge_output_tokens")),
-        latency_ms=number_of(value.get("judge_latency_ms")),
-        cost_usd=number_of(value.get("judge_cost_usd")),
+        input_tokens=whole_of(value.get(f"{of}input_tokens")),
+        output_tokens=whole_of(value.get(f"{of}output_tokens")),
+        latency_ms=number_of(value.get(f"{of}latency_ms")),
+        cost_usd=number_of(value.get(f"{of}cost_usd")),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-SCORES = ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
+from suites.solidity_audit.taxonomy import SCORES
 
 _FINDING: Mapping[str, tuple[str, ...]] = {
     "finding_id": ("finding_id", "id", "finding_number"),
@@ -30,7 +30,7 @@ _TARGET: Mapping[str, tuple[str, ...]] = {
     "finding_id": ("finding_id",),
     "type_match": ("type_match",),
     "type_match_reason": ("type_match_reason", "type_match_reasoning"),
-    **{name: (name,) for name in SCORES},
+    **{name: (name,) for name in SCORES.values()},
 }
 
 
@@ -61,7 +61,7 @@ def _target(value: Any) -> Any:
     kept = _read(_every(value, _TARGET), numbers=("finding_id",), truths=("found",))
     if not isinstance(kept, dict):
         return kept
-    kept |= {name: _score(kept[name]) for name in SCORES}
+    kept |= {name: _score(kept[name]) for name in SCORES.values()}
     if isinstance(kept["type_match"], str):
         kept["type_match"] = "_".join(kept["type_match"].lower().replace("-", " ").split())
     return {name: part for name, part in kept.items() if part is not None or name != "type_match_reason"}

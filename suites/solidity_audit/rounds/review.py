@@ -10,6 +10,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from suites.base.sources import storable
+from suites.solidity_audit.rounds.judgement import truth_of
+from suites.solidity_audit.rounds.round import part_of
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS
 
 ALIKE = 0.8
@@ -52,8 +54,8 @@ class Review:
 
 def read_review(value: Mapping[str, Any]) -> Review:
     """Read a review. Unstated answers are null; questions answered in unknown words are listed in `unanswered`."""
-    about, target = _part(value, "evaluation_info"), _part(value, "target_assessment")
-    summary = _part(value, "summary")
+    about, target = part_of(value, "evaluation_info"), part_of(value, "target_assessment")
+    summary = part_of(value, "summary")
     stated = {
         "target_found": target.get("found", summary.get("target_found")),
         "target_class": target.get("classification"),
@@ -72,7 +74,7 @@ def read_review(value: Mapping[str, Any]) -> Review:
         _words(about.get("evaluator") or about.get("annotator") or about.get("reviewer") or value.get("evaluator")),
         _day(about.get("date") or value.get("date")),
         answers,
-        _note(target.get("notes"), _part(value, "flags").get("notes")),
+        _note(target.get("notes"), part_of(value, "flags").get("notes")),
         tuple(_claims(value)),
         unanswered,
     )
@@ -121,11 +123,6 @@ def _claims(value: Mapping[str, Any]) -> Iterator[Claim]:
                 )
 
 
-def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = value.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
 def _words(value: Any) -> str | None:
     """Take a text, or join the texts of a list, without the square brackets that the form puts around them."""
     if isinstance(value, list):
@@ -146,13 +143,8 @@ def _choice(value: Any, allowed: Sequence[str]) -> str | None:
 
 
 def _truth(value: Any) -> bool | None:
-    return (
-        value
-        if isinstance(value, bool)
-        else {"yes": True, "true": True, "no": False, "false": False}.get(
-            value.strip().casefold() if isinstance(value, str) else ""
-        )
-    )
+    stated = truth_of(value)
+    return stated if isinstance(stated, bool) else None
 
 
 def _day(value: Any) -> datetime | None:

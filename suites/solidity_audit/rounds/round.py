@@ -138,6 +138,12 @@ def prompt_folder(path: Path) -> str | None:
     return next((parent.name for parent in path.parents[:2] if parent.name in PROMPT_TYPES), None)
 
 
+def part_of(value: Mapping[str, Any], name: str, otherwise: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Take a field that is an object; anything else is an empty one, or `otherwise`."""
+    part = value.get(name)
+    return part if isinstance(part, Mapping) else otherwise or {}
+
+
 def text_of(value: Any) -> str | None:
     """Take a text that is not blank and that a table can hold; None for anything else."""
     return value if isinstance(value, str) and value.strip() and is_storable(value) else None

@@ -3,23 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from core.errors import SourceError
 from suites.base.validation import explain
 from suites.solidity_audit.rounds.judgement import number_of, truth_of
-from suites.solidity_audit.rounds.round import text_of
+from suites.solidity_audit.rounds.round import part_of, text_of
 from suites.solidity_audit.truth import GroundTruth
 
 
 def read_truth(value: Mapping[str, Any]) -> GroundTruth:
     """Read a recorded ground truth. Raises SourceError where it does not say if the contract is vulnerable."""
-    from pydantic import ValidationError
-
-    stated = value.get("ground_truth")
-    truth = stated if isinstance(stated, Mapping) else value
-    place = truth.get("vulnerable_location")
-    place = place if isinstance(place, Mapping) else {}
-    difficulty = value.get("difficulty_fields")
-    difficulty = difficulty if isinstance(difficulty, Mapping) else {}
+    truth = part_of(value, "ground_truth", value)
+    place, difficulty = part_of(truth, "vulnerable_location"), part_of(value, "difficulty_fields")
     fields = {
         "is_vulnerable": truth_of(truth.get("is_vulnerable")),
         "vulnerability_type": _text(truth.get("vulnerability_type")),
@@ -28,7 +24,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
             truth.get("vulnerable_functions") or place.get("function_names") or place.get("function_name")
         ),
         "vulnerable_lines": _lines(truth.get("vulnerable_lines") or place.get("line_numbers")),
-        "difficulty_tier": _tier(
+        "difficulty_tier": _whole(
             truth.get("difficulty_tier", value.get("difficulty_tier", difficulty.get("difficulty_tier")))
         ),
         "root_cause": _text(truth.get("root_cause")),
@@ -56,11 +52,10 @@ def _texts(value: Any) -> list[str]:
 
 
 def _lines(value: Any) -> list[int]:
-    given = value if isinstance(value, list) else []
-    lines = map(number_of, given)
-    return [line for line in lines if isinstance(line, int) and not isinstance(line, bool) and line > 0]
+    lines = map(_whole, value if isinstance(value, list) else [])
+    return [line for line in lines if line]
 
 
-def _tier(value: Any) -> int | None:
-    tier = number_of(value)
-    return tier if isinstance(tier, int) and not isinstance(tier, bool) and tier >= 0 else None
+def _whole(value: Any) -> int | None:
+    number = number_of(value)
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None

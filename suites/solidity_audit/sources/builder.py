@@ -41,21 +41,23 @@ class AuditDatasetBuilder(DatasetBuilder):
 
     def add_material(self, where: str, material: Material) -> None:
         """Add a sample, or skip it for a stated reason. Of equal contracts the first is kept."""
+        raw = material.raw or str(material.sample_id)
         reason = self._flaw(material)
         if reason is not None:
-            self.skip(where, reason, material.raw or str(material.sample_id))
+            self.skip(where, reason, raw)
             return
         try:
             truth = GroundTruth.model_validate(dict(material.truth))
-        except (ValidationError, RecursionError) as error:
-            why = explain(error)[0] if isinstance(error, ValidationError) else "nested too deeply"
-            self.skip(f"{where} ({why})", BAD_TRUTH, material.raw or str(material.sample_id))
-            return
-        if truth.flaw is not None:
-            self.skip(f"{where} ({truth.flaw})", BAD_TRUTH, material.raw or str(material.sample_id))
+            flaw = truth.flaw
+        except ValidationError as error:
+            flaw = explain(error)[0]
+        except RecursionError:
+            flaw = "nested too deeply"
+        if flaw is not None:
+            self.skip(f"{where} ({flaw})", BAD_TRUTH, raw)
             return
         if truth.severity is not None and normalised(truth.severity) not in SEVERITIES:
-            self.skip(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, material.raw or str(material.sample_id))
+            self.skip(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, raw)
             return
         if not truth.is_vulnerable:
             truth = truth.model_copy(update={"severity": None})  # a patched twin has none
@@ -63,7 +65,7 @@ class AuditDatasetBuilder(DatasetBuilder):
         sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
         if sample.input in self._targets:
             same = self._targets[sample.input] == sample.target
-            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw or sample.sample_id)
+            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else raw)
             return
         self._targets[sample.input] = sample.target
         self.add(sample)

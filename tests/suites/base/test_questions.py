@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from suites.base.questions import Questions
+from suites.base.sheet_answers import Questions
 
 
 class Asked(Questions):

@@ -5,7 +5,7 @@ import pytest
 
 from metrics.compute import measure
 from suites.base import JudgedRow, ReplyColumns, ResultRow, result_contract
-from suites.base.usage import usage_metrics
+from suites.base.definition import usage_metrics
 
 
 class Plain(ResultRow):

@@ -48,7 +48,7 @@ CASES = {
 
 
 def types(code: str) -> set[str]:
-    return {finding.type for finding in audit(f"{HEAD}    {code}\n}}\n")}
+    return {finding.rule.type for finding in audit(f"{HEAD}    {code}\n}}\n")}
 
 
 @pytest.mark.parametrize("kind", CASES)

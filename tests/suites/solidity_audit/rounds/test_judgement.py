@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.solidity_audit.replies.judgement import Asked, read_judgement
-from suites.solidity_audit.rounds.judgement import SCORES, in_our_words, number_of, truth_of
+from suites.solidity_audit.rounds.judgement import in_our_words, number_of, truth_of
+from suites.solidity_audit.taxonomy import SCORES
 from tests.suites.solidity_audit.rounds.material import judgement
 
 
@@ -59,7 +60,7 @@ def test_of_verdict_and_target_every_field_is_there_null_where_it_is_not_said() 
     told = {"findings": [], "overall_verdict": {"is_vulnerable": "true"}, "target_assessment": {"target_found": "no"}}
     read = in_our_words(told)
     assert read["overall_verdict"] == {"said_vulnerable": True, "confidence_expressed": None}
-    unsaid = dict.fromkeys(("finding_id", "type_match", *SCORES))
+    unsaid = dict.fromkeys(("finding_id", "type_match", *SCORES.values()))
     assert read["target_assessment"] == {"found": False, **unsaid}
     reading = read_judgement(
         '{"findings": [], "target_assessment": {"found": false}}', Asked(None, None, recorded=True)

@@ -1,4 +1,4 @@
-"""A roadmap's page: what it says, hostile text in it, and that it fetches and runs nothing."""
+"""Pages of a roadmap and of a check: what they say, hostile text in them, and that they fetch and run nothing."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
-from reports.roadmap import render, write_roadmap
+from reports.plain_page import write_data_docs, write_roadmap
+from reports.template import fill
 from tests.reports.test_page import FETCHING, HOSTILE, Page
+
+
+def render(data: dict[str, Any]) -> str:
+    return fill("roadmap.html.j2", roadmap=data)
 
 
 def roadmap(text: str = "it was not there", judge: str | None = None) -> dict[str, Any]:
@@ -56,3 +61,33 @@ def test_page_and_data_are_written_beside_each_other(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write the report to"):
         write_roadmap(roadmap(), tmp_path / "file" / "in")
+
+
+IMAGE = "<img src=x onerror=alert(1)>\u202e"
+
+
+def test_findings_and_broken_rules_stand_on_a_page_of_their_own(tmp_path: Path) -> None:
+    rule = {"rule": "cost_not_negative", "demands": "cost_usd is at least 0", "severity": "error"}
+    results = [{"passed": False, "rows_failed": 1200}, None]
+    table = {
+        "table": "calls",
+        "purpose": "The ledger.",
+        "rows": 5000,
+        "findings": [{"problem": IMAGE, "mend": "restore it"}],
+        "rules": [{**rule, "dimension": "validity", "results": results}],
+        "broken": True,
+    }
+    data = {
+        "lake": "/lake",
+        "checked_at": "2026-11-23 12:00 UTC",
+        "findings": 1,
+        "engines": ["Great Expectations", "audit"],
+        "snapshots": {"proved": 3},
+        "tables": [table],
+    }
+    page = write_data_docs(data, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "broken</span> by 1,200" in text
+    assert "&lt;img" in text
+    assert [part for part in ("<img", "<script", "http:", "https:", "\u202e") if part in text] == []
+    assert json.loads((tmp_path / "data-docs.json").read_text(encoding="utf-8")) == data
