@@ -69,15 +69,11 @@ def draw_bars(report: Report, figure: Bars) -> Drawing:
 
 def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
     """Draw one quantity of every model, with a bar for each judge."""
-
-    def seen_by(judge: str | None) -> list[tuple[Subject, Value]]:
+    series = []
+    for k, judge in enumerate(report.judges(figure.quantity)):
         subjects = [Subject(model, judge) for model in report.models]
-        return [(subject, report.value(subject, figure.quantity)) for subject in subjects]
-
-    series = [
-        Series(one_line(judge or "by rules", 80), colour(k), figure.quantity, seen_by(judge))
-        for k, judge in enumerate(report.judges(figure.quantity))
-    ]
+        seen = [(subject, report.value(subject, figure.quantity)) for subject in subjects]
+        series.append(Series(one_line(judge or "by rules", 80), colour(k), figure.quantity, seen))
     alt = f"{figure.quantity.label} of every model, by judge."
     return _drawing(names([Subject(model) for model in report.models]), series, alt)
 

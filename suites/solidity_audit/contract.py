@@ -99,6 +99,10 @@ KEY = result_key(SolidityAuditResult)
 REASONS = ("type_match_reason", "rcir_reason", "ava_reason", "fsv_reason", "judge_notes")
 """A judgement's reasons beside those of its findings; a panel has none of its own."""
 
+_WORDS = (
+    *("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
+    *("vulnerability_type", "severity"),
+)
 _SHARES = ("confidence", "calibration_error", "rcir", "ava", "fsv", "finding_precision", "target_credit")
 _COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
 _SPENT = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")
@@ -110,11 +114,7 @@ RESULTS = Contract(
     "One audit of a smart contract as one judge, or one panel of judges, saw it.",
     (
         *map(hash_rule, ("prompt_hash", "judge_hash", "sample_hash", "audit_hash", "judgement_hash")),
-        *map(
-            not_blank,
-            ("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
-        ),
-        *map(not_blank, ("vulnerability_type", "severity")),
+        *map(not_blank, _WORDS),
         *map(not_negative, ("replicate", "difficulty_tier", "undecided_findings", *_COUNTS, *_SPENT)),
         *(_share(column, f"{column}_is_share") for column in _SHARES),
         _share("location_line_iou", "location_line_iou_is_share"),

@@ -111,9 +111,7 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFr
     sets = sui_weight_sets(options)
     unstated = calibration_unstated(options)
     declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
-    judged = (
-        frame.group_by("model", "judge").agg(judged=pl.col("detection_correct").count()).filter(pl.col("judged") > 0)
-    )
+    judged = frame.drop_nulls("detection_correct").select("model", "judge").unique()
     indices = values(frame, declared, ("model", "judge"))
     indices = indices.join(judged, on=["model", "judge"], how="semi", nulls_equal=True, maintain_order="left")
     rows = []

@@ -28,12 +28,8 @@ def _single_judge(rows: pl.DataFrame) -> list[str]:
 
 
 def _failed(rows: pl.DataFrame) -> list[str]:
-    failed = (
-        rows.filter(pl.col("subject_error").is_null())
-        .group_by("judge")
-        .agg(rate=pl.col("judge_error").is_not_null().mean())
-        .sort("judge")
-    )
+    given = rows.filter(pl.col("subject_error").is_null())
+    failed = given.group_by("judge").agg(rate=pl.col("judge_error").is_not_null().mean()).sort("judge")
     return [
         f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
         for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()
