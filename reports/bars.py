@@ -8,22 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reports.axes import (
-    AT_LEFT,
-    better,
-    drawn,
-    error_bars,
-    hover,
-    layout,
-    left_out,
-    named_rows,
-    names,
-    quantity_axis,
-    row_tops,
-    rows_height,
-    safe,
-    value_text,
-)
+from reports import axes
 from reports.drawing import Drawing, Key, colour
 from reports.report import Report, Subject, Value
 from reports.wording import UNKNOWN, number, one_line
@@ -57,14 +42,14 @@ def draw_bars(report: Report, figure: Bars) -> Drawing:
     subjects, note = report.subjects, ""
     if figure.stacked:
         subjects = tuple(s for s in subjects if any(report.value(s, q).value is not None for q in figure.quantities))
-        note = left_out(figure.title.lower(), [s for s in report.subjects if s not in subjects], report.subjects)
+        note = axes.left_out(figure.title.lower(), [s for s in report.subjects if s not in subjects], report.subjects)
     colours = figure.colours or tuple(map(colour, range(len(figure.quantities))))
     series = [
         Series(quantity.label, each, quantity, [(s, report.value(s, quantity)) for s in subjects])
         for quantity, each in zip(figure.quantities, colours, strict=True)
     ]
     alt = f"{', '.join(q.label for q in figure.quantities)}: bars for every model."
-    return _drawing(names(subjects), series, alt, note, stacked=figure.stacked)
+    return _drawing(axes.names(subjects), series, alt, note, stacked=figure.stacked)
 
 
 def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
@@ -75,7 +60,7 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
         seen = [(subject, report.value(subject, figure.quantity)) for subject in subjects]
         series.append(Series(one_line(judge or "by rules", 80), colour(k), figure.quantity, seen))
     alt = f"{figure.quantity.label} of every model, by judge."
-    return _drawing(names([Subject(model) for model in report.models]), series, alt)
+    return _drawing(axes.names([Subject(model) for model in report.models]), series, alt)
 
 
 def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:
@@ -144,8 +129,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
     quantity = series[0].quantity
     directions = {None if each.quantity.best_at_zero else each.quantity.higher_is_better for each in series}
     has_direction = not stacked and len(directions - {None}) == len(directions) == 1
-    plot = go.Figure(layout=layout(rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
-    tops = row_tops(len(named), BAR * lines)
+    plot = go.Figure(layout=axes.layout(axes.rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
+    tops = axes.row_tops(len(named), BAR * lines)
     rows = [[top + BAR * (k + 0.5) for top in tops] for k in range(lines)]
     for k, each in enumerate(series):
         _add_bars(plot, each, rows[0 if stacked else k], stacked=stacked)
@@ -154,41 +139,41 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.
     texts = [_text(at, row) for some, line in ends_of_rows for at, row in zip(some, line, strict=True)]
     if stacked:
         shown = zip(_parts(series), rows[1], strict=True)
-        texts += [AT_LEFT | {"y": row, "text": text, "font": {"size": 11}} for text, row in shown]
-    named_rows(plot, named, BAR * lines, texts)
+        texts += [axes.AT_LEFT | {"y": row, "text": text, "font": {"size": 11}} for text, row in shown]
+    axes.named_rows(plot, named, BAR * lines, texts)
     longest = max(end for some in ends for end, _ in some)
     lowest = min((end for each in series for end in _lows(each)), default=0.0)  # of correlations, which may be negative
-    axis = quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT))
-    plot.update_xaxes(**axis | {"title": {"text": better(quantity) if has_direction else ""}})
+    axis = axes.quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT))
+    plot.update_xaxes(**axis | {"title": {"text": axes.better(quantity) if has_direction else ""}})
     plot.update_layout(barmode="stack" if stacked else "overlay")
     return plot
 
 
 def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], *, stacked: bool) -> None:
     """Add the bars of a series: with their intervals, or as parts of a whole."""
-    values = [drawn(value, series.quantity) for _, value in series.values]
+    values = [axes.drawn(value, series.quantity) for _, value in series.values]
     plot.add_bar(
         orientation="h",
         y=rows,
         x=[v.value for v in values],
         width=BAR - 2,
-        name=safe(series.label),
+        name=axes.safe(series.label),
         marker={"color": series.colour, "pattern": {"shape": ["/" * v.doubtful for v in values]}},
-        error_x=None if stacked else error_bars(values),
+        error_x=None if stacked else axes.error_bars(values),
         hoverinfo="text",
-        hovertext=[hover(subject, [(series.quantity, v)]) for subject, v in series.values],
+        hovertext=[axes.hover(subject, [(series.quantity, v)]) for subject, v in series.values],
     )
 
 
 def _ends(series: Series) -> list[tuple[float, str]]:
     """Compute where each bar and its interval end, and write its value."""
-    values = [(value, drawn(value, series.quantity)) for _, value in series.values]
-    return [(max(at.value or 0.0, at.ci_high or 0.0), value_text(value, series.quantity)) for value, at in values]
+    values = [(value, axes.drawn(value, series.quantity)) for _, value in series.values]
+    return [(max(at.value or 0.0, at.ci_high or 0.0), axes.value_text(value, series.quantity)) for value, at in values]
 
 
 def _lows(series: Series) -> list[float]:
     """Compute the lower end of each bar that is below zero, or of its interval."""
-    ends = [drawn(value, series.quantity) for _, value in series.values]
+    ends = [axes.drawn(value, series.quantity) for _, value in series.values]
     return [min(at.value or 0.0, at.ci_low or 0.0) for at in ends]
 
 
@@ -201,7 +186,7 @@ def _totals(series: Sequence[Series]) -> list[tuple[float, str]]:
         text = number(sum(known), quantity.unit) if len(known) == len(series) else "unknown"
         if math.isclose(sum(known), 1.0):  # a whole, which says nothing
             text = ""
-        ends.append((drawn(Value(sum(known)), quantity).value or 0.0, text))
+        ends.append((axes.drawn(Value(sum(known)), quantity).value or 0.0, text))
     return ends
 
 

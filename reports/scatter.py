@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from reports.axes import (
-    LONGEST_NAME,
-    drawn,
-    error_bars,
-    hover,
-    layout,
-    left_out,
-    names,
-    positions,
-    quantity_axis,
-    reach_of,
-    safe,
-)
+from reports import axes
 from reports.drawing import ACCENT, GREEN, MUTED, Drawing, Key
 from reports.labels import place_labels
 from reports.report import Report, Subject, Value
@@ -45,10 +33,11 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
     import plotly.graph_objects as go
 
     points = [(s, report.value(s, figure.x), report.value(s, figure.y)) for s in report.subjects]
-    known = [(s, drawn(x, figure.x), drawn(y, figure.y)) for s, x, y in points if None not in (x.value, y.value)]
+    whole = [(s, x, y) for s, x, y in points if None not in (x.value, y.value)]
+    known = [(s, axes.drawn(x, figure.x), axes.drawn(y, figure.y)) for s, x, y in whole]
     notes = [
-        left_out(figure.x.label, [s for s, x, _ in points if x.value is None], report.subjects),
-        left_out(figure.y.label, [s for s, _, y in points if y.value is None], report.subjects),
+        axes.left_out(figure.x.label, [s for s, x, _ in points if x.value is None], report.subjects),
+        axes.left_out(figure.y.label, [s for s, _, y in points if y.value is None], report.subjects),
     ]
     alt = f"{figure.y.label} against {figure.x.label}, one point a model."
     if not known:
@@ -56,14 +45,14 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
     xs, ys = _numbers(x for _, x, _ in known), _numbers(y for *_, y in known)
     logarithmic = figure.x.unit is not Unit.SHARE and min(xs) > 0 and max(xs) / min(xs) > LONG_SCALE
     x_reach, y_reach = _reaches(report, figure, known, logarithmic)
-    plot = go.Figure(layout=layout(340))
-    plot.update_xaxes(**quantity_axis(figure.x, x_reach, logarithmic=logarithmic))
-    plot.update_yaxes(**quantity_axis(figure.y, y_reach))
+    plot = go.Figure(layout=axes.layout(340))
+    plot.update_xaxes(**axes.quantity_axis(figure.x, x_reach, logarithmic=logarithmic))
+    plot.update_yaxes(**axes.quantity_axis(figure.y, y_reach))
     notes.append(_add_target(plot, report, figure))
     on_line = set(pareto(xs, ys, figure.x.higher_is_better, figure.y.higher_is_better))
     if figure.pareto:
         notes.append(_add_pareto(plot, xs, ys, sorted(on_line, key=lambda i: (xs[i], ys[i]))))
-    at = zip(positions(xs, x_reach, logarithmic=logarithmic), positions(ys, y_reach), strict=True)
+    at = zip(axes.positions(xs, x_reach, logarithmic=logarithmic), axes.positions(ys, y_reach), strict=True)
     labels, places, key = _labels(report, [s for s, *_ in known], list(at))
     colours = [ACCENT if i in on_line or not figure.pareto else MUTED for i in range(len(known))]
     with_intervals = len(known) <= INTERVALS_UP_TO
@@ -71,7 +60,7 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
         x=xs,
         y=ys,
         mode="markers+text",
-        text=[safe(label) for label in labels],
+        text=[axes.safe(label) for label in labels],
         textposition=places,
         textfont={"size": 11},
         marker={
@@ -80,10 +69,10 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
             "color": colours,
             "line": {"width": 2, "color": colours},
         },
-        error_x=error_bars([x for _, x, _ in known]) if with_intervals else None,
-        error_y=error_bars([y for *_, y in known]) if with_intervals else None,
+        error_x=axes.error_bars([x for _, x, _ in known]) if with_intervals else None,
+        error_y=axes.error_bars([y for *_, y in known]) if with_intervals else None,
         hoverinfo="text",
-        hovertext=[hover(s, ((figure.x, x), (figure.y, y))) for s, x, y in points if None not in (x.value, y.value)],
+        hovertext=[axes.hover(s, ((figure.x, x), (figure.y, y))) for s, x, y in whole],
     )
     return Drawing.of(plot, alt, notes, key=key)
 
@@ -106,8 +95,8 @@ def _reaches(report: Report, figure: Scatter, known: Sequence[Point], logarithmi
         return (-0.04, 1.04), (-0.04, 1.04)
     headline = report.ranking is not None and figure.y == report.ranking.quantity
     return (
-        reach_of(figure.x, [x for _, x, _ in known], logarithmic=logarithmic),
-        reach_of(figure.y, [y for *_, y in known], also=report.target if headline else None),
+        axes.reach_of(figure.x, [x for _, x, _ in known], logarithmic=logarithmic),
+        axes.reach_of(figure.y, [y for *_, y in known], also=report.target if headline else None),
     )
 
 
@@ -118,7 +107,7 @@ def _labels(
 
     A letter is the same model's in every drawing of a report.
     """
-    for named in (names(subjects), short_names([s.brief for s in subjects], LONGEST_NAME)):
+    for named in (axes.names(subjects), short_names([s.brief for s in subjects], axes.LONGEST_NAME)):
         places, crowded = place_labels(at, [cell_len(name) for name in named])
         if not crowded:
             return named, places, ()

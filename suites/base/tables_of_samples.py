@@ -8,19 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SourceError
+from suites.base import sources
 from suites.base.dataset_builder import NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
 from suites.base.sample import Dataset, Sample, Skipped
-from suites.base.sources import (
-    TABLE_SUFFIXES,
-    ColumnMapping,
-    Record,
-    as_payload,
-    as_text,
-    is_storable,
-    read_mapping,
-    read_table,
-    split_source,
-)
 
 STARTER = "starter"
 FIELDS = ("sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
@@ -52,22 +42,26 @@ class SampleTable:
 
     def _read(self, source: str) -> Dataset:
         is_starter = source == STARTER and self.starter is not None
-        path, mapping = (self.starter, "") if is_starter and self.starter else split_source(source)
-        if not path.is_file() or path.suffix.lower() not in TABLE_SUFFIXES:
+        path, mapping = (self.starter, "") if is_starter and self.starter else sources.split_source(source)
+        if not path.is_file() or path.suffix.lower() not in sources.TABLE_SUFFIXES:
             also = "" if self.starter is None else f"`{STARTER}`, or "
-            raise SourceError(f"{source!r} is no dataset source: give {also}a table ({', '.join(TABLE_SUFFIXES)})")
+            raise SourceError(
+                f"{source!r} is no dataset source: give {also}a table ({', '.join(sources.TABLE_SUFFIXES)})"
+            )
         names = {name: self.columns.get(name, name) for name in FIELDS}
-        columns = read_mapping(mapping, tuple(names.values()))
-        builder = DatasetBuilder(STARTER if is_starter else as_payload(path.stem))
-        for record in read_table(path, columns.needed([names[name] for name in self.required])):
+        columns = sources.read_mapping(mapping, tuple(names.values()))
+        builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))
+        for record in sources.read_table(path, columns.needed([names[name] for name in self.required])):
             if isinstance(record, Skipped):
                 builder.skip(record.where, record.reason, record.payload)
             else:
                 self._take(record, columns, names, builder)
         return builder.result()
 
-    def _take(self, record: Record, columns: ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder) -> None:
-        texts = {name: as_text(columns.field(record, column)) or None for name, column in names.items()}
+    def _take(
+        self, record: sources.Record, columns: sources.ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder
+    ) -> None:
+        texts = {name: sources.as_text(columns.field(record, column)) or None for name, column in names.items()}
         digest = hashlib.sha256((texts["input"] or "").encode("utf-8", "replace")).hexdigest()
         sample_id = texts["sample_id"] or digest[:16]
         reason = self._flaw(texts, names) or (REPEATED_ID if sample_id in builder.ids else None)
@@ -86,4 +80,4 @@ class SampleTable:
         missing = [names[name] for name in self.required if not (texts[name] or "").strip()]
         if missing:
             return f"no {missing[0]}"
-        return None if is_storable("".join(text or "" for text in texts.values())) else NOT_TEXT
+        return None if sources.is_storable("".join(text or "" for text in texts.values())) else NOT_TEXT

@@ -21,19 +21,8 @@ from typing import Any
 
 from core.errors import SourceError
 from core.files import read_file
-from suites.base import Dataset, Skipped
+from suites.base import Dataset, Skipped, sources
 from suites.base.dataset_builder import read_whole
-from suites.base.sources import (
-    NOT_JSON,
-    TABLE_SUFFIXES,
-    ColumnMapping,
-    Record,
-    as_payload,
-    as_text,
-    read_mapping,
-    read_table,
-    split_source,
-)
 from suites.command_guard.sources.builder import LABELS, UNKNOWN_LABEL, CommandDatasetBuilder, Material
 from suites.command_guard.sources.gtfobins import CATEGORIES, FOLDER, OTHER_FUNCTION, read_gtfobins
 
@@ -53,16 +42,16 @@ def read_dataset(source: str) -> Dataset:
 def _read(source: str) -> CommandDatasetBuilder:
     if source == "starter":
         return _read_starter()
-    path, mapping_text = split_source(source)
+    path, mapping_text = sources.split_source(source)
     kind = path.suffix.lower()
     if not path.exists():
         raise SourceError(
             f"there is no dataset source {source!r}: give `starter`, a GTFOBins checkout, an aegish .json file, "
-            f"or a table ({', '.join(TABLE_SUFFIXES)})"
+            f"or a table ({', '.join(sources.TABLE_SUFFIXES)})"
         )
-    if path.is_file() and kind in TABLE_SUFFIXES:
-        builder = CommandDatasetBuilder(as_payload(path.stem))
-        _take_table(path, read_mapping(mapping_text, FIELDS), builder)
+    if path.is_file() and kind in sources.TABLE_SUFFIXES:
+        builder = CommandDatasetBuilder(sources.as_payload(path.stem))
+        _take_table(path, sources.read_mapping(mapping_text, FIELDS), builder)
         return builder
     if mapping_text:
         raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
@@ -70,13 +59,15 @@ def _read(source: str) -> CommandDatasetBuilder:
         return _read_checkout(path)
     if path.is_file() and kind == ".json":
         return _read_aegish(path)
-    raise SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+    raise SourceError(
+        f"the dataset source {source!r} is of no known kind: tables are {', '.join(sources.TABLE_SUFFIXES)}"
+    )
 
 
 def _read_starter() -> CommandDatasetBuilder:
     builder = CommandDatasetBuilder("starter")
     for file in ("malicious.jsonl", "harmless.jsonl"):
-        _take_table(STARTER / file, read_mapping("", FIELDS), builder)
+        _take_table(STARTER / file, sources.read_mapping("", FIELDS), builder)
     return builder
 
 
@@ -88,33 +79,33 @@ def _read_checkout(path: Path) -> CommandDatasetBuilder:
     return builder
 
 
-def _take_table(path: Path, mapping: ColumnMapping, builder: CommandDatasetBuilder) -> None:
-    for record in read_table(path, mapping.needed(("command", "label"))):
+def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:
+    for record in sources.read_table(path, mapping.needed(("command", "label"))):
         if isinstance(record, Skipped):
             builder.skip(record.where, record.reason, record.payload)
         else:
             builder.add_material(record.where, _material(record, mapping))
 
 
-def _material(record: Record, mapping: ColumnMapping) -> Material:
+def _material(record: sources.Record, mapping: sources.ColumnMapping) -> Material:
     return Material(
         command=mapping.field(record, "command"),
         label=mapping.field(record, "label"),
-        category=as_text(mapping.field(record, "category")),
-        difficulty=as_text(mapping.field(record, "difficulty")),
-        note=as_text(mapping.field(record, "reason")),
-        sample_id=as_text(mapping.field(record, "sample_id")),
-        cluster=as_text(mapping.field(record, "cluster")),
+        category=sources.as_text(mapping.field(record, "category")),
+        difficulty=sources.as_text(mapping.field(record, "difficulty")),
+        note=sources.as_text(mapping.field(record, "reason")),
+        sample_id=sources.as_text(mapping.field(record, "sample_id")),
+        cluster=sources.as_text(mapping.field(record, "cluster")),
         raw=record.raw,
     )
 
 
 def _read_aegish(path: Path) -> CommandDatasetBuilder:
-    builder = CommandDatasetBuilder(as_payload(path.stem))
+    builder = CommandDatasetBuilder(sources.as_payload(path.stem))
     for number, entry in enumerate(_aegish_entries(path)):
         where, raw = f"{path.name}: commands[{number}]", json.dumps(entry)
         if not isinstance(entry, dict):
-            builder.skip(where, NOT_JSON, raw)
+            builder.skip(where, sources.NOT_JSON, raw)
         elif isinstance(entry.get("category"), str) and entry["category"] not in CATEGORIES:
             builder.skip(where, OTHER_FUNCTION)
         elif (label := _aegish_label(entry)) is None:

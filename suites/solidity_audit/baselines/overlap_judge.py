@@ -9,17 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from suites.solidity_audit.baselines.audits import (
-    SAFE,
-    UNDERSTOOD,
-    ClaimedFinding,
-    families,
-    judgement,
-    read_findings,
-    read_material,
-    stated_confidence,
-    stated_verdict,
-)
+from suites.solidity_audit.baselines import audits
 from suites.solidity_audit.baselines.solidity_code import blank, functions
 
 NEAR = 3  # lines
@@ -31,28 +21,28 @@ _CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+\(")
 
 def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
-    material = read_material(messages)
+    material = audits.read_material(messages)
     if material is None:
         return None
     known = material.known
     names = {function.name for function in functions(blank(material.contract, strings=True))}
-    findings, stated = read_findings(material.audit)
+    findings, stated = audits.read_findings(material.audit)
     classes = [_classify(finding, known, names) for finding in findings]
     further = {
         "overall_verdict": partial(_verdict, material.audit, stated, findings),
         "target_assessment": partial(_assess, findings, classes, known),
     }
-    return judgement(material, findings, classes, REASON, further)
+    return audits.judgement(material, findings, classes, REASON, further)
 
 
-def _same_type(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
+def _same_type(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> str:
     """Compare the claimed type with the true one: exact, semantic, wrong or not_mentioned."""
     true = str(known.get("vulnerability_type") or "")
     plain = _plain(finding.type or "")
     if plain and plain == _plain(true):
         return "exact"
-    claimed = families(finding.type if finding.type else finding.words)
-    if claimed & (families(true) or {true}):
+    claimed = audits.families(finding.type if finding.type else finding.words)
+    if claimed & (audits.families(true) or {true}):
         return "semantic" if finding.type else "exact"
     return "wrong" if claimed or plain else "not_mentioned"
 
@@ -61,7 +51,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
-def _same_place(finding: ClaimedFinding, known: Mapping[str, Any]) -> bool:
+def _same_place(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> bool:
     words = {*_IDENTIFIER.findall(finding.location if finding.location else finding.words)}
     if any(str(name) in words for name in known.get("vulnerable_functions") or ()):
         return True
@@ -69,36 +59,38 @@ def _same_place(finding: ClaimedFinding, known: Mapping[str, Any]) -> bool:
     return any(abs(a - b) <= NEAR for a in finding.lines for b in true)
 
 
-def _classify(finding: ClaimedFinding, known: Mapping[str, Any], names: set[str]) -> str:
+def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], names: set[str]) -> str:
     if known.get("is_vulnerable"):
         same, here = _same_type(finding, known) in ("exact", "semantic"), _same_place(finding, known)
         if same and here:
             return "TARGET_MATCH"
-        if here and families(finding.words) & families(str(known.get("vulnerability_type") or "")):
+        if here and audits.families(finding.words) & audits.families(str(known.get("vulnerability_type") or "")):
             return "PARTIAL_MATCH"
     claimed = _CALLED.findall(finding.location or "")
     if claimed and not names & {*claimed, "constructor", "fallback", "receive"}:
         return "HALLUCINATED"
-    return "MISCHARACTERIZED" if families(finding.words) else "INFORMATIONAL"
+    return "MISCHARACTERIZED" if audits.families(finding.words) else "INFORMATIONAL"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFinding]) -> dict[str, Any]:
-    verdict = stated_verdict(stated)
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
+    verdict = audits.stated_verdict(stated)
     if verdict is None:
-        verdict = True if findings else False if SAFE.search(audit) else None
-    return {"said_vulnerable": verdict, "confidence_expressed": stated_confidence(stated)}
+        verdict = True if findings else False if audits.SAFE.search(audit) else None
+    return {"said_vulnerable": verdict, "confidence_expressed": audits.stated_confidence(stated)}
 
 
-def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _assess(
+    findings: Sequence[audits.ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]
+) -> dict[str, Any]:
     number = next((n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"), None)
     if number is None:
         about = [_same_type(finding, known) for finding in findings if _same_place(finding, known)]
         mentioned = "wrong" if about else "not_mentioned"
-        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(UNDERSTOOD)}
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(audits.UNDERSTOOD)}
     finding = findings[number - 1]
     scores = {
         name: {"score": _overlap(finding.words, str(known[field]))} if known.get(field) else None
-        for name, field in UNDERSTOOD.items()
+        for name, field in audits.UNDERSTOOD.items()
     }
     return {"found": True, "finding_id": number, "type_match": _same_type(finding, known), **scores}
 

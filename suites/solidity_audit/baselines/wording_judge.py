@@ -10,20 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from suites.solidity_audit.baselines.audits import (
-    LONGEST_AUDIT,
-    MOST_FINDINGS,
-    SAFE,
-    UNDERSTOOD,
-    ClaimedFinding,
-    families,
-    in_prose,
-    judgement,
-    read_findings,
-    read_material,
-    stated_confidence,
-    stated_verdict,
-)
+from suites.solidity_audit.baselines import audits
 
 TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words
 SHORTEST_WORD, STEM = 4, 5  # letters
@@ -45,24 +32,24 @@ _ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w
 
 def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
     """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
-    material = read_material(messages)
+    material = audits.read_material(messages)
     if material is None:
         return None
-    audit = material.audit[:LONGEST_AUDIT]
+    audit = material.audit[: audits.LONGEST_AUDIT]
     findings, stated = _findings(audit)
     classes = [_classify(finding, material.known, material.contract) for finding in findings]
     further = {
         "overall_verdict": partial(_verdict, audit, stated, findings),
         "target_assessment": partial(_assess, findings, classes, material.known),
     }
-    return judgement(material, findings, classes, REASON, further)
+    return audits.judgement(material, findings, classes, REASON, further)
 
 
-def _findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
+def _findings(audit: str) -> tuple[list[audits.ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit, from its numbered list where it has one."""
-    findings, stated = read_findings(audit)
-    numbered = [] if stated else _NUMBERED.findall(audit)[:MOST_FINDINGS]
-    return ([in_prose(text) for text in numbered], {}) if numbered else (findings, stated)
+    findings, stated = audits.read_findings(audit)
+    numbered = [] if stated else _NUMBERED.findall(audit)[: audits.MOST_FINDINGS]
+    return ([audits.in_prose(text) for text in numbered], {}) if numbered else (findings, stated)
 
 
 def _stems(text: str) -> set[str]:
@@ -82,7 +69,7 @@ def _cause(known: Mapping[str, Any]) -> str:
     return str(cause or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
 
 
-def _classify(finding: ClaimedFinding, known: Mapping[str, Any], contract: str) -> str:
+def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], contract: str) -> str:
     share = _share(finding.words, _cause(known)) if known.get("is_vulnerable") else 0.0
     if share >= TARGET_FROM:
         return "TARGET_MATCH"
@@ -98,24 +85,26 @@ def _classify(finding: ClaimedFinding, known: Mapping[str, Any], contract: str) 
     return "MISCHARACTERIZED" if _ATTACK.search(finding.words) else "SECURITY_THEATER"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[ClaimedFinding]) -> dict[str, Any]:
-    verdict, confidence = stated_verdict(stated), stated_confidence(stated)
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
+    verdict, confidence = audits.stated_verdict(stated), audits.stated_confidence(stated)
     if verdict is None and not stated:
-        verdict = False if SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
+        verdict = False if audits.SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
         match = _CONFIDENCE.search(audit)
         confidence = min(1.0, float(match[1])) if match else None
     return {"said_vulnerable": verdict, "confidence_expressed": confidence}
 
 
-def _assess(findings: Sequence[ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _assess(
+    findings: Sequence[audits.ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]
+) -> dict[str, Any]:
     """Judge the target by the matching finding that shares most words with the known cause."""
     targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
     if not targets:
         mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
-        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(UNDERSTOOD)}
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(audits.UNDERSTOOD)}
     number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
     finding = findings[number - 1]
-    scores = {name: _score(finding.words, known.get(field)) for name, field in UNDERSTOOD.items()}
+    scores = {name: _score(finding.words, known.get(field)) for name, field in audits.UNDERSTOOD.items()}
     return {"found": True, "finding_id": number, "type_match": _type_match(finding, known), **scores}
 
 
@@ -124,14 +113,14 @@ def _score(stated: str, true: str | None) -> dict[str, float] | None:
     return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
 
 
-def _type_match(finding: ClaimedFinding, known: Mapping[str, Any]) -> str:
+def _type_match(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> str:
     true = str(known.get("vulnerability_type") or "")
     beginning = re.split(r"[:.]", finding.words, maxsplit=1)[0] if finding.type is None else finding.type
     if _plain(true) == _plain(beginning):
         return "exact"
-    if families(beginning) & families(true):
+    if audits.families(beginning) & audits.families(true):
         return "semantic"
-    return "wrong" if families(beginning) else "not_mentioned"
+    return "wrong" if audits.families(beginning) else "not_mentioned"
 
 
 def _plain(text: str) -> str:

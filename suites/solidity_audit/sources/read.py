@@ -21,18 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SourceError
-from suites.base import Dataset, Skipped
+from suites.base import Dataset, Skipped, sources
 from suites.base.dataset_builder import read_whole
-from suites.base.sources import (
-    TABLE_SUFFIXES,
-    ColumnMapping,
-    Record,
-    as_payload,
-    as_text,
-    read_mapping,
-    read_table,
-    split_source,
-)
 from suites.solidity_audit.sources.builder import AuditDatasetBuilder, Material
 from suites.solidity_audit.sources.pairs import TRUTH_FILE, read_pairs
 from suites.solidity_audit.sources.smartbugs import DATASET as SMARTBUGS
@@ -58,14 +48,14 @@ def read_dataset(source: str) -> Dataset:
 def _read(source: str) -> AuditDatasetBuilder:
     if source == "starter":
         return read_pairs(STARTER, AuditDatasetBuilder("starter"))
-    path, mapping_text = split_source(source)
+    path, mapping_text = sources.split_source(source)
     if not path.exists():
         raise SourceError(
             f"there is no dataset source {source!r}: give `starter`, a folder of contracts with {TRUTH_FILE}, "
-            f"a SmartBugs Curated checkout, or a table ({', '.join(TABLE_SUFFIXES)})"
+            f"a SmartBugs Curated checkout, or a table ({', '.join(sources.TABLE_SUFFIXES)})"
         )
-    if path.is_file() and path.suffix.lower() in TABLE_SUFFIXES:
-        return _read_table(path, read_mapping(mapping_text, FIELDS))
+    if path.is_file() and path.suffix.lower() in sources.TABLE_SUFFIXES:
+        return _read_table(path, sources.read_mapping(mapping_text, FIELDS))
     if mapping_text:
         raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
     if path.is_dir() and (path / LABELS).is_file():
@@ -73,13 +63,15 @@ def _read(source: str) -> AuditDatasetBuilder:
         read_smartbugs(path, builder)
         return builder
     if path.is_dir():
-        return read_pairs(path, AuditDatasetBuilder(as_payload(path.resolve().name)))
-    raise SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+        return read_pairs(path, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
+    raise SourceError(
+        f"the dataset source {source!r} is of no known kind: tables are {', '.join(sources.TABLE_SUFFIXES)}"
+    )
 
 
-def _read_table(path: Path, mapping: ColumnMapping) -> AuditDatasetBuilder:
-    builder = AuditDatasetBuilder(as_payload(path.stem))
-    for record in read_table(path, mapping.needed(("contract", "is_vulnerable"))):
+def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
+    builder = AuditDatasetBuilder(sources.as_payload(path.stem))
+    for record in sources.read_table(path, mapping.needed(("contract", "is_vulnerable"))):
         if isinstance(record, Skipped):
             builder.skip(record.where, record.reason, record.payload)
         else:
@@ -87,16 +79,16 @@ def _read_table(path: Path, mapping: ColumnMapping) -> AuditDatasetBuilder:
     return builder
 
 
-def _material(record: Record, mapping: ColumnMapping, dataset: str) -> Material:
+def _material(record: sources.Record, mapping: sources.ColumnMapping, dataset: str) -> Material:
     values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS}
     contract = mapping.field(record, "contract")
     digest = hashlib.sha256(str(contract).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return Material(
         contract,
         {name: value for name, value in values.items() if value is not None},
-        as_text(mapping.field(record, "sample_id")) or f"{dataset}/{digest}",
-        as_text(mapping.field(record, "cluster")),
-        as_text(mapping.field(record, "note")),
+        sources.as_text(mapping.field(record, "sample_id")) or f"{dataset}/{digest}",
+        sources.as_text(mapping.field(record, "cluster")),
+        sources.as_text(mapping.field(record, "note")),
         record.raw,
     )
 
