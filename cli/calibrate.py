@@ -8,11 +8,6 @@ from cli.options import LAKE, ConfigOption, Format, LakeOption, RowsAsJsonOption
 from cli.terminal import say
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.", metavar="NAMES")],
     suite: Annotated[

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from tasks.jobs.verify_snapshot import Proof
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
-
-
 def check(
     out: Annotated[Path, typer.Option(help="Where the data docs go.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,

@@ -1,28 +1,20 @@
 """`evalake compare`: two models of a run, two runs, prompt types or snapshots, paired by what hangs together."""
 
-import shlex
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.configuration import command
 from cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJsonOption, StyleOption, style_of
 from cli.terminal import say
 
 if TYPE_CHECKING:
     from tasks.conclusions.compare import Comparison
 
-WIDTH = 80
 GAP = 2
 LONGEST_NAME = 76
 HEADINGS = ("A", "B", "A-B", "p", "units", "flips")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare")(compare)
 
 
 def compare(
@@ -58,26 +50,23 @@ def compare(
         say(f"compared by force: {warning}")
     if style is Format.table:
         _print(compared)
-        named = {"--lake": None if lake == LAKE else lake, "--run": run, "--tag": tag}
-        options = [part for option, given in named.items() if given for part in (option, given)]
-        _print_next_step(compared, a, b, metric, options)
+        # The slices of a headline metric, or what else there is to compare
+        sliced = compared.suite.headline[:2][-1] if metric is None else None
+        again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
+        typer.echo(f"{'in slices' if sliced else 'all metrics'}: {again}")
     else:
         show.rows(compared.rows, style)
 
 
 def _print(compared: "Comparison") -> None:
     """Print a table for each pair of models and judge."""
-    from rich.console import Console
-    from rich.text import Text
+    from cli import output as show
 
-    from core.visible_text import visible
-
-    console = Console(width=WIDTH) if not Console().is_terminal else Console()
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
-        console.print(Text(visible(f"A {a}\nB {b}{judged}")))
+        show.paragraph(f"A {a}\nB {b}{judged}")
         typer.echo()
-        for line in _lines(rows.to_dicts(), console.width):
+        for line in _lines(rows.to_dicts(), show.console(show.PLAIN_TEXT_WIDTH).width):
             typer.echo(line)
         typer.echo()
     typer.echo("A-B: difference and 95 % interval. p: adjusted by Holm for all rows.")
@@ -136,13 +125,3 @@ def _number(value: float | None, sign: str = "") -> str:
 
 def _p(value: float | None) -> str:
     return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _print_next_step(compared: "Comparison", a: str, b: str, metric: str | None, options: list[str]) -> None:
-    """Suggest the slices of a headline metric, or what else there is to compare."""
-    words = ["evalake" if shutil.which("evalake") else sys.argv[0]]
-    if metric is None:
-        sliced = compared.suite.headline[min(1, len(compared.suite.headline) - 1)]
-        typer.echo(f"in slices: {shlex.join([*words, 'compare', a, b, '--metric', sliced, *options])}")
-    else:
-        typer.echo(f"all metrics: {shlex.join([*words, 'compare', a, b, *options])}")

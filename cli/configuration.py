@@ -1,10 +1,13 @@
-"""The configuration of a command: reads it, and tells the user where it was only found in the working directory."""
+"""The configuration of a command, and the command lines that people are told to go on with."""
 
 import os
+import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.options import LAKE
 from cli.terminal import say
 
 if TYPE_CHECKING:
@@ -17,6 +20,13 @@ def trust_folder() -> None:
 
     if (here := Path(CONFIGURATION_FILE).absolute()).exists():
         os.environ[FILE_VARIABLE] = str(here)
+
+
+def command(*words: str, **options: str | None) -> str:
+    """Write a command line that can be copied: as it was typed where it is not on the path, with what is not usual."""
+    given = [(name, value) for name, value in options.items() if value and (name, value) != ("lake", LAKE)]
+    program = "evalake" if shutil.which("evalake") else sys.argv[0]
+    return shlex.join([program, *words, *(part for name, value in given for part in (f"--{name}", value))])
 
 
 def trusting(command: str) -> str:

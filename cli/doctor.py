@@ -10,11 +10,6 @@ from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 INDENT = " " * 25  # below the messages
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor")(doctor)
-
-
 def doctor(
     config: ConfigOption = None,
     deploying: Annotated[

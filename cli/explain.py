@@ -1,24 +1,16 @@
 """`evalake explain`: split the difference of two snapshots exactly into what made it."""
 
-import shlex
-import shutil
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.configuration import command
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-WIDTH = 80
 LISTED = ("part", "side", "dataset", "sample_id", "replicate", "prompt_hash")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain")(explain)
 
 
 def explain(
@@ -59,33 +51,28 @@ def explain(
         show.listing(f"rows behind {rows}", behind, lake, style, LISTED)
     elif style is Format.table:
         _print(explained.parts)
-        options = [*([] if lake == LAKE else ["--lake", lake]), *([] if run is None else ["--run", run])]
-        _print_next_step(explained.parts, [a, b, *([] if metric is None else ["--metric", metric]), *options])
+        behind = explained.parts.filter(explained.parts["samples"] > 0)
+        for part in behind["part"].unique(maintain_order=True):
+            typer.echo(f"rows: {command('explain', a, b, metric=metric, lake=lake, run=run, rows=part)}")
     else:
         show.rows(explained.parts, style)
 
 
 def _print(parts: "pl.DataFrame") -> None:
     """Print each pair of models and judge: both values, the difference, and its parts with what they mean."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from core.visible_text import visible
+    from cli.output import paragraph
     from tasks.conclusions.explain import MEANINGS, Part
-
-    console = Console(width=WIDTH) if not Console().is_terminal else Console()
-
-    def say(text: str) -> None:
-        console.print(Text(visible(text)))
 
     for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
         first = own.row(0, named=True)
-        say("" if judge is None else f"judge {judge}")
-        say(f"A {a}: {first['metric']} {first['value_a']:.4g}")
-        say(f"B {b}: {first['metric']} {first['value_b']:.4g}")
-        say(f"A-B      {first['difference']:+.4f}")
+        paragraph("" if judge is None else f"judge {judge}")
+        paragraph(f"A {a}: {first['metric']} {first['value_a']:.4g}")
+        paragraph(f"B {b}: {first['metric']} {first['value_b']:.4g}")
+        paragraph(f"A-B      {first['difference']:+.4f}")
         for row in own.iter_rows(named=True):
-            say(f"  {row['part']:<8} {_contribution(row):<24} {MEANINGS[Part(row['part'])]}{_samples(row['samples'])}")
+            paragraph(
+                f"  {row['part']:<8} {_contribution(row):<24} {MEANINGS[Part(row['part'])]}{_samples(row['samples'])}"
+            )
 
 
 def _contribution(row: dict[str, Any]) -> str:
@@ -95,11 +82,3 @@ def _contribution(row: dict[str, Any]) -> str:
 
 def _samples(count: int) -> str:
     return f": {count:,}" if count else ""
-
-
-def _print_next_step(parts: "pl.DataFrame", words: list[str]) -> None:
-    """Print, for each part of the difference that has rows behind it, the command that lists these."""
-    behind = parts.filter(parts["samples"] > 0)["part"].unique(maintain_order=True)
-    command = ["evalake" if shutil.which("evalake") else sys.argv[0], "explain", *words, "--rows"]
-    for part in behind:
-        typer.echo(f"rows: {shlex.join([*command, part])}")

@@ -8,11 +8,6 @@ import typer
 from cli.options import JsonOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("export")(export)
-
-
 def export(
     format_: Annotated[str, typer.Argument(help="contracts: one ODCS YAML a table.", metavar="FORMAT")],
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),

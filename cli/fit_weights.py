@@ -9,11 +9,6 @@ import typer
 from cli.options import LAKE, JsonOption, LakeOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("fit-weights")(fit_weights)
-
-
 def fit_weights(
     ranking: Annotated[Path, typer.Argument(help="CSV with the columns model and rank, 1 the best.", metavar="FILE")],
     run: Annotated[

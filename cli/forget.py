@@ -7,11 +7,6 @@ import typer
 from cli.options import LAKE, JsonOption, LakeOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("forget")(forget)
-
-
 def forget(
     sample: Annotated[str | None, typer.Option(help="The sample with this content hash.", metavar="HASH")] = None,
     session: Annotated[str | None, typer.Option(help="The session with this id.", metavar="ID")] = None,

@@ -1,13 +1,11 @@
 """`evalake gate`: hold a run against rules, on its own or beside a baseline, for build servers and people."""
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.configuration import command
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 from cli.terminal import say
 
@@ -15,13 +13,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from reports.gate import Gate
-
-WIDTH = 80
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("gate")(gate)
 
 
 def gate(
@@ -92,24 +83,24 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
 
 def print_checks(held: "Gate") -> None:
     """Print the verdicts, rule by rule, and the summary last."""
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
+    from cli import output as show
     from core.visible_text import visible
 
-    console = Console(width=WIDTH) if not Console().is_terminal else Console()
+    console = show.console(show.PLAIN_TEXT_WIDTH)
     rule = None
     for check in held.checks:
         if check.rule != rule:
-            console.print(Text(visible(check.rule)))
+            show.paragraph(check.rule)
             rule = check.rule
         colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
         line = Text.assemble((f"{check.decision.verdict:<10}", colour), visible(f"{check.subject}: {check.detail}"))
         console.print(Padding(line, (0, 0, 0, 2)))
     for warning in held.warnings:
-        console.print(Text(visible(f"note: {warning}")))
-    console.print(Text(visible(held.summary)))
+        show.paragraph(f"note: {warning}")
+    show.paragraph(held.summary)
 
 
 def _print_next_step(held: "Gate", lake: str) -> None:
@@ -117,8 +108,7 @@ def _print_next_step(held: "Gate", lake: str) -> None:
     changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
     if not changed or held.baseline is None:
         return
-    words = ["evalake" if shutil.which("evalake") else sys.argv[0], "compare", held.run, held.baseline]
-    typer.echo(f"see: {shlex.join([*words, *([] if lake == LAKE else ['--lake', lake])])}")
+    typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
 
 
 def _write(path: Path, text: str) -> None:

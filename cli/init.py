@@ -11,11 +11,6 @@ TEMPLATE = Path(__file__).with_name("project")
 RENAMED = {"gitignore": ".gitignore"}  # which packaging tools would take for their own
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("init")(init)
-
-
 def init(
     folder: Annotated[Path, typer.Argument(help="Where the project goes; made where it is missing.", metavar="DIR")],
 ) -> None:

@@ -1,6 +1,7 @@
 """The command's entry: registers every subcommand, and turns every error into one clear line and an exit code."""
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
@@ -12,6 +13,13 @@ from cli.interrupt import INTERRUPTED
 from cli.leaving import leave
 from cli.terminal import say_error, write_anything
 from cli.waiting import say_what_is_done
+
+# In the order in which help lists their commands
+MODULES = (
+    "run", "import_results", "init", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql", "metrics",
+    "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain", "check",
+    "forget", "doctor", "prefect", "export", "serve", "show", "view", "up",
+)  # fmt: skip
 
 app = App(
     name="evalake",
@@ -102,67 +110,10 @@ def _say(message: str, code: int) -> int:
 
 
 def _register() -> None:
-    from cli import (
-        calibrate,
-        check,
-        compare,
-        doctor,
-        explain,
-        export,
-        fit_weights,
-        forget,
-        gate,
-        import_results,
-        init,
-        label,
-        maintain,
-        metrics,
-        power,
-        prefect,
-        report,
-        rescore,
-        roadmap,
-        run,
-        runs,
-        serve,
-        settle,
-        show,
-        snapshots,
-        sql,
-        tables,
-        up,
-        view,
-    )
-
-    for module in (
-        run,
-        import_results,
-        init,
-        rescore,
-        label,
-        calibrate,
-        roadmap,
-        fit_weights,
-        sql,
-        metrics,
-        compare,
-        gate,
-        settle,
-        explain,
-        power,
-        report,
-        runs,
-        snapshots,
-        tables,
-        maintain,
-        check,
-        forget,
-        doctor,
-        prefect,
-        export,
-        serve,
-        show,
-        view,
-        up,
-    ):
-        module.register(app)
+    """Add all commands. Where a module has no `register`, its only command is the function that is named as it is."""
+    for name in MODULES:
+        module = import_module(f"cli.{name}")
+        if hasattr(module, "register"):
+            module.register(app)
+        else:
+            app.command(name.replace("_", "-"))(getattr(module, name))

@@ -8,11 +8,6 @@ import typer
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("maintain")(maintain)
-
-
 def maintain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     migrate: Annotated[

@@ -18,11 +18,6 @@ FIELDS = (
 )  # fmt: skip
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("metrics")(metrics)
-
-
 def metrics(
     run: Annotated[str | None, typer.Option("--run", help="A run's newest snapshot.", metavar="ID")] = None,
     snapshot: Annotated[

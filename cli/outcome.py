@@ -1,8 +1,5 @@
 """What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +7,7 @@ import polars as pl
 import typer
 
 from cli import output as show
-from cli.configuration import trusting
-from cli.options import LAKE
+from cli.configuration import command, trusting
 from cli.terminal import say_error
 from contracts.tables import RUNS
 from core.errors import EvalakeError
@@ -96,13 +92,7 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     if queries:
         typer.echo("try:")
     for query in queries:
-        typer.echo(f'  {command("sql", lake=lake_uri)} "{query}"')
-
-
-def command(*words: str, lake: str) -> str:
-    """Write a command line that can be copied: as it was typed where it is not on the path, and with its lake."""
-    options = [] if lake == LAKE else ["--lake", lake]
-    return trusting(shlex.join(["evalake" if shutil.which("evalake") else sys.argv[0], *words, *options]))
+        typer.echo(f'  {trusting(command("sql", lake=lake_uri))} "{query}"')
 
 
 def _outcome(run: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ HAS_ALL = "--format json has all"
 GAP = 2  # between columns
 NARROWEST = 60  # what lines are laid out for at least
 PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
+PLAIN_TEXT_WIDTH = 80  # of sentences there
 WIDEST = 400  # of a table there, whose rows are best left on one line each
 MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
 MOST_CELLS = 30_000
@@ -112,7 +113,6 @@ def lines(
         hint: How one sees what was left out.
     """
     from rich.cells import cell_len
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -124,10 +124,8 @@ def lines(
     filled = [name for name in frame.columns if frame[name].null_count() < frame.height]
     last = filled[-1:] if least is not None and filled[-1:] == frame.columns[-1:] else []
     names = [name for name in filled if name not in last]
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDEST)
-    room = console.width + GAP * (not last) - sum(min(sizes[name], least or 0) for name in last)
+    terminal = console(WIDEST)
+    room = terminal.width + GAP * (not last) - sum(min(sizes[name], least or 0) for name in last)
     shown = []
     for name in names:
         if sizes[name] + GAP <= room:
@@ -137,13 +135,13 @@ def lines(
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
     for name in (*shown, *last):
         justify: JustifyMethod = "right" if frame.schema[name].is_numeric() else "left"
-        size = min(sizes[name], console.width - sum(sizes[other] + GAP for other in shown if name in last))
+        size = min(sizes[name], terminal.width - sum(sizes[other] + GAP for other in shown if name in last))
         grid.add_column(Text(titles[name]), justify=justify, width=size, no_wrap=True, overflow="ellipsis")
     for cells in zip(*(texts[name] for name in (*shown, *last)), strict=True):
         grid.add_row(*map(Text, cells))
-    console.print(grid)
+    terminal.print(grid)
     if missing := [titles[name] for name in names if name not in shown]:
-        typer.echo(fill(f"no room for {', '.join(missing)}; {hint}", console.width), err=True)
+        typer.echo(fill(f"no room for {', '.join(missing)}; {hint}", terminal.width), err=True)
 
 
 def line(text: str) -> None:
@@ -151,12 +149,16 @@ def line(text: str) -> None:
     typer.echo(visible(text))
 
 
+def paragraph(text: str) -> None:
+    """Print text for people as `line` does, folded between words."""
+    from rich.text import Text
+
+    console(PLAIN_TEXT_WIDTH).print(Text(visible(text)))
+
+
 def width() -> int:
     """Look up how many characters a line may have: the terminal's, or what fits nearly every terminal."""
-    from rich.console import Console
-
-    usual = Console()
-    return max(usual.width, NARROWEST) if usual.is_terminal else 80
+    return max(console(PLAIN_TEXT_WIDTH).width, NARROWEST)
 
 
 def as_json(value: Any) -> None:
@@ -191,14 +193,13 @@ def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False
 
     shown = _that_a_person_reads(frame)
     side_by_side = _side_by_side(shown)
-    console = Console()
-    needed = Measurement.get(console, console.options.update_width(sys.maxsize), side_by_side)
-    if not console.is_terminal:
-        console = Console(width=min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
-    if needed.minimum <= console.width:
-        console.print(side_by_side)
+    usual = Console()
+    needed = Measurement.get(usual, usual.options.update_width(sys.maxsize), side_by_side)
+    terminal = console(min(max(needed.maximum, PLAIN_WIDTH), WIDEST))
+    if needed.minimum <= terminal.width:
+        terminal.print(side_by_side)
     elif whole or shown.height == 1:
-        console.print(_one_below_the_other(shown))
+        terminal.print(_one_below_the_other(shown))
     else:
         lines(_brief(shown), None, longest=BRIEF_CELL, hint=hint)
     _say_more((frame.height if height is None else height) - shown.height)
@@ -232,12 +233,12 @@ def _say_more(more: int) -> None:
         say(f"… and {more:,} more rows: --format csv or json prints all of them")
 
 
-def console() -> "Console":
-    """Make a console for people: wide where the output is not a terminal."""
+def console(plain_width: int = PLAIN_WIDTH) -> "Console":
+    """Make a console for people: of that width where the output is not a terminal."""
     from rich.console import Console
 
     usual = Console()
-    return usual if usual.is_terminal else Console(width=PLAIN_WIDTH)
+    return usual if usual.is_terminal else Console(width=plain_width)
 
 
 def _side_by_side(frame: pl.DataFrame) -> "Table":

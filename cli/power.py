@@ -10,13 +10,6 @@ from cli.terminal import say
 if TYPE_CHECKING:
     from tasks.conclusions.power import Plan
 
-WIDTH = 80
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("power")(power)
-
 
 def power(
     suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
@@ -52,16 +45,11 @@ def power(
 
 
 def _print(planned: "Plan", detect: float, chance: float) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     from cli import output as show
-    from core.visible_text import visible
 
-    console = Console(width=WIDTH) if not Console().is_terminal else Console()
     promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
-    console.print(Text(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}"))
-    console.print(Text(visible(f"assumed: {planned.assumed}")))
+    show.paragraph(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}")
+    show.paragraph(f"assumed: {planned.assumed}")
     show.table(planned.rows)
     for note in planned.notes:
-        console.print(Text(visible(note)))
+        show.paragraph(note)

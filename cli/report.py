@@ -8,11 +8,6 @@ import typer
 from cli.options import LAKE, JsonOption, LakeOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
 def report(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),

@@ -7,11 +7,6 @@ import typer
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("rescore")(rescore)
-
-
 def rescore(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     config: ConfigOption = None,

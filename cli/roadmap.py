@@ -13,11 +13,6 @@ from core.default_lake import whole_address
 MOST = 20  # themes of a kind that are printed
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("roadmap")(roadmap)
-
-
 def roadmap(
     suite: Annotated[
         str | None,

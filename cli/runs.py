@@ -12,11 +12,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("runs")(runs)
-
-
 def runs(
     tag: Annotated[str | None, typer.Option(help="Only runs with this tag.", metavar="TAG")] = None,
     lake: LakeOption = LAKE,

@@ -12,11 +12,6 @@ from core.default_lake import whole_address
 PORT = 8600
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("serve")(serve)
-
-
 def serve(
     sessions: Annotated[
         list[str] | None,

@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from tasks.conclusions.settle import Round
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("settle")(settle)
-
-
 def settle(
     suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
     model: Annotated[str, typer.Option("--model", help="The model that the rules are for.", metavar="NAME")],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.configuration import command, trusting
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ SHORTEST_HASH = 8
 
 LONGEST_VERDICT = 16
 LEAST_INPUT = 8
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("show")(show)
 
 
 def show(
@@ -83,7 +79,6 @@ def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
 
 def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:
     from cli import output as show
-    from cli.outcome import command
 
     if style is not Format.table:
         show.rows(_answers(_items(indexes, index, wanted)), style)
@@ -100,7 +95,7 @@ def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit:
     more = f" of {page.total:,} (--limit N shows more)" if page.total > len(shown) else ""
     mark = "; ✗ wrong" if any(answer.correct is False for item in shown for answer in item.answers) else ""
     show.line(f"\n{len(shown):,} samples{more}{mark}")
-    show.line(f"read one: {command('show', index.run['run_id'], shown[0].sample_id, lake=lake)}")
+    show.line(f"read one: {trusting(command('show', index.run['run_id'], shown[0].sample_id, lake=lake))}")
 
 
 def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int | None = None) -> Iterator[Any]:
@@ -179,7 +174,6 @@ def _read(
     full: bool,
 ) -> None:
     from cli import output as show
-    from cli.outcome import command
     from cli.transcript import transcript
     from core.errors import UsageError
     from service.viewer.item import item_detail
@@ -199,7 +193,7 @@ def _read(
         following = index.samples.filter(sample_hash=item.next)["sample_id"][0]
         options = ["--model", ",".join(wanted.model)] if wanted.model else []
         options += ["--wrong"] * (wanted.correct == "false") + ["--differ"] * bool(wanted.differ)
-        show.line(f"\nnext: {command('show', index.run['run_id'], following, *options, lake=lake)}")
+        show.line(f"\nnext: {trusting(command('show', index.run['run_id'], following, *options, lake=lake))}")
 
 
 def _hash_of(index: "RunIndex", name: str) -> str:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 HOW_TO_SEE_ALL = "select the columns that you want, or see all: --all, --json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sql")(sql)
-
-
 def sql(
     query: Annotated[
         str,

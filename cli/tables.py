@@ -10,11 +10,6 @@ from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption,
 COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tables")(tables)
-
-
 def tables(
     table: Annotated[str | None, typer.Argument(help="Describe only this table or view.", metavar="TABLE")] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,

@@ -14,11 +14,6 @@ from core.default_lake import whole_address
 from reports.viewer_links import DEFAULT_PORT
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("view")(view)
-
-
 def view(
     host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
