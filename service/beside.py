@@ -13,6 +13,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
 
 GRACE_SECONDS = 6.0  # a service has two of them to end, and 20 seconds in all
 SETTLED_SECONDS = 30.0  # what dies sooner would only die again
@@ -54,6 +58,16 @@ def free_port() -> int:
             listener.accept()[0].close()
             client.recv(1)
         return int(address[1])
+
+
+def lets_in(url: str, way_in: "httpx.Auth | None" = None, *, trust_env: bool = False) -> bool:
+    """Tell whether a server answers, and lets us in; `trust_env`: by way of the environment's proxies."""
+    import httpx
+
+    try:
+        return httpx.get(url, timeout=5, trust_env=trust_env, auth=way_in).is_success
+    except httpx.HTTPError:
+        return False
 
 
 def keep(arguments: Sequence[str]) -> int:

@@ -1,9 +1,7 @@
 """The server: starts Prefect where none is configured, and a runner where there are no workers; ends in good order."""
 
 import logging
-import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,18 +10,14 @@ from functools import partial
 from types import FrameType
 
 import httpx
-import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
 from core.default_lake import whole_address
 from core.errors import EvalakeError
-from service.beside import Beside, free_port
-from service.listening import address_of, listening, require_reachable_by_whom
-from service.pauses import spare_what_lasts
-from service.protocol import bounded_protocol
+from service.beside import Beside, free_port, lets_in
+from service.listening import Server, listening, require_reachable_by_whom
 from service.scoring.app_state import AppState
 from service.scoring.settings import ScoringSettings
-from service.security import SecurityHeaders
 from tasks.runtime.logs import as_json, redact_logs
 
 START_SECONDS = 120.0
@@ -47,22 +41,19 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
         app_state: AppState = app.state.app_state
         app_state.gateway.is_lasting = is_lasting
         app_state.sessions.read_sources()
-        limits = settings.configuration.service
-        config = uvicorn.Config(
-            SecurityHeaders(app),
-            http=bounded_protocol(limits.request_seconds, limits.connections),
+        server = _Server(
+            app,
+            settings,
+            listener,
+            announce,
             log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
-            log_level="warning",
-            server_header=False,
-            timeout_keep_alive=math.ceil(limits.request_seconds),  # not the five seconds after which clients leave, too
-            proxy_headers=False,  # trusted proxies are named in evalake.toml
             ws_max_size=LARGEST_MESSAGE,
             timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds
             lifespan="on",
         )
-        server = _Server(config, app_state, limits.drain_seconds if runs_here else 0.0)
-        server.when_started = lambda: announce(address_of(listener))
-        server.run(sockets=[listener])
+        server.app_state = app_state
+        server.drain_seconds = settings.configuration.service.drain_seconds if runs_here else 0.0
+        server.run()
 
 
 def _show_logs() -> None:
@@ -75,32 +66,24 @@ def _show_logs() -> None:
         logger.propagate = False
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
 
-    def __init__(self, config: uvicorn.Config, app_state: AppState, drain_seconds: float) -> None:
-        super().__init__(config)
-        self.when_started: Callable[[], None] = lambda: None
-        self._app_state, self._drain_seconds = app_state, drain_seconds
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and call `when_started`."""
-        await super().startup(sockets)
-        if self.started:
-            spare_what_lasts()
-            self.when_started()
+    # Both are set before it runs
+    app_state: AppState
+    drain_seconds: float
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, end at the second."""
-        if self._app_state.scorings.draining:
+        if self.app_state.scorings.draining:
             super().handle_exit(sig, frame)
             return
-        self._app_state.scorings.draining = True
+        self.app_state.scorings.draining = True
         threading.Thread(target=self._drain, args=(sig,), name="drain", daemon=True).start()
 
     def _drain(self, sig: int) -> None:
-        deadline = time.monotonic() + self._drain_seconds
-        while time.monotonic() < deadline and self._app_state.is_scoring():
+        deadline = time.monotonic() + self.drain_seconds
+        while time.monotonic() < deadline and self.app_state.is_scoring():
             time.sleep(0.2)
         super().handle_exit(sig, None)
 
@@ -111,7 +94,7 @@ def _prefect() -> Iterator[bool]:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
-        is_there = partial(_answers, f"{configured.rstrip('/')}/health")
+        is_there = partial(lets_in, f"{configured.rstrip('/')}/health", trust_env=True)
         _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
         yield True
         return
@@ -121,7 +104,8 @@ def _prefect() -> Iterator[bool]:
     server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
     try:
         name, _, password = os.environ["PREFECT_API_AUTH_STRING"].partition(":")
-        lets_us_in = partial(_answers, f"{url}/admin/version", httpx.BasicAuth(name, password))  # another's would not
+        # Another's server, which took the port, would not
+        lets_us_in = partial(lets_in, f"{url}/admin/version", httpx.BasicAuth(name, password), trust_env=True)
         _wait_until(lets_us_in, "the Prefect server to start", lambda: server.is_running)
         os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts
         with temporary_settings({PREFECT_API_URL: url}):
@@ -154,13 +138,6 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
         yield True
     finally:
         runner.stop()
-
-
-def _answers(url: str, way_in: httpx.Auth | None = None) -> bool:
-    try:
-        return httpx.get(url, timeout=5, auth=way_in).is_success
-    except httpx.HTTPError:
-        return False
 
 
 def _wait_until(true: Callable[[], bool], what: str, alive: Callable[[], bool]) -> None:

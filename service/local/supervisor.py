@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from core.errors import EvalakeError
 from core.visible_text import on_one_line
-from service.beside import Beside, free_port
+from service.beside import Beside, free_port, lets_in
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import start_settings
 from tasks.runtime.prefect_internals import LEASES
@@ -114,7 +114,7 @@ class _Servers:
         for _ in range(round(START_SECONDS / LOOK_SECONDS)):
             if not child.is_running:
                 raise EvalakeError(f"{what} ended at its start; why stands in {self._folder / 'up.log'}")
-            if _lets_in(url, way_in):
+            if lets_in(url, way_in):
                 return
             if self._over.wait(LOOK_SECONDS):
                 raise EvalakeError("told to end before everything was up")
@@ -149,13 +149,6 @@ class Bearer(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         request.headers["authorization"] = f"Bearer {self._token}"
         yield request
-
-
-def _lets_in(url: str, way_in: httpx.Auth) -> bool:
-    try:
-        return httpx.get(url, timeout=5, trust_env=False, auth=way_in).is_success
-    except httpx.HTTPError:
-        return False
 
 
 if __name__ == "__main__":

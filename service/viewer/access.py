@@ -1,17 +1,33 @@
-"""What routes of the viewer are given, in whichever application they are: the lake, and the indexes of its runs."""
+"""What every application with the viewer's routes has: access control, answers to errors, indexes of a lake's runs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 from starlette.requests import HTTPConnection
 
+from service.access_control import AccessControl
+from service.error_answers import add_error_answers
+from service.hosts import Hosts
+from service.settings import Settings
 from service.viewer.run_index import RunIndexes
 from storage.lake import Lake
+from tasks.runtime.context import CODE_VERSION
 
 
-def add_state(app: FastAPI, lake: Lake) -> None:
-    """Give an application what the viewer's routes need."""
-    app.state.run_indexes = RunIndexes(lake)
+def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI:
+    """Make an application without routes, which answers to whom `settings` let in, at the address it is bound to."""
+    app = FastAPI(
+        **described,
+        version=CODE_VERSION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # they load scripts of other hosts
+        redoc_url=None,
+    )
+    hosts = Hosts(bound, settings.configuration.service.allowed_hosts)
+    app.add_middleware(AccessControl, settings=settings, hosts=hosts)
+    app.state.run_indexes = RunIndexes(settings.lake)
+    add_error_answers(app)
+    return app
 
 
 def _indexes(connection: HTTPConnection) -> RunIndexes:

@@ -1,14 +1,16 @@
-"""Where a service listens: others may reach it only where it can tell who asks."""
+"""Where a service listens: others may reach it only where it can tell who asks; and how it spares pauses."""
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from core.errors import UsageError
-from service.listening import address_of, listening
+from service.listening import address_of, listening, spare_what_lasts
 from tests.e2e.processes import ROOT
 
 
@@ -30,3 +32,17 @@ def test_a_port_that_is_taken_is_named() -> None:
         port = int(address_of(first).rpartition(":")[2])
         with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1, port {port}"), listening("127.0.0.1", port):
             pass
+
+
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("as_before")
+def test_the_collector_passes_over_what_was_there_at_the_start() -> None:
+    of_the_start = [[number] for number in range(1000)]
+    spare_what_lasts()
+    assert gc.get_freeze_count() > len(of_the_start)
+    assert not any(each is of_the_start for each in gc.get_objects())

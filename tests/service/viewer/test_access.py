@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from fastapi import FastAPI
-
-from service.viewer.access import add_state
+from service.settings import Settings
+from service.viewer.access import new_application
 from storage.lake import Lake
 
 
 def test_an_application_has_the_indexes_of_its_lake(tmp_path: Path) -> None:
-    app, lake = FastAPI(), Lake(str(tmp_path / "lake"))
-    add_state(app, lake)
+    lake = Lake(str(tmp_path / "lake"))
+    app = new_application(Settings(lake=lake), "127.0.0.1", title="any")
     assert app.state.run_indexes.lake == lake
