@@ -56,7 +56,8 @@ def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | No
     from prefect.client.orchestration import get_client
 
     from contracts.tables import RUNS
-    from flows.evaluate import evaluate, run_id_of
+    from flows.evaluate import evaluate
+    from flows.opening import run_id_of
     from storage.lake import Lake
 
     state = evaluate(

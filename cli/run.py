@@ -84,6 +84,7 @@ def run(
     require_usual_keys([*(subjects or ()), *(judging or ())], read(config))
     server = None if dry_run or names_a_server() else TemporaryServer()  # it starts while all else is looked at
 
+    from tasks.steps.announce import lines_of
     from tasks.steps.preflight import Order, carried, check
 
     order = Order(
@@ -107,7 +108,8 @@ def run(
     )
     plan = check(order)
     if not json:
-        _announce(plan)
+        for line in lines_of(plan):  # what will be evaluated, and what was left out
+            say(line)
     if dry_run or not json:
         _estimate(plan, whole=dry_run, as_json=json)
     if dry_run:
@@ -117,7 +119,8 @@ def run(
 
     from cli.interrupt import leave_at_once
     from cli.outcome import finish
-    from flows.evaluate import evaluate, run_id_of
+    from flows.evaluate import evaluate
+    from flows.opening import run_id_of
     from tasks.runtime.server import require_server
     from tasks.runtime.started_by import CALLER, COMMAND_LINE
 
@@ -137,14 +140,6 @@ def _next_replicate(suite: str, models: list[str] | None, lake: str) -> int:
     number = next_replicate(Lake(lake), suite, models)
     say(f"asking anew, as replicate {number}")
     return number
-
-
-def _announce(plan: "Plan") -> None:
-    """Say what will be evaluated: the datasets with their counts by category, and what was left out of each."""
-    from tasks.steps.announce import lines_of
-
-    for line in lines_of(plan):
-        say(line)
 
 
 def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:

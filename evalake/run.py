@@ -102,7 +102,8 @@ def order_run(**options: Any) -> str:
     from cli import environment
 
     environment.prepare()  # before Prefect is imported
-    from flows.evaluate import IncompleteRunError, evaluate, run_id_of
+    from flows.evaluate import IncompleteRunError, evaluate
+    from flows.opening import run_id_of
     from tasks.steps.preflight import Order, carried, check
 
     order = Order(**options)

@@ -9,15 +9,14 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from core.default_lake import lake_uri
 from core.errors import EvalakeError
 from flows.form import LakeUri
+from flows.opening import open_lake
 from storage.backup import back_up
 from storage.lake import Lake
 from suites.registry import all_contracts
 from tasks.jobs.check import check_lake
 from tasks.jobs.verify_snapshot import count_outcomes
-from tasks.runtime.logs import redact_logs
 
 ARTIFACT = "backup"
 VARIABLE = "EVALAKE_BACKUP"
@@ -38,8 +37,7 @@ def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
         to: The folder or URI of the copy; none means EVALAKE_BACKUP of the worker.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
+    where = open_lake(lake)
     target = to or os.environ.get(VARIABLE)
     if not target:
         return Completed(

@@ -1,25 +1,14 @@
 """Calibrate: judges asked about items of known judgement, one task run a judge; a table in the UI says how they did."""
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.runtime import flow_run
 
-from core.configuration import read_configuration
-from core.default_lake import lake_uri
-from flows.evaluate import run_id_of
-from providers.routes import find_route
-from storage.lake import Lake
-from suites.registry import baselines
+from flows.opening import asking, opened
 from tasks.jobs.calibrate import calibrate as calibrate_judge
-from tasks.runtime.context import RunContext
-from tasks.runtime.logs import redact_logs
-from tasks.runtime.resources import release_client
-from tasks.runtime.secrets import read_secret
 
 ARTIFACT = "judge-calibration"
 
@@ -43,16 +32,8 @@ def calibrate(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
-    context = RunContext(run_id_of(str(flow_run.id)), suite, where, configuration)
-    for judge in judges:
-        find_route(judge, configuration, read_secret, baselines())
-    try:
+    with asking(suite, judges, *opened(lake, configuration_file)) as context:
         tables = [calibrate_task.with_options(task_run_name=f"{suite} {judge}")(context, judge) for judge in judges]
-    finally:
-        release_client(context)
     rows = pl.concat(tables).to_dicts()
     create_table_artifact(rows, key=ARTIFACT, description=f"{suite}: accuracy of judges by decision")
     return rows

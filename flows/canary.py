@@ -1,7 +1,6 @@
 """Canary: frozen items judged again, to see whether judges still answer as they did; a table in the UI says so."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
@@ -9,21 +8,15 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from contracts.contract import Row
-from core.configuration import Configuration, read_configuration
-from core.default_lake import lake_uri
+from core.configuration import Configuration
 from core.errors import EvalakeError
-from flows.evaluate import run_id_of
 from flows.form import ConfigurationFile, Day, Judges, LakeUri, Suites
-from providers.routes import find_route
+from flows.opening import context_of, opened
 from storage.lake import Lake
 from suites.base.canary_items import canary_suites
-from suites.registry import baselines
 from suites.registry import suite as find_suite
 from tasks.jobs.canary import Canary, CanaryError, watch
-from tasks.runtime.context import RunContext
-from tasks.runtime.logs import redact_logs
 from tasks.runtime.resources import release_client
-from tasks.runtime.secrets import read_secret
 
 ARTIFACT = "judge-canary"
 SHOWN = ("suite", "judge", "version", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
@@ -51,9 +44,7 @@ def canary(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    where, configuration = opened(lake, configuration_file)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
     judged, failures = [], []
     for each in list(_canaries(where, configuration, suites or canary_suites(), judges, today)):
@@ -72,8 +63,6 @@ def canary(
 def _canaries(
     lake: Lake, configuration: Configuration, suites: Sequence[str], judges: Sequence[str] | None, day: str
 ) -> Iterator[Canary]:
-    run_id = run_id_of(str(flow_run.id))
     for name in suites:
         for judge in judges or find_suite(name).baseline_judges:
-            find_route(judge, configuration, read_secret, baselines())
-            yield Canary(RunContext(run_id, name, lake, configuration), judge, day, str(flow_run.id))
+            yield Canary(context_of(name, [judge], lake, configuration), judge, day, str(flow_run.id))

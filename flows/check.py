@@ -10,15 +10,14 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from contracts.tables import SNAPSHOTS
-from core.default_lake import lake_uri
 from core.errors import EvalakeError, LakeError, UsageError
 from flows.form import LakeUri
+from flows.opening import open_lake
 from storage.lake import Lake
 from tasks.jobs.check import CheckedTable, check_lake
 from tasks.jobs.data_docs import leave_data_docs
 from tasks.jobs.verify_snapshot import reasons
 from tasks.runtime.artifacts import leaves_reports, link_to, reports_folder
-from tasks.runtime.logs import redact_logs
 
 ARTIFACT = "check"
 
@@ -37,8 +36,7 @@ def check(lake: LakeUri = None) -> State[Any]:
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
+    where = open_lake(lake)
     checked = list(check_lake(where))
     if not checked:
         raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")

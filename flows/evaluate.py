@@ -16,23 +16,8 @@ from pydantic import Field
 
 from core.default_lake import lake_uri
 from core.errors import EvalakeError
-from flows.form import (
-    CallCeiling,
-    ConfigurationFile,
-    CostCeiling,
-    Day,
-    Judges,
-    LakeUri,
-    Limit,
-    Models,
-    Note,
-    PromptTypes,
-    RunName,
-    SampleNames,
-    Sources,
-    SuiteName,
-    Tags,
-)
+from flows import form
+from flows.opening import run_id_of
 from flows.shards import ask_in_shards, require_shards
 from providers.telemetry import current_trace
 from tasks.runtime import progress, runs
@@ -70,25 +55,25 @@ class IncompleteRunError(EvalakeError):
     task_runner=task_runner(),
 )
 def evaluate(
-    suite: SuiteName,
-    models: Models = (),
-    judges: Judges = (),
-    datasets: Sources = (),
-    limit: Limit = None,
+    suite: form.SuiteName,
+    models: form.Models = (),
+    judges: form.Judges = (),
+    datasets: form.Sources = (),
+    limit: form.Limit = None,
     replicates: Annotated[int, Field(ge=1)] = 1,
-    prompt_types: PromptTypes = (),
+    prompt_types: form.PromptTypes = (),
     shards: Annotated[int, Field(ge=1, le=64)] = 1,
-    max_cost_usd: CostCeiling = None,
-    max_calls: CallCeiling = None,
-    day: Day = None,
-    first: Limit = None,
-    samples: SampleNames = (),
-    only_failed: RunName = "",
+    max_cost_usd: form.CostCeiling = None,
+    max_calls: form.CallCeiling = None,
+    day: form.Day = None,
+    first: form.Limit = None,
+    samples: form.SampleNames = (),
+    only_failed: form.RunName = "",
     first_replicate: Annotated[int, Field(ge=0)] = 0,
-    tags: Tags = (),
-    note: Note = "",
-    lake: LakeUri = None,
-    configuration_file: ConfigurationFile = None,
+    tags: form.Tags = (),
+    note: form.Note = "",
+    lake: form.LakeUri = None,
+    configuration_file: form.ConfigurationFile = None,
 ) -> str | State[Any]:
     """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
 
@@ -143,11 +128,6 @@ def evaluate(
     with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
         require_shards(shards)
         return _evaluate(plan_of(order), shards, day_of_run(day))
-
-
-def run_id_of(flow_run_id: str) -> str:
-    """Name a run by the random end of its flow run's id, so that a retry of the flow run is the same run."""
-    return flow_run_id.replace("-", "")[-12:]
 
 
 @spared_collector()

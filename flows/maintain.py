@@ -1,17 +1,13 @@
 """Maintain a lake and what is kept beside it, with tables in the Prefect UI of what it did."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from core.configuration import read_configuration
-from core.default_lake import lake_uri
 from flows.form import ConfigurationFile, LakeUri
-from storage.lake import Lake
+from flows.opening import opened
 from tasks.jobs.maintain import maintain as maintain_lake
-from tasks.runtime.logs import redact_logs
 
 ARTIFACT, RETENTION = "maintenance", "retention"
 
@@ -32,10 +28,8 @@ def maintain(
         dry_run: Only say what would be done.
         configuration_file: In place of ./evalake.toml; its [retention] says what is kept for how long.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    policy = read_configuration(Path(configuration_file) if configuration_file else None).retention
-    done = maintain_lake(where, policy, dry_run)
+    where, configuration = opened(lake, configuration_file)
+    done = maintain_lake(where, configuration.retention, dry_run)
     dry = " (dry run: nothing was changed)" if dry_run else ""
     tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]
     create_table_artifact(tables, key=ARTIFACT, description=f"Maintenance of {where.uri}{dry}")

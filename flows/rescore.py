@@ -1,16 +1,11 @@
 """Rescore: derive a run's rows and snapshot again from the ledger, with the new metrics in the Prefect UI."""
 
-from pathlib import Path
-
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from core.configuration import read_configuration
-from core.default_lake import lake_uri
 from flows.form import ConfigurationFile, LakeUri
-from storage.lake import Lake
+from flows.opening import opened
 from tasks.jobs.rescore import rescore as rescore_run
-from tasks.runtime.logs import redact_logs
 
 
 @flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
@@ -28,9 +23,8 @@ def rescore(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    done = rescore_run(where, run_id, read_configuration(Path(configuration_file) if configuration_file else None))
+    where, configuration = opened(lake, configuration_file)
+    done = rescore_run(where, run_id, configuration)
     landed = done.published.landed
     counts = {
         "items": done.items,

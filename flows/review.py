@@ -11,13 +11,12 @@ from prefect.input import create_flow_run_input
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from core.default_lake import lake_uri
 from flows.form import LakeUri
+from flows.opening import open_lake
 from storage.lake import Lake
 from suites.base import Labels
 from tasks.jobs.label import land_labels
 from tasks.jobs.review import ReviewSheet
-from tasks.runtime.logs import redact_logs
 
 BATCH = "review-batch"  # the key under which the flow run keeps what it has drawn
 MOST_INPUTS = 200  # of a flow run: three a form
@@ -41,8 +40,7 @@ def review(
         patience_hours: For how long the form waits; after that the run fails, and its retry shows the form again.
         lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
+    where = open_lake(lake)
     kept = _kept()
     batch = ReviewSheet(**kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
     if not batch.lines:

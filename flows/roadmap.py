@@ -1,26 +1,15 @@
 """Roadmap: what many results say is wanting, grouped by meaning, counted and ranked; a table in the UI shows it."""
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.runtime import flow_run
 
-from core.configuration import read_configuration
-from core.default_lake import lake_uri
-from flows.evaluate import run_id_of
 from flows.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites
-from providers.routes import find_route
-from storage.lake import Lake
-from suites.registry import baselines
+from flows.opening import asking, opened
 from tasks.jobs.roadmap.make import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
-from tasks.runtime.context import RunContext
-from tasks.runtime.logs import redact_logs
-from tasks.runtime.resources import release_client
-from tasks.runtime.secrets import read_secret
 
 SHOWN = ("kind", "rank", "theme", "samples", "points_lost", "mean_score")
 
@@ -47,11 +36,8 @@ def roadmap(
     """
     made = {}
     for suite in suites or roadmap_suites():
-        context = _context(suite, judge, lake, configuration_file)
-        try:
+        with asking(suite, [judge] if judge is not None else [], *opened(lake, configuration_file)) as context:
             rows = make_task.with_options(task_run_name=f"roadmap of {suite}")(context, judge)
-        finally:
-            release_client(context)
         if not rows.is_empty():
             made[suite] = str(rows["roadmap_id"][0])
             _show(suite, ranked(rows))
@@ -73,20 +59,8 @@ def measure_roadmap(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    context = _context(suite, judge, lake, configuration_file)
-    try:
+    with asking(suite, [judge] if judge is not None else [], *opened(lake, configuration_file)) as context:
         return measure_grouping(context, judge)
-    finally:
-        release_client(context)
-
-
-def _context(suite: str, judge: str | None, lake: str | None, configuration_file: str | None) -> RunContext:
-    """Build the context of the run, after a check that the judge can be asked."""
-    redact_logs()
-    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
-    if judge is not None:
-        find_route(judge, configuration, read_secret, baselines())
-    return RunContext(run_id_of(str(flow_run.id)), suite, Lake(lake_uri(lake)), configuration)
 
 
 def _show(suite: str, themes: pl.DataFrame) -> None:

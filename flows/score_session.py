@@ -7,7 +7,6 @@ from asyncio import CancelledError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import polars as pl
 from prefect import flow
@@ -16,12 +15,13 @@ from prefect.exceptions import TerminationSignal
 from contracts.compile.arrow import conform
 from contracts.contract import Contract, Row
 from contracts.tables import SAMPLES
-from core.configuration import Configuration, read_configuration
-from core.default_lake import lake_uri, whole_address
+from core.configuration import Configuration
+from core.default_lake import whole_address
 from core.errors import ConfigurationError, EvalakeError, UsageError
 from core.hashing import content_hash
 from core.redaction import redact
 from flows.form import ConfigurationFile, LakeUri
+from flows.opening import opened
 from providers.request import Failure, Reply
 from storage.lake import Lake
 from storage.landing import land, land_together
@@ -34,7 +34,6 @@ from suites.session_review.scoring import ACTIVE, CIRCUIT_OPEN, GIVEN_UP, PHASES
 from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
-from tasks.runtime.logs import redact_logs
 from tasks.runtime.resources import RunOverError, end_attempt, release_client
 from tasks.steps.converse import Conversation, call, next_request
 from tasks.steps.failures import land_failures
@@ -74,9 +73,7 @@ def score_session(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    where, configuration = opened(lake, configuration_file)
     scoring = Scoring.take(where, score_id, configuration)
     if scoring is None:
         return None

@@ -9,15 +9,7 @@ from uuid import uuid4
 
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import (
-    ArtifactFilter,
-    ArtifactFilterFlowRunId,
-    FlowRunFilter,
-    FlowRunFilterName,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
@@ -165,11 +157,9 @@ def _start(context: RunContext, plan: Plan, shard: Shard, ledger_id: str) -> Flo
 
 def _unfinished(client: SyncPrefectClient, run_id: str) -> dict[str, FlowRun]:
     """Find the flow runs of a run's shards that have not ended, by name."""
-    known = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[run_id]),
-        name=FlowRunFilterName(like_="shard-"),  # the run itself has its tag, too
-        state=FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES))),
-    )
+    shards = {"tags": {"all_": [run_id]}, "name": {"like_": "shard-"}}  # the run itself has its tag, too
+    going_on = {"state": {"type": {"not_any_": list(TERMINAL_STATES)}}}
+    known = FlowRunFilter.model_validate({**shards, **going_on})
     return {str(run.name): run for run in client.read_flow_runs(flow_run_filter=known)}
 
 
@@ -184,9 +174,8 @@ class _Child:
     def look(self) -> State[Any]:
         """Read its state. A change of this, or of its progress artifact, is a sign of life."""
         state = cast(State[Any], self._client.read_flow_run(self._id).state)
-        shown = self._client.read_artifacts(
-            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[self._id]))
-        )
+        wanted = ArtifactFilter.model_validate({"flow_run_id": {"any_": [self._id]}})
+        shown = self._client.read_artifacts(artifact_filter=wanted)
         if (sign := (state.id, [artifact.updated for artifact in shown])) != self._sign:
             self._sign, self._seen = sign, time.monotonic()
         return state

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,17 +9,16 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 
 from contracts.tables import RUNS
-from core.configuration import Configuration, read_configuration
-from core.default_lake import lake_uri
+from core.configuration import Configuration
 from core.errors import EvalakeError
 from flows.evaluate import measure_task
 from flows.form import ConfigurationFile, Day, LakeUri
+from flows.opening import opened
 from storage.lake import Lake, first_words
 from suites.registry import suite_names
 from tasks.runtime.artifacts import headline
 from tasks.runtime.context import RunContext
 from tasks.runtime.days import day_of_run
-from tasks.runtime.logs import redact_logs
 
 
 class SnapshotError(EvalakeError):
@@ -43,9 +41,7 @@ def snapshot(
         lake: The lake; none means EVALAKE_LAKE or ./lake.
         configuration_file: In place of ./evalake.toml.
     """
-    redact_logs()
-    where = Lake(lake_uri(lake))
-    configuration = read_configuration(Path(configuration_file) if configuration_file else None)
+    where, configuration = opened(lake, configuration_file)
     done, failures = {}, []
     for run in _newest_runs(where, day_of_run(day)):
         try:

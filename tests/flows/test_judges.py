@@ -10,7 +10,8 @@ import pytest
 
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from core.configuration import read_configuration
-from flows.evaluate import evaluate, run_id_of
+from flows.evaluate import evaluate
+from flows.opening import run_id_of
 from storage.lake import Lake
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from tasks.jobs.rescore import rescore

@@ -10,7 +10,8 @@ import polars as pl
 from contracts.contract import Contract
 from contracts.tables import CALLS, RUNS
 from core.errors import EvalakeError
-from flows.evaluate import evaluate, run_id_of
+from flows.evaluate import evaluate
+from flows.opening import run_id_of
 from storage.lake import Lake
 from tests.servers.model_server import ModelServer
 
