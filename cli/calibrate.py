@@ -4,7 +4,17 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, ConfigOption, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
+from cli.options import (
+    LAKE,
+    ConfigOption,
+    Format,
+    LakeOption,
+    RowsAsJsonOption,
+    StyleOption,
+    names,
+    style_of,
+    suite_with,
+)
 from cli.terminal import say
 
 
@@ -23,17 +33,12 @@ def calibrate(
     import polars as pl
 
     from cli import output as show
-    from core.errors import UsageError
     from tasks.jobs.calibrate import calibrated_suites
 
     style = style_of(style, as_json=json)
 
-    known = calibrated_suites()
-    if suite is not None and suite not in known:
-        raise UsageError(f"{suite} has no calibration set: choose one of {', '.join(known)}")
-    wanted = names("--judges", judges)
-    if not wanted:
-        raise UsageError("--judges names no judge")
+    chosen = suite_with("calibration set", calibrated_suites(), suite)
+    wanted = names("--judges", judges) or []
     say("starting Prefect …")
 
     from cli.interrupt import leave_at_once
@@ -42,6 +47,6 @@ def calibrate(
 
     require_server()
     leave_at_once()
-    rows = flow(suite or known[0], list(wanted), lake, str(config) if config else None)
+    rows = flow(chosen, wanted, lake, str(config) if config else None)
     table = pl.DataFrame(rows)
     show.rows(table, style, list(table.columns))

@@ -91,13 +91,8 @@ def import_(
         raise SourceError(f"cannot read {file}: it is not UTF-8") from error
     done = import_labels(Lake(lake), suite, text, _format(file), annotator or getpass.getuser())
     if json:
-        show.as_json(
-            {
-                **asdict(done.landed),
-                "empty": done.empty,
-                "refused": [{"where": e.where, "reason": e.reason} for e in done.refused],
-            }
-        )
+        refused = [asdict(each) for each in done.refused]
+        show.as_json({**asdict(done.landed), "empty": done.empty, "refused": refused})
     else:
         _print_import(file, done)
     if done.refused:

@@ -30,13 +30,7 @@ def maintain(
         return
     done = maintain_lake(Lake(lake), read(config).retention, dry_run)
     if json:
-        show.as_json(
-            {
-                "dry_run": dry_run,
-                "tables": [asdict(each) for each in done.tables],
-                "expired": [asdict(kind) for kind in done.expired],
-            }
-        )
+        show.as_json({"dry_run": dry_run, **asdict(done)})
         return
     if done.tables:
         show.table(pl.DataFrame(done.tables))

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -79,6 +80,15 @@ def style_of(style: Format, *, as_json: bool) -> Format:
     if as_json and style is Format.csv:
         raise UsageError("--json and --format csv are two forms: leave one out")
     return Format.json if as_json else style
+
+
+def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
+    """Choose the suite that is wanted, or the first that has such a thing. Raises UsageError where it has none."""
+    from core.errors import UsageError
+
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"{wanted} has no {what}: choose one of {', '.join(known)}")
+    return wanted or known[0]
 
 
 def names(option: str, text: str | None) -> list[str] | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import LAKE, ConfigOption, JsonOption, LakeOption
+from cli.options import LAKE, ConfigOption, JsonOption, LakeOption, suite_with
 from cli.terminal import say
 from core.default_lake import whole_address
 
@@ -35,8 +35,9 @@ def roadmap(
     Calls go through the ledger: the same results give the same roadmap, and nothing is paid twice.
     """
     from cli import output as show
+    from tasks.jobs.roadmap.make import as_data, roadmap_suites, rows_of
 
-    name = _suite(suite)
+    name = suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")
 
     from cli.interrupt import leave_at_once
@@ -44,7 +45,6 @@ def roadmap(
     from flows.roadmap import roadmap as flow
     from reports.plain_page import write_roadmap
     from storage.lake import Lake
-    from tasks.jobs.roadmap.make import as_data, rows_of
     from tasks.runtime.server import require_server
 
     require_server()
@@ -65,17 +65,6 @@ def roadmap(
     else:
         _print(data)
         typer.echo(f"\nreport: {write_roadmap(data, out / data['roadmap_id'][:12])}")
-
-
-def _suite(wanted: str | None) -> str:
-    """Choose the suite that is wanted, or the first that has a roadmap."""
-    from core.errors import UsageError
-    from tasks.jobs.roadmap.make import roadmap_suites
-
-    known = roadmap_suites()
-    if wanted is not None and wanted not in known:
-        raise UsageError(f"{wanted} has no roadmap: choose one of {', '.join(known)}")
-    return wanted or known[0]
 
 
 def _print(data: Mapping[str, Any]) -> None:

@@ -8,16 +8,13 @@ import time
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.options import LAKE, JsonOption, LakeOption
 from cli.terminal import say
 from core.default_lake import whole_address
-
-if TYPE_CHECKING:
-    from service.local.background import Background
 
 LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 DEPLOYMENTS, LOG = "prefect.yaml", "up.log"
@@ -129,7 +126,8 @@ def _show(lake: str, *, as_json: bool) -> None:
 
     if (background := find(lake)) is None:
         raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
-    answers = {name: _answers(address) for name, address in _addresses(background).items()}
+    addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
+    answers = {name: _answers(address) for name, address in addresses.items()}
     log = str(folder_of(lake) / LOG)
     warm = (folder_of(lake) / WARM).exists()
     if as_json:
@@ -145,10 +143,6 @@ def _show(lake: str, *, as_json: bool) -> None:
     typer.echo(f"commands {'begin at once' if warm else 'will begin at once, when a process has imported everything'}")
     typer.echo(f"log      {log}")
     say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
-
-
-def _addresses(background: "Background") -> dict[str, str]:
-    return {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
 
 
 def _answers(address: str) -> bool:

@@ -57,7 +57,6 @@ def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
 
 
 def _export(lake: str, run: str, folder: Path) -> None:
-    from core.default_lake import whole_address
     from core.errors import UsageError
     from service.errors import NotFoundError
     from service.viewer.export import export_run

@@ -48,12 +48,7 @@ class IncompleteRunError(EvalakeError):
     """A run ended with items that no model answered; a retry of it asks only for those."""
 
 
-@flow(
-    name="evaluate",
-    flow_run_name=evaluate_run_name,
-    persist_result=False,
-    task_runner=task_runner(),
-)
+@flow(name="evaluate", flow_run_name=evaluate_run_name, persist_result=False, task_runner=task_runner())
 def evaluate(
     suite: form.SuiteName,
     models: form.Models = (),

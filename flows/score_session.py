@@ -210,9 +210,8 @@ class Scoring:
             row = {**rows.pop(RESULTS.table)[0], **kept, "completed_at": _now(self.row)}
             if self._land(RESULTS, [row]).quarantined:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
-            elif (
-                read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]
-            ):  # else others ended it before
+            # Else others ended it before
+            elif read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]:
                 for contract in suite.contracts:
                     if of_table := rows.get(contract.table):
                         self._land(contract, of_table)

@@ -70,9 +70,8 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "_get_profiles_path_from_toml": lambda _: _none,
     },
     "prefect.utilities.importtools": {"load_module": _in_home_only},  # by which a flow run finds its flow
-    "alembic.config": {
-        "Config.get_prepend_sys_paths_list": lambda _: _none
-    },  # `.`, when a server looks at its database
+    # `.`, when a server looks at its database
+    "alembic.config": {"Config.get_prepend_sys_paths_list": lambda _: _none},
     "prefect.flow_engine": {"_send_heartbeats": lambda send: partial(send, join_on_exit=False)},
     "prefect.server.database.configurations": {"AioSqliteConfiguration.begin_transaction": _asking_to_write_at_once},
 }

@@ -46,15 +46,9 @@ def main(descriptor: int) -> None:
         sys.exit(1)
     changed = {PREFECT_API_DATABASE_MIGRATE_ON_START: False, PREFECT_API_BLOCKS_REGISTER_ON_START: False}
     with temporary_settings(changed if ready else {}), socket.socket(fileno=descriptor) as listener:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                SERVER,
-                factory=True,
-                log_level="error",
-                lifespan="on",
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
+        config = uvicorn.Config(SERVER, factory=True, log_level="error", lifespan="on")
+        config.timeout_graceful_shutdown = GRACE_SECONDS
+        server = uvicorn.Server(config)
         threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
         server.run(sockets=[listener])
 

@@ -14,7 +14,7 @@ from service.scoring.ratings import Ratings
 from service.scoring.scorings import Scorings, State
 from service.scoring.sessions import Known, Sessions
 from service.scoring.settings import ScoringSettings
-from service.scoring.views import Detail, conversation, entry, score
+from service.scoring.views import Detail, brief, conversation, entry, score
 from suites.session_review.scoring import ACTIVE
 
 
@@ -54,9 +54,9 @@ class AppState:
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""
         if newest is None:
-            return entry(known, None, None, is_current=False)
+            return entry(known, None)
         is_current = newest["criteria_hash"] == self.settings.criteria
-        return entry(known, newest, self.monitor.phase(newest["score_id"]), is_current=is_current)
+        return entry(known, brief(newest, self.monitor.phase(newest["score_id"]), is_current=is_current))
 
     def detail(self, known: Known) -> Detail:
         """Build the whole description of a session."""

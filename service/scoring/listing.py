@@ -80,16 +80,13 @@ Found = tuple[Known, Row | None]  # a session and its newest scoring
 
 def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:
     """List the sessions that match the filters, in order; those without a value to sort by come last."""
-    chosen = [
-        (known, newest)
-        for known in sessions
-        if _matches(known, newest := state.newest(known.session_id), wanted, state)
-    ]
-    keyed = [(_sort_key(each, wanted), each[0].session_id, each) for each in chosen]
-    with_value = sorted((entry for entry in keyed if entry[0] is not None), key=lambda entry: entry[1])
-    with_value.sort(key=lambda entry: entry[0], reverse=wanted.order == "desc")
-    without_value = sorted((entry for entry in keyed if entry[0] is None), key=lambda entry: entry[1])
-    return [entry[2] for entry in (*with_value, *without_value)]
+    found = ((known, state.newest(known.session_id)) for known in sessions)
+    chosen = [each for each in found if _matches(*each, wanted, state)]
+    chosen.sort(key=lambda each: each[0].session_id)
+    keyed = [(_sort_key(each, wanted), each) for each in chosen]
+    with_value = [each for each in keyed if each[0] is not None]
+    with_value.sort(key=lambda each: each[0], reverse=wanted.order == "desc")
+    return [each for _, each in with_value] + [each for value, each in keyed if value is None]
 
 
 def choices(sessions: Iterable[Known], state: State) -> Choices:

@@ -113,11 +113,8 @@ class PrefectGateway:
                 runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(name={"any_": list(names)}))
                 wanted = {"flow_run_id": {"any_": [run.id for run in runs]}, "type": {"any_": ["progress"]}}
                 artifacts = client.read_artifacts(artifact_filter=ArtifactFilter(**wanted)) if runs else []
-                beats: dict[UUID | None, Artifact] = {}
-                for artifact in artifacts:  # the latest of each flow run, which has several where it was run again
-                    known = beats.get(artifact.flow_run_id)
-                    if known is None or _updated(artifact) > _updated(known):
-                        beats[artifact.flow_run_id] = artifact
+                # The latest of each flow run, which has several where it was run again
+                beats = {artifact.flow_run_id: artifact for artifact in sorted(artifacts, key=_updated)}
                 for run in runs:
                     beat = beats.get(run.id)
                     score_id = names[run.name]

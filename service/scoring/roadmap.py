@@ -1,8 +1,6 @@
 """The roadmap that was made last: what sessions lack, grouped and ranked, with the sessions behind each theme."""
 
-from typing import Any
-
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from storage.lake import Lake
 from suites.session_review.suite import SUITE
@@ -12,7 +10,7 @@ from tasks.jobs.roadmap.make import as_data, newest
 class Mention(BaseModel):
     """What a judge named about one session, and why."""
 
-    session_id: str
+    session_id: str = Field(validation_alias="sample_id")
     name: str
     text: str | None
 
@@ -23,7 +21,7 @@ class Theme(BaseModel):
     theme_id: str
     rank: int
     theme: str
-    sessions: int
+    sessions: int = Field(validation_alias="samples")
     points_lost: float
     mean_score: float
     mentions: list[Mention]
@@ -42,29 +40,11 @@ class RoadmapView(BaseModel):
 
     roadmap_id: str | None
     judge: str | None
-    sessions: int
+    sessions: int = Field(validation_alias="samples")
     made_at: str | None
     kinds: list[ThemeKind]
 
 
 def read_newest(lake: Lake) -> RoadmapView:
     """Read the roadmap that was made last."""
-    data = as_data(newest(lake, SUITE.name))
-    return RoadmapView(
-        roadmap_id=data["roadmap_id"],
-        judge=data["judge"],
-        sessions=data["samples"],
-        made_at=data["made_at"],
-        kinds=[
-            ThemeKind(kind=kind["kind"], title=kind["title"], themes=[_theme(each) for each in kind["themes"]])
-            for kind in data["kinds"]
-        ],
-    )
-
-
-def _theme(theme: dict[str, Any]) -> Theme:
-    shared = ("theme_id", "rank", "theme", "points_lost", "mean_score")
-    mentions = [
-        Mention(session_id=each["sample_id"], name=each["name"], text=each["text"]) for each in theme["mentions"]
-    ]
-    return Theme(**{name: theme[name] for name in shared}, sessions=theme["samples"], mentions=mentions)
+    return RoadmapView.model_validate(as_data(newest(lake, SUITE.name)))

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel, Field, StrictBool, model_validator
 
-from contracts.contract import Row
 from core.errors import EvalakeError
-from service.errors import ApiError, NotFoundError
+from service.errors import ApiError
 from service.scoring.addresses import SESSION
 from service.scoring.app_state import AppStateHere, User
 from service.scoring.roadmap import RoadmapView, read_newest
-from service.scoring.scorings import Decision, State
+from service.scoring.scorings import State
 from service.scoring.sessions import Known
 from service.scoring.statistics import Statistics, statistics
 from service.scoring.views import EXAMPLE_NEW, EXAMPLE_SCORE, Error, Rating, Score
 from service.scoring.views import Body as Strict
+from suites.session_review.scoring import ACTIVE
 
 router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"])
 
@@ -139,14 +139,14 @@ def ask_for_score(
 ) -> dict[str, Any]:
     """Score a session, unless it has a score or is being scored; with `force_rescore` score it again."""
     decision = app_state.scorings.request(session_id, user, force=body is not None and body.force_rescore)
-    response.status_code = _status(decision)
+    response.status_code = 202 if decision.row["status"] in ACTIVE else 200
     return app_state.score(decision.row)
 
 
 @router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
 def read_score(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """Read the newest score of a session: one that is under way, or the last one that ended."""
-    return app_state.score(_newest(session_id, app_state))
+    return app_state.score(app_state.scorings.state().scored(session_id))
 
 
 @router.post(f"{SESSION}/cancel", response_model=Score, responses=errors(401, 404, 409, 500))
@@ -213,25 +213,15 @@ def read_roadmap(app_state: AppStateHere, user: User) -> RoadmapView:
 @router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
 def rate(session_id: SessionId, app_state: AppStateHere, user: User, body: RatingRequest) -> Rating:
     """Rate the investigation as a person; the rating is kept beside the session's newest score."""
-    return app_state.ratings.put(_newest(session_id, app_state), body.score, body.note, user)
+    return app_state.ratings.put(app_state.scorings.state().scored(session_id), body.score, body.note, user)
 
 
 @router.get(f"{SESSION}/human-rating", response_model=RatingList, responses=errors(401, 404, 500))
 def read_ratings(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """List the ratings that people gave the investigation, newest first."""
-    _newest(session_id, app_state)
-    return {"session_id": session_id, "ratings": app_state.ratings.of(session_id, app_state.scorings.state())}
-
-
-def _status(decision: Decision) -> int:
-    return 202 if decision.row["status"] in ("pending", "in_progress") else 200
-
-
-def _newest(session_id: str, app_state: AppStateHere) -> Row:
-    row = app_state.scorings.state().newest(session_id)
-    if row is None:
-        raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
-    return row
+    state = app_state.scorings.state()
+    state.scored(session_id)
+    return {"session_id": session_id, "ratings": app_state.ratings.of(session_id, state)}
 
 
 def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:

@@ -2,13 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import polars as pl
 
@@ -62,6 +62,12 @@ class State:
         rows = self.by_session.get(session_id)
         return rows[-1] if rows else None
 
+    def scored(self, session_id: str) -> Row:
+        """Find a session's newest scoring as `newest` does. Raises NotFoundError where there is none."""
+        if (row := self.newest(session_id)) is None:
+            raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
+        return row
+
     def is_current(self, row: Mapping[str, Any]) -> bool:
         """Tell whether a scoring was made under the criteria in use."""
         return bool(row["criteria_hash"] == self.criteria)
@@ -90,7 +96,7 @@ class Scorings:
         self._runs = CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name)
         self._read: tuple[tuple[pl.DataFrame, ...], State] = ((), State())
         self._lock = threading.Lock()
-        self._busy: dict[str, tuple[threading.Lock, int]] = {}
+        self._busy: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self.draining = False
 
     def state(self) -> State:
@@ -121,14 +127,12 @@ class Scorings:
         new: list[Known] = []
         for known in sessions:
             try:
-                existing = _existing(state.newest(known.session_id), force=force)
+                if (existing := _existing(state.newest(known.session_id), force=force)) is None:
+                    new.append(known)
+                else:
+                    decided[known.session_id] = Decision(existing, is_new=False)
             except ConflictError as error:
                 decided[known.session_id] = error
-                continue
-            if existing is not None:
-                decided[known.session_id] = Decision(existing, is_new=False)
-            else:
-                new.append(known)
         started = {row["session_id"]: Decision(row, is_new=True) for row in self._start(new, user, force=force)}
         for known in new:
             decided[known.session_id] = started.get(known.session_id) or self._again(known, user, force=force)
@@ -140,9 +144,7 @@ class Scorings:
 
     def cancel(self, session_id: str, user: str) -> Row:
         """End the scoring that is under way; returns its row. Raises ApiError where there is none, or it is over."""
-        row = self.state().newest(session_id)
-        if row is None:
-            raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
+        row = self.state().scored(session_id)
         if row["status"] not in ACTIVE or not failed(
             self._settings.lake, row, CANCELLED, f"it was cancelled by {user}"
         ):
@@ -209,22 +211,13 @@ class Scorings:
                     self.fail(row, str(error))
             raise
 
-    @contextmanager
-    def _alone(self, session_id: str) -> Iterator[None]:
-        """Hold the lock of a session, so that requests for it wait for each other and cause no conflicts in the log."""
+    def _alone(self, session_id: str) -> threading.Lock:
+        """Look up the lock of a session, so that requests for it wait for each other and cause no conflicts in the log.
+
+        It is kept for as long as one of them holds it or waits for it.
+        """
         with self._lock:
-            lock, waiting = self._busy.get(session_id, (threading.Lock(), 0))
-            self._busy[session_id] = (lock, waiting + 1)
-        try:
-            with lock:
-                yield
-        finally:
-            with self._lock:
-                lock, waiting = self._busy[session_id]
-                if waiting == 1:
-                    del self._busy[session_id]
-                else:
-                    self._busy[session_id] = (lock, waiting - 1)
+            return self._busy.setdefault(session_id, threading.Lock())
 
 
 def _existing(current: Row | None, *, force: bool) -> Row | None:
@@ -255,7 +248,5 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, cri
     by_session: dict[str, list[Row]] = {}
     for row in sorted(rows, key=age):
         by_session.setdefault(row["session_id"], []).append(row)
-    named: dict[str, list[Row]] = {}
-    for row in tools.sort("position").iter_rows(named=True):
-        named.setdefault(row["score_id"], []).append({name: row[name] for name in TOLD_OF_A_TOOL})
+    named = tools.sort("position").drop("position").rows_by_key("score_id", named=True)
     return State({row["score_id"]: row for row in rows}, by_session, named, ended, criteria)

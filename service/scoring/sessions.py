@@ -15,7 +15,7 @@ from core.hashing import content_hash
 from core.redaction import redact
 from flows.score_session import read_samples
 from service.errors import NotFoundError, NotOverError
-from service.scoring.sources import SourceView, sources_of
+from service.scoring.sources import Source, SourceView
 from storage.cached_table import CachedTable
 from storage.forget import forgotten_samples
 from storage.lake import Lake
@@ -54,7 +54,7 @@ class Sessions:
     """The sessions of a lake by id; of several samples of one session, the one that was landed last."""
 
     def __init__(self, lake: Lake, sources: Sequence[str] = ()) -> None:
-        self._lake, self._sources = lake, sources_of(sources)
+        self._lake, self._sources = lake, [Source(name) for name in sources]
         self._samples = CachedTable(lake, SAMPLES, ("dataset_version", "sample_id", "sample_hash"), SUITE.name)
         self._runs = CachedTable(lake, RUNS, ("dataset_versions", "started_at"), SUITE.name)
         self._known: dict[str, Known] = {}  # by sample hash
@@ -137,10 +137,9 @@ class Sessions:
 
     def _land_new(self, source: str, dataset: Dataset) -> None:
         there = self._known.keys() | forgotten_samples(self._lake)
-        if new := tuple(sample for sample in dataset.samples if sample.sample_hash not in there):
-            self._land(source, Dataset(dataset.name, new))
-
-    def _land(self, source: str, dataset: Dataset) -> None:
+        dataset = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
+        if not dataset.samples:
+            return
         run = Run(
             run_id="import-" + content_hash([SUITE.name, [dataset.version]])[:12],
             suite=SUITE.name,

@@ -1,7 +1,6 @@
 """The sources that are followed: which were read, and what keeps the others from being read."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,8 +55,3 @@ class Source:
         if (state, detail) != (self.state, self.detail) and detail is not None:
             logger.warning("the source %s: %s", redact(self.name), detail)
         self.state, self.detail = state, detail
-
-
-def sources_of(names: Sequence[str]) -> tuple[Source, ...]:
-    """Make the sources with these names, none of which was read yet."""
-    return tuple(Source(name) for name in names)

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import fmean, median
+from statistics import StatisticsError, correlation, fmean, median
 
 from pydantic import BaseModel
 
@@ -157,8 +157,6 @@ def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    from statistics import StatisticsError, correlation
-
     try:
         return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
     except StatisticsError:  # one side is constant

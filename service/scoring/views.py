@@ -207,13 +207,9 @@ def score(
     }
 
 
-def entry(known: Known, newest: Mapping[str, Any] | None, phase: str | None, *, is_current: bool) -> dict[str, Any]:
-    """Build the entry of a session in the list."""
-    shared = [name for name in Entry.model_fields if name != "score"]
-    return {
-        **{name: getattr(known, name) for name in shared},
-        "score": None if newest is None else brief(newest, phase, is_current=is_current),
-    }
+def entry(known: Known, score: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Build the entry of a session in the list, with its newest scoring in the form of lists."""
+    return {name: getattr(known, name) for name in Entry.model_fields if name != "score"} | {"score": score}
 
 
 def conversation(session: Session) -> dict[str, Any]:

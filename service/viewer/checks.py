@@ -1,7 +1,5 @@
 """What the last check of each table found of its rules, as `evalake check` keeps it in `contract_checks`."""
 
-from typing import Any
-
 import polars as pl
 from pydantic import BaseModel
 
@@ -56,12 +54,9 @@ def last_checks(lake: Lake) -> list[TableCheck]:
 def _table(contract: Contract, rows: pl.DataFrame) -> TableCheck | None:
     if rows.is_empty():
         return None
-    by_rule: dict[str, list[dict[str, Any]]] = {}
-    for row in rows.iter_rows(named=True):
-        by_rule.setdefault(row["rule_id"], []).append(row)
-    demands = {rule.id: describe(rule) for rule in contract.rules} | {
-        rule.id: describe(rule) for rule in contract.table_rules
-    }
+    by_rule = rows.rows_by_key("rule_id", named=True, include_key=True)
+    demands = {each.id: describe(each) for each in contract.rules}
+    demands |= {each.id: describe(each) for each in contract.table_rules}
     places = {rule_id: number for number, rule_id in enumerate(demands)}
     return TableCheck(
         table=contract.table,

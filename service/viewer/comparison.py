@@ -81,14 +81,19 @@ class ComparisonView(BaseModel):
     warnings: list[str]
 
 
-class PairView(BaseModel):
-    """A sample with an answer of each side."""
+class SampleView(BaseModel):
+    """A sample that sides have answered."""
 
     item_id: str
     sample_id: str
     category: str | None
     label: str | None
     input: str  # its beginning
+
+
+class PairView(SampleView):
+    """A sample with an answer of each side."""
+
     a: AnswerView
     b: AnswerView
 
@@ -106,14 +111,9 @@ class PairPage(BaseModel):
     next: int | None
 
 
-class ColumnsView(BaseModel):
+class ColumnsView(SampleView):
     """A sample with an answer of each side, in the order of the sides."""
 
-    item_id: str
-    sample_id: str
-    category: str | None
-    label: str | None
-    input: str  # its beginning
     answers: list[AnswerView]
 
 
@@ -154,7 +154,10 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     return PairPage(
         run_a=index_a.run["run_id"],
         run_b=index_b.run["run_id"],
-        pairs=_views(indexes.lake, index_a, index_b, page),
+        pairs=[
+            PairView(**sample, a=answer_view(row["a"], index_a.flags), b=answer_view(row["b"], index_b.flags))
+            for row, sample in _with_samples(indexes.lake, index_a, page)
+        ],
         total=chosen.height,
         answered=both.height,
         to_a=both.filter(_kind("to_a")).height,
@@ -231,13 +234,6 @@ def _kind(kind: Kind) -> pl.Expr:
         "to_a": known & right_a & ~right_b,
         "to_b": known & right_b & ~right_a,
     }[kind]
-
-
-def _views(lake: Lake, index_a: RunIndex, index_b: RunIndex, page: pl.DataFrame) -> list[PairView]:
-    return [
-        PairView(**sample, a=answer_view(row["a"], index_a.flags), b=answer_view(row["b"], index_b.flags))
-        for row, sample in _with_samples(lake, index_a, page)
-    ]
 
 
 def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

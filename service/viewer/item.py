@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from contracts.contract import Contract, Row
 from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
-from service.viewer.items import AnswerView, Wanted, answer_view, neighbours
+from service.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
 from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from storage.lake import Lake
 from suites.base import Sample, Suite
@@ -61,13 +61,8 @@ class ItemContent(BaseModel):
     calls: list[CallView]
 
 
-class ItemDetail(ItemContent):
+class ItemDetail(Neighbours, ItemContent):
     """An item whole, and where it stands among the items that were asked for."""
-
-    number: int | None
-    total: int
-    previous: str | None
-    next: str | None
 
 
 def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
@@ -75,8 +70,7 @@ def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) 
     index = indexes.of(run_id)
     place = neighbours(indexes, index, item_id, wanted)
     [content] = item_contents(indexes.lake, index, [item_id])
-    beside = {name: getattr(place, name) for name in ("number", "total", "previous", "next")}
-    return ItemDetail(**dict(content), **beside)
+    return ItemDetail(**dict(content), **dict(place))
 
 
 def item_contents(lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> Iterator[ItemContent]:
@@ -91,12 +85,11 @@ class Material:
     def __init__(self, lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> None:
         self._index = index
         self._samples = _samples(lake, index.run, item_ids)
-        self._manifest = _by_sample(
-            lake.frame(RUN_ITEMS).filter(pl.col("run_id") == index.run["run_id"], _of(item_ids)).collect()
-        )
-        entries = [entry for entries in self._manifest.values() for entry in entries]
+        manifest = lake.frame(RUN_ITEMS).filter(_of(item_ids), run_id=index.run["run_id"]).collect()
+        self._manifest = manifest.rows_by_key("sample_hash", named=True, include_key=True)
+        entries = manifest.to_dicts()
         rows = _result_rows(lake, index, entries)
-        self._rows = _by_sample(rows)
+        self._rows = rows.rows_by_key("sample_hash", named=True, include_key=True)
         self._details = _detail_rows(lake, index.suite, rows.to_dicts())
         of_items = index.samples.filter(_of(item_ids)).select("place", "sample_hash")
         self._answers = of_items.join(index.answers, on="place", maintain_order="right")
@@ -147,13 +140,6 @@ def _samples(lake: Lake, run: Row, item_ids: Sequence[str]) -> dict[str, dict[st
     versions = list(json.loads(run["dataset_versions"]).values())
     rows = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions), _of(item_ids)).collect()
     return {row["sample_hash"]: row for row in rows.unique("sample_hash").iter_rows(named=True)}
-
-
-def _by_sample(rows: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    for row in rows.iter_rows(named=True):
-        grouped.setdefault(row["sample_hash"], []).append(row)
-    return grouped
 
 
 def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.DataFrame:

@@ -286,15 +286,14 @@ def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
 def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
     """Build the list entries of items of a run, each with its answers and the beginning of its input."""
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
-    by_place: dict[int, list[AnswerView]] = {}
-    for row in answers.filter(pl.col("place").is_in(page["place"].implode())).iter_rows(named=True):
-        by_place.setdefault(row["place"], []).append(answer_view(row, index.flags))
+    shown = answers.filter(pl.col("place").is_in(page["place"].implode()))
+    by_place = shown.rows_by_key("place", named=True)
     return [
         ItemView(
             item_id=row["sample_hash"],
             **{name: row[name] for name in ("dataset", "sample_id", "category", "label")},
             input=inputs.get(row["sample_hash"], ""),
-            answers=by_place.get(row["place"], []),
+            answers=[answer_view(each, index.flags) for each in by_place.get(row["place"], ())],
         )
         for row in page.iter_rows(named=True)
     ]
@@ -315,8 +314,7 @@ def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, 
     return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(BaseModel):
     """Where an item stands among those that match: its number from 1, None where it does not, and its neighbours."""
 
     number: int | None
@@ -332,6 +330,6 @@ def neighbours(indexes: RunIndexes, index: RunIndex, item_id: str, wanted: Wante
     hashes = matching(indexes, index, wanted).items["sample_hash"]
     at = hashes.index_of(item_id)
     if at is None:
-        return Neighbours(None, len(hashes), None, hashes[0] if len(hashes) else None)
+        return Neighbours(number=None, total=len(hashes), previous=None, next=hashes[0] if len(hashes) else None)
     following = hashes[at + 1] if at + 1 < len(hashes) else None
-    return Neighbours(at + 1, len(hashes), hashes[at - 1] if at else None, following)
+    return Neighbours(number=at + 1, total=len(hashes), previous=hashes[at - 1] if at else None, next=following)

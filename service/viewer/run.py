@@ -122,11 +122,9 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
 
 
 def _reliability(suite: Suite) -> ReliabilityView | None:
-    for figure in suite.figures:
-        if isinstance(figure, Reliability):
-            return ReliabilityView(
-                accuracy=figure.accuracy.metric, confidence=figure.confidence.metric, slice=figure.slice
-            )
+    for each in suite.figures:
+        if isinstance(each, Reliability):
+            return ReliabilityView(accuracy=each.accuracy.metric, confidence=each.confidence.metric, slice=each.slice)
     return None
 
 

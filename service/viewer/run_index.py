@@ -6,14 +6,13 @@ By it items are filtered, sorted and counted; texts are then read for one page, 
 import json
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from cachetools import LRUCache
 
-from contracts.contract import Contract
 from contracts.tables import CALL_FAILURES, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
 from service.errors import NotFoundError
 from storage.cached_table import OpenTable
@@ -61,7 +60,7 @@ class RunIndexes:
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self._tables: dict[str, OpenTable] = {}
-        self._kept: OrderedDict[str, tuple[tuple[int, ...], RunIndex]] = OrderedDict()
+        self._kept: LRUCache[str, tuple[tuple[int, ...], RunIndex]] = LRUCache(MOST_KEPT)
         self._lock = threading.Lock()
         self._reading = threading.Lock()  # one index at a time; those that are kept are given meanwhile
         self._ahead: threading.Thread | None = None
@@ -69,15 +68,15 @@ class RunIndexes:
     def of(self, run_id: str) -> RunIndex:
         """Read the index of a run, unless it is kept. Raises NotFoundError where there is no such run."""
         run = find_run(self.lake, run_id)
-        known = self._known(run)
-        if known is not None:
+        if (known := self._known(run)) is not None:
             return known
         with self._reading:
             versions = self._versions(run)
             known = self._known(run)  # another request may have read it by now
             if known is None:
                 known = read_index(self.lake, run, find_suite(run["suite"]))
-                self._keep(run_id, versions, known)
+                with self._lock:
+                    self._kept[run_id] = versions, known
             return known
 
     def beginning(self, run_id: str, count: int) -> RunIndex | None:
@@ -107,27 +106,13 @@ class RunIndexes:
         versions = self._versions(run)
         with self._lock:
             known = self._kept.get(run["run_id"])
-            if known is None or known[0] != versions:
-                return None
-            self._kept.move_to_end(run["run_id"])
-            return known[1]
-
-    def _keep(self, run_id: str, versions: tuple[int, ...], index: RunIndex) -> None:
-        with self._lock:
-            self._kept[run_id] = versions, index
-            self._kept.move_to_end(run_id)
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+        return known[1] if known is not None and known[0] == versions else None
 
     def _versions(self, run: Mapping[str, Any]) -> tuple[int, ...]:
         """Read the versions of the tables that a run's index is made from."""
         results = find_suite(run["suite"]).results
         inputs = (RUNS, RUN_ITEMS, SAMPLES, results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
-        return tuple(self._version(contract) for contract in inputs)
-
-    def _version(self, contract: Contract) -> int:
-        table = self._tables.setdefault(contract.table, OpenTable(self.lake, contract))
-        return table.version()
+        return tuple(self._tables.setdefault(each.table, OpenTable(self.lake, each)).version() for each in inputs)
 
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
@@ -142,9 +127,7 @@ def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
     """Look up the version of the rules by which the run was measured last; the suite's where it was not yet."""
     if run["snapshot_id"] is None:
         return suite.scorer_version
-    versions = (
-        lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == run["snapshot_id"]).select("scorer_version").collect()
-    )
+    versions = lake.frame(SNAPSHOTS).filter(snapshot_id=run["snapshot_id"]).select("scorer_version").collect()
     return suite.scorer_version if versions.is_empty() else str(versions.item())
 
 

@@ -1,7 +1,12 @@
 """The configuration that lies in a folder is told, and gets no key of the user's unless the folder is trusted."""
 
+import sys
 from pathlib import Path
 
+import pytest
+
+from cli.configuration import command
+from cli.options import LAKE
 from tests.cli.command import evalake
 from tests.cli.hostile import markers
 from tests.servers.model_server import ModelServer
@@ -26,3 +31,9 @@ def test_the_folders_configuration_is_told_with_its_servers_and_gets_no_key(
     assert "1 to call" in trusted.stdout
     assert not model_server.seen
     assert markers(hostile) == []
+
+
+def test_a_command_line_to_go_on_with_has_the_options_that_are_not_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["evalake", "compare"])
+    assert command("compare", "a b", "c", metric=None, lake=LAKE, run="r") == "evalake compare 'a b' c --run r"
+    assert command("show", "r", lake="s3://other") == "evalake show r --lake s3://other"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.options import names
+from cli.options import names, suite_with
 from core.errors import UsageError
 
 
@@ -15,3 +15,9 @@ def test_a_list_is_given_by_comma() -> None:
 def test_an_option_that_names_nothing_is_not_the_default(text: str) -> None:
     with pytest.raises(UsageError, match="--models names nothing"):
         names("--models", text)
+
+
+def test_a_suite_is_the_one_wanted_or_the_first_that_has_such_a_thing() -> None:
+    assert (suite_with("roadmap", ["a", "b"], None), suite_with("roadmap", ["a", "b"], "b")) == ("a", "b")
+    with pytest.raises(UsageError, match="c has no roadmap: choose one of a, b"):
+        suite_with("roadmap", ["a", "b"], "c")
