@@ -53,7 +53,8 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
     is_good = kept.select(pl.all_horizontal(refusing)).to_series()
     good, bad = frame.filter(is_good), frame.filter(~is_good)
     # Naming the rules is worth its cost for the bad rows only.
-    broken = kept.filter(~is_good).select(pl.concat_list(_named_where_broken(refusing)).list.drop_nulls().alias(BROKEN))
+    names = pl.concat_list(pl.when(~pl.col(rule_id)).then(pl.lit(rule_id)) for rule_id in refusing)
+    broken = kept.filter(~is_good).select(names.list.drop_nulls().alias(BROKEN))
     failed = kept.select((~pl.all()).sum()).row(0, named=True)
     row_results = tuple(result_of(rule, frame.height, failed[rule.id]) for rule in contract.rules)
     return Audit(contract.table, good, bad.hstack(broken), (*row_results, *audit_table(good, contract)))
@@ -129,10 +130,6 @@ def _not_nan(name: str, contract: Contract) -> pl.Expr:
 
 def _holds(name: str, values: tuple[object, ...]) -> pl.Expr:
     return pl.col(name).is_in(list(values)).fill_null(False)
-
-
-def _named_where_broken(rule_ids: list[str]) -> list[pl.Expr]:
-    return [pl.when(~pl.col(rule_id)).then(pl.lit(rule_id)) for rule_id in rule_ids]
 
 
 def _table_result(frame: pl.DataFrame, rule: TableRule) -> RuleResult:

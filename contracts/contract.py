@@ -189,16 +189,18 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"no table can hold the type of the column {name}"
     if not contract.key:
         yield "it has no key"
-    for name in _columns_named_by(contract):
+    rules: list[Rule | TableRule] = [*contract.rules, *contract.table_rules]
+    for name in (*contract.key, *contract.partition_by, *(name for rule in rules for name in rule.columns)):
         if name not in columns:
             yield f"the row has no column {name}"
     for name in contract.key:
         if columns[name].nullable:
             yield f"the key column {name} may be null"
     for change in contract.changes:
-        if isinstance(change, Added) and (filled := [name for name in change.columns if _is_filled(columns, name)]):
+        added = change.columns if isinstance(change, Added) else ()
+        if filled := [name for name in added if name in columns and not columns[name].nullable]:
             yield f"the added column {filled[0]} may not be null, and rows from before have nothing in it"
-    for rule_id, count in Counter(_rule_ids(contract)).items():
+    for rule_id, count in Counter(rule.id for rule in rules).items():
         if count > 1:
             yield f"two rules are called {rule_id}"
     for rule in contract.rules:
@@ -207,23 +209,3 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"the rule {rule.id} of kind {rule.kind} does not fit the type of {rule.column}"
         if rule.kind is Kind.NOT_ABOVE and columns[rule.parameters["other"]].base is not declared:
             yield f"the rule {rule.id} compares columns of different types"
-
-
-def _is_filled(columns: Mapping[str, Column], name: str) -> bool:
-    return name in columns and not columns[name].nullable
-
-
-def _rule_ids(contract: Contract) -> Iterator[str]:
-    yield from (rule.id for rule in contract.rules)
-    yield from (rule.id for rule in contract.table_rules)
-
-
-def _columns_named_by(contract: Contract) -> Iterator[str]:
-    yield from contract.key
-    yield from contract.partition_by
-    for rule in contract.rules:
-        yield rule.column
-        if "other" in rule.parameters:
-            yield rule.parameters["other"]
-    for table_rule in contract.table_rules:
-        yield from table_rule.columns

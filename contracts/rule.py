@@ -63,6 +63,11 @@ class Rule:
         if self.kind is Kind.MATCHES:
             _require_expression(self.parameters["pattern"])
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule looks at: its own, and the one that it is compared with."""
+        return (self.column, self.parameters["other"]) if "other" in self.parameters else (self.column,)
+
 
 class TableKind(StrEnum):
     """What a table rule says of all rows together, with the parameters it takes."""
@@ -92,17 +97,13 @@ class TableRule:
         return (*self.parameters.get("columns", ()), *roles)
 
 
-_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {
-    Kind.PRESENT: frozenset(),
-    Kind.FINITE: frozenset(),
-    Kind.NOT_BLANK: frozenset(),
+_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {  # of the kinds that take some
     Kind.ONE_OF: frozenset({"values"}),
     Kind.BETWEEN: frozenset({"minimum", "maximum"}),
     Kind.MATCHES: frozenset({"pattern"}),
     Kind.NOT_ABOVE: frozenset({"other"}),
     Kind.PRESENT_WHEN: frozenset({"other", "values"}),
     Kind.ABSENT_WHEN: frozenset({"other", "values"}),
-    Kind.EMPTY: frozenset(),
     TableKind.UNIQUE: frozenset({"columns"}),
     TableKind.ROW_COUNT: frozenset({"minimum", "maximum"}),
     TableKind.SHARE_BY_GROUP: frozenset({"column", "values", "group", "maximum"}),
@@ -110,7 +111,7 @@ _PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {
 
 
 def _require_parameters(rule: Rule | TableRule) -> None:
-    needed = _PARAMETERS[rule.kind]
+    needed = _PARAMETERS.get(rule.kind, frozenset())
     if set(rule.parameters) != needed:
         names = ", ".join(sorted(needed)) or "none"
         raise ContractError(f"the rule {rule.id} of kind {rule.kind} takes exactly these parameters: {names}")

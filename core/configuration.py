@@ -195,14 +195,10 @@ class Configuration(_Section):
         return _first_said(self.model(name).cache_prompt, self.model(self.real_model(name)).cache_prompt, usual)
 
     @model_validator(mode="after")
-    def _check_names(self) -> Self:
+    def _check(self) -> Self:
         for name, options in self.models.items():
             if options.model is not None and self.model(options.model).model is not None:
                 raise ValueError(f"models.{name}: {options.model} is a name itself; give the real model")
-        return self
-
-    @model_validator(mode="after")
-    def _check_callers(self) -> Self:
         for provider, limits in self.providers.items():
             if self.callers > limits.concurrency:
                 raise ValueError(f"callers: {self.callers} cannot share the concurrency of {provider}, which is less")
@@ -251,9 +247,8 @@ def _usual_file() -> tuple[Path | None, bool]:
     here = Path(CONFIGURATION_FILE)
     if here.exists():
         home = os.environ.get(HOME_VARIABLE)
-        return here, here.resolve() == users_file().resolve() or (
-            bool(home) and Path(str(home)).resolve() == Path.cwd()
-        )
+        is_in_home = home and Path(home).resolve() == Path.cwd()
+        return here, bool(is_in_home) or here.resolve() == users_file().resolve()
     return (own, True) if (own := users_file()).exists() else (None, True)
 
 

@@ -111,7 +111,8 @@ def treat_as_secret(value: str) -> None:
 
 def redact(text: str) -> str:
     """Redact keys in `text`: the values of known keys and key variables, and anything shaped like a key."""
-    text = _without(text, _KEY_VARIABLE)
+    for value in _values(_KEY_VARIABLE):
+        text = text.replace(value, REDACTED)
     for shape in SHAPES:
         text = shape.sub(rf"\1{REDACTED}", text)
     return text
@@ -132,13 +133,6 @@ class KnownKeys:
         for value in self._values:
             text = text.replace(value, REDACTED)
         return text
-
-
-def _without(text: str, variables: re.Pattern[str]) -> str:
-    """Redact secrets and the values of such variables in `text`."""
-    for value in _values(variables):
-        text = text.replace(value, REDACTED)
-    return text
 
 
 def _values(variables: re.Pattern[str]) -> list[str]:

@@ -5,19 +5,16 @@ import re
 from core.errors import UsageError
 
 
-def _any_case(words: str) -> str:
-    """Build a pattern of these words in any case; JSON schemas have no other way to say so."""
-    return re.sub(r"[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
+def _any_case(*words: str) -> str:
+    """Build a pattern of one of these words in any case; JSON schemas have no other way to say so."""
+    return re.sub(r"[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", "|".join(words))
 
 
-_SECRETS = "|".join(
-    map(
-        _any_case,
-        ("pass", "passwd", "password", "passphrase", "pwd", "secret", "token", "sig", "signature", "credential"),
-    )
+_SECRETS = _any_case(
+    "pass", "passwd", "password", "passphrase", "pwd", "secret", "token", "sig", "signature", "credential"
 )
-_KEYS = "|".join(map(_any_case, ("access[-_]?key", "account[-_]?key", "api[-_]?key")))
-_ALONE = "|".join(map(_any_case, ("auth", "code", "jwt", "key", "sas")))  # words that are parts of innocent ones
+_KEYS = _any_case("access[-_]?key", "account[-_]?key", "api[-_]?key")
+_ALONE = _any_case("auth", "code", "jwt", "key", "sas")  # words that are parts of innocent ones
 
 # With bounds, so that no text takes long
 _USER_AND_PASSWORD = r"://[^/?#:]{0,256}:[\s\S]{0,1024}@"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -11,31 +11,23 @@ import pyarrow as pa
 from contracts.contract import Column, Contract
 from core.errors import SchemaMismatchError
 
-_ARROW: Mapping[type, pa.DataType] = {
-    str: pa.string(),
-    int: pa.int64(),
-    float: pa.float64(),
-    bool: pa.bool_(),
-    datetime: pa.timestamp("us", tz="UTC"),
-}
-_POLARS: Mapping[type, pl.DataType] = {
-    str: pl.String(),
-    int: pl.Int64(),
-    float: pl.Float64(),
-    bool: pl.Boolean(),
-    datetime: pl.Datetime("us", "UTC"),
+
+class _Type(NamedTuple):
+    arrow: pa.DataType
+    polars: pl.DataType
+    words: str
+
+
+_TYPES: Mapping[type, _Type] = {
+    str: _Type(pa.string(), pl.String(), "text"),
+    int: _Type(pa.int64(), pl.Int64(), "a whole number"),
+    float: _Type(pa.float64(), pl.Float64(), "a number"),
+    bool: _Type(pa.bool_(), pl.Boolean(), "true or false"),
+    datetime: _Type(pa.timestamp("us", tz="UTC"), pl.Datetime("us", "UTC"), "a time with its zone"),
 }
 NOTHING: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_WORDS: Mapping[type, str] = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    datetime: "a time with its zone",
-    list: "a list",
-}
 
 
 def arrow_schema(contract: Contract) -> pa.Schema:
@@ -94,12 +86,12 @@ def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
 
 
 def _arrow_type(column: Column) -> pa.DataType:
-    inner = _ARROW[column.element]
+    inner = _TYPES[column.element].arrow
     return pa.list_(pa.field("element", inner)) if column.base is list else inner
 
 
 def _polars_type(column: Column) -> pl.DataType:
-    inner = _POLARS[column.element]
+    inner = _TYPES[column.element].polars
     return pl.List(inner) if column.base is list else inner
 
 
@@ -123,10 +115,9 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
             raise _mismatch(contract, column, "a list with a null in it")
     if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
         raise _mismatch(contract, column, "a time without a zone")
+    kind = _TYPES[column.element].polars
     try:
-        if column.base is list:
-            return _lists(column.name, values, elements, _POLARS[column.element])
-        return _plain(column.name, values, _POLARS[column.base])
+        return _lists(column.name, values, elements, kind) if column.base is list else _plain(column.name, values, kind)
     except UnicodeEncodeError as error:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
     except (TypeError, ValueError, OverflowError) as error:
@@ -195,7 +186,7 @@ def _inner(data_type: pl.List) -> pl.DataType:
 
 
 def _mismatch(contract: Contract, column: Column, actual: str) -> SchemaMismatchError:
-    expected = _WORDS[column.base]
+    expected = _TYPES[column.element].words
     if column.base is list:
-        expected = f"{expected}, each element {_WORDS[column.element]}"
+        expected = f"a list, each element {expected}"
     return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {actual}")

@@ -38,15 +38,6 @@ class ShareInGroup(ColumnPairMapMetricProvider):
     """Computes which rows hold one of the values in a group where too many rows do."""
 
     condition_metric_name = "column_pair_values.share_in_group"
-    condition_domain_keys = (
-        "batch_id",
-        "table",
-        "column_A",
-        "column_B",
-        "row_condition",
-        "condition_parser",
-        "ignore_row_if",
-    )
     condition_value_keys = ("values", "maximum")
 
     @column_pair_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]

@@ -8,7 +8,7 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,20 +31,23 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class ExpectationReport:
-    """What Great Expectations found: a result for every rule, and the rows (numbered from 0) that broke it.
-
-    `refused` are the rows that broke a row rule of severity `error` or `critical`; table rules refuse no single row.
-    """
+    """What Great Expectations found: a result for every rule, and the rows (numbered from 0) that broke it."""
 
     results: tuple[RuleResult, ...]
     failing_rows: Mapping[str, frozenset[int]]
-    refused: frozenset[int]
 
 
-def expectations(contract: Contract) -> Any:
-    """Build the contract's `great_expectations.ExpectationSuite`; the rule's id is in each expectation's `meta`."""
+def expectations(contract: Contract, *, is_whole: bool = True) -> Any:
+    """Build the contract's `great_expectations.ExpectationSuite`, with its table rules if it is for a table as a whole.
+
+    The rule's id is in each expectation's `meta`.
+    """
     with _quiet():
-        return _suite(contract.table, contract.rules, contract.table_rules)
+        import great_expectations
+
+        table_rules = contract.table_rules if is_whole else ()
+        made = [*map(_row_expectation, contract.rules), *map(_table_expectation, table_rules)]
+        return great_expectations.ExpectationSuite(name=contract.table, expectations=made)
 
 
 def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) -> ExpectationReport:
@@ -55,16 +58,15 @@ def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) 
     """
     require_schema(frame, contract)
     table_rules = contract.table_rules if is_whole else ()
-    with _quiet():
-        suite = _suite(contract.table, contract.rules, table_rules)
-    outcome = run_suite(frame.select(_columns_of(contract.rules, table_rules) or contract.key), suite)
+    rules: list[Rule | TableRule] = [*contract.rules, *table_rules]
+    looked_at = sorted({name for rule in rules for name in rule.columns})  # other columns would only be copied
+    outcome = run_suite(frame.select(looked_at or contract.key), expectations(contract, is_whole=is_whole))
     failing = {rule_id: _failing_rows(result) for rule_id, result in outcome.items()}
     row_results = [result_of(rule, frame.height, len(failing[rule.id])) for rule in contract.rules]
     table_results = [
         result_of(rule, frame.height, len(failing[rule.id]), passed=outcome[rule.id].success) for rule in table_rules
     ]
-    refusing = [failing[rule.id] for rule in contract.rules if rule.severity is not Severity.WARNING]
-    return ExpectationReport((*row_results, *table_results), failing, frozenset().union(*refusing))
+    return ExpectationReport((*row_results, *table_results), failing)
 
 
 def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
@@ -100,19 +102,6 @@ def _context() -> Any:
         analytics_enabled=False,
     )
     return great_expectations.get_context(mode="ephemeral", project_config=configuration)
-
-
-def _suite(name: str, rules: Sequence[Rule], table_rules: Sequence[TableRule]) -> Any:
-    import great_expectations
-
-    made = [*map(_row_expectation, rules), *map(_table_expectation, table_rules)]
-    return great_expectations.ExpectationSuite(name=name, expectations=made)
-
-
-def _columns_of(rules: Sequence[Rule], table_rules: Sequence[TableRule]) -> list[str]:
-    """List the columns that the rules look at: others would only be copied."""
-    named = {rule.column for rule in rules} | {rule.parameters["other"] for rule in rules if "other" in rule.parameters}
-    return sorted(named.union(*(rule.columns for rule in table_rules)))
 
 
 def _row_expectation(rule: Rule) -> Any:
@@ -212,8 +201,7 @@ def _require_evaluated(rule_id: str, exception_info: Mapping[str, Any]) -> None:
 def _quiet() -> Iterator[None]:
     """Silence Great Expectations' warnings and log lines in the block: they say nothing about the data."""
     logger = logging.getLogger("great_expectations")
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _ONE_AT_A_TIME, warnings.catch_warnings(action="ignore"):
         level = logger.level
         logger.setLevel(logging.CRITICAL)
         try:

@@ -20,15 +20,8 @@ _LOGICAL: Mapping[type, str] = {
     float: "number",
     bool: "boolean",
     datetime: "timestamp",
-    list: "array",
 }
-_PHYSICAL: Mapping[type, str] = {
-    str: "string",
-    int: "bigint",
-    float: "double",
-    bool: "boolean",
-    datetime: "timestamp",
-}
+_PHYSICAL = {**_LOGICAL, int: "bigint", float: "double"}
 
 
 def odcs_yaml(contract: Contract) -> str:
@@ -63,6 +56,7 @@ def odcs_yaml(contract: Contract) -> str:
 
 
 def _property(column: Column, contract: Contract) -> dict[str, Any]:
+    checks = [_row_check(rule, contract) for rule in contract.rules if rule.column == column.name]
     return {
         "name": column.name,
         **_types(column),
@@ -71,26 +65,19 @@ def _property(column: Column, contract: Contract) -> dict[str, Any]:
         **_position("primaryKey", "primaryKeyPosition", column.name, contract.key),
         **_position("partitioned", "partitionKeyPosition", column.name, contract.partition_by),
         **({"enum": [{"value": value} for value in column.allowed]} if column.allowed else {}),
-        **_quality([rule for rule in contract.rules if rule.column == column.name], contract),
+        **({"quality": checks} if checks else {}),
     }
 
 
 def _types(column: Column) -> dict[str, Any]:
-    if column.base is not list:
-        return {"logicalType": _LOGICAL[column.base], "physicalType": _PHYSICAL[column.base]}
-    return {
-        "logicalType": "array",
-        "physicalType": f"array<{_PHYSICAL[column.element]}>",
-        "items": {"logicalType": _LOGICAL[column.element], "physicalType": _PHYSICAL[column.element]},
-    }
+    types: dict[str, Any] = {"logicalType": _LOGICAL[column.element], "physicalType": _PHYSICAL[column.element]}
+    if column.base is list:
+        return {"logicalType": "array", "physicalType": f"array<{types['physicalType']}>", "items": types}
+    return types
 
 
 def _position(flag: str, position: str, name: str, names: tuple[str, ...]) -> dict[str, Any]:
     return {flag: True, position: names.index(name) + 1} if name in names else {}
-
-
-def _quality(rules: list[Rule], contract: Contract) -> dict[str, Any]:
-    return {"quality": [_row_check(rule, contract) for rule in rules]} if rules else {}
 
 
 def _row_check(rule: Rule, contract: Contract) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def condition(rule: Rule, contract: Contract) -> str | None:
     It is None for `matches`: there is no regular expression that all SQL engines read.
     """
     column, parameters = rule.column, rule.parameters
+    other: Any = parameters.get("other")
     match rule.kind:
         case Kind.PRESENT:
             return f"{column} IS NOT NULL"
@@ -33,14 +34,11 @@ def condition(rule: Rule, contract: Contract) -> str | None:
             ]
             return f"{column} IS NULL OR ({' AND '.join((*_not_nan(contract, column), *tests))})"
         case Kind.NOT_ABOVE:
-            other = parameters["other"]
             ordered = " AND ".join((*_not_nan(contract, column, other), f"{column} <= {other}"))
             return f"{column} IS NULL OR {other} IS NULL OR ({ordered})"
         case Kind.PRESENT_WHEN:
-            other = parameters["other"]
             return f"{column} IS NOT NULL OR {other} IS NULL OR {other} NOT IN {_values(parameters['values'])}"
         case Kind.ABSENT_WHEN:
-            other = parameters["other"]
             return f"{column} IS NULL OR {other} IS NULL OR {other} NOT IN {_values(parameters['values'])}"
         case Kind.EMPTY:
             return f"{column} IS NULL OR cardinality({column}) = 0"

@@ -5,55 +5,38 @@ from typing import Any
 
 from contracts.rule import Kind, Rule, TableKind, TableRule
 
+_SAID: Mapping[Kind | TableKind, str] = {
+    Kind.PRESENT: "{column} is not null",
+    Kind.FINITE: "{column} is a finite number",
+    Kind.NOT_BLANK: "{column} holds more than white space",
+    Kind.ONE_OF: "{column} is {values}",
+    Kind.BETWEEN: "{column} is {bounds}",
+    Kind.MATCHES: "{column} is of the form {pattern}",
+    Kind.NOT_ABOVE: "{column} is not above {other}",
+    Kind.PRESENT_WHEN: "{column} is not null where {other} is {values}",
+    Kind.ABSENT_WHEN: "{column} is null where {other} is {values}",
+    Kind.EMPTY: "{column} is an empty list",
+    TableKind.UNIQUE: "no two rows agree in {columns}",
+    TableKind.ROW_COUNT: "the number of rows is {bounds}",
+    TableKind.SHARE_BY_GROUP: "in no {group} do more than {maximum:.0%} of the rows say that {column} is {values}",
+}
+
 
 def describe(rule: Rule | TableRule) -> str:
     """Say what the rule demands, such as `cost_usd is at least 0`."""
-    return _of_table(rule) if isinstance(rule, TableRule) else _of_row(rule)
-
-
-def _of_row(rule: Rule) -> str:
-    column, parameters = rule.column, rule.parameters
-    match rule.kind:
-        case Kind.PRESENT:
-            return f"{column} is not null"
-        case Kind.FINITE:
-            return f"{column} is a finite number"
-        case Kind.NOT_BLANK:
-            return f"{column} holds more than white space"
-        case Kind.ONE_OF:
-            return f"{column} is {_either(parameters['values'])}"
-        case Kind.BETWEEN:
-            return f"{column} is {_bounds(parameters)}"
-        case Kind.MATCHES:
-            return f"{column} is of the form {parameters['pattern']}"
-        case Kind.NOT_ABOVE:
-            return f"{column} is not above {parameters['other']}"
-        case Kind.PRESENT_WHEN:
-            return f"{column} is not null where {parameters['other']} is {_either(parameters['values'])}"
-        case Kind.ABSENT_WHEN:
-            return f"{column} is null where {parameters['other']} is {_either(parameters['values'])}"
-        case Kind.EMPTY:
-            return f"{column} is an empty list"
-
-
-def _of_table(rule: TableRule) -> str:
-    parameters = rule.parameters
-    match rule.kind:
-        case TableKind.UNIQUE:
-            return f"no two rows agree in {', '.join(parameters['columns'])}"
-        case TableKind.ROW_COUNT:
-            return f"the number of rows is {_bounds(parameters)}"
-        case TableKind.SHARE_BY_GROUP:
-            value = f"{parameters['column']} is {_either(parameters['values'])}"
-            return f"in no {parameters['group']} do more than {parameters['maximum']:.0%} of the rows say that {value}"
+    words = {"column": next(iter(rule.columns), ""), **rule.parameters, "columns": ", ".join(rule.columns)}
+    if "values" in words:
+        words["values"] = _either(words["values"])
+    if "minimum" in words:
+        words["bounds"] = _bounds(words["minimum"], words["maximum"])
+    return _SAID[rule.kind].format(**words)
 
 
 def _either(values: tuple[Any, ...]) -> str:
     return " or ".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
 
 
-def _bounds(parameters: Mapping[str, Any]) -> str:
-    minimum, maximum = parameters["minimum"], parameters["maximum"]
+def _bounds(minimum: float | None, maximum: float | None) -> str:
     if minimum is None:
         return f"at most {maximum}"
     if maximum is None:

@@ -47,11 +47,7 @@ CALLS = Contract(
     "The ledger: every answered model or judge call. Append-only; the first committed reply of a key is the reply.",
     (
         hash_rule("prompt_hash"),
-        not_negative("replicate"),
-        not_negative("input_tokens"),
-        not_negative("output_tokens"),
-        not_negative("cost_usd"),
-        not_negative("latency_ms"),
+        *map(not_negative, ("replicate", "input_tokens", "output_tokens", "cost_usd", "latency_ms")),
         Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
         Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
     ),

@@ -35,10 +35,8 @@ METRIC_SNAPSHOTS = Contract(
     ("snapshot_id", "row_key"),
     "Metric values, versioned over time: one row per value of a snapshot.",
     (
-        hash_rule("snapshot_id"),
-        hash_rule("row_key"),
-        not_negative("n"),
-        not_negative("se"),
+        *map(hash_rule, ("snapshot_id", "row_key")),
+        *map(not_negative, ("n", "se")),
         Rule("interval_ordered", "ci_low", Kind.NOT_ABOVE, {"other": "ci_high"}, dimension=Dimension.CONSISTENCY),
     ),
     changes=(Added(("units", "n_eff")),),

@@ -50,8 +50,7 @@ RUNS = Contract(
     "Evaluation runs: parameters, dataset versions, counts, cost, state, Prefect flow run.",
     (
         not_blank("suite"),
-        not_negative("samples"),
-        not_negative("cost_usd"),
+        *map(not_negative, ("samples", "cost_usd")),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
     ),
     replaced_when="TRUE",
