@@ -18,7 +18,7 @@ from providers.direct import DirectCalls
 from providers.direct import warm_up as warm_up_direct
 from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from providers.litellm_calls import LiteLLMCalls
-from providers.rate_limiter import RateLimiter
+from providers.rate_limiter import RateLimiter, Slot
 from providers.replies import ProviderAnswer, reply_of
 from providers.request import Failure, Reply, Request
 from providers.routes import CLIENT_OWNED, Route, Routes
@@ -103,12 +103,14 @@ class Caller:
     async def complete(self, request: Request, admit: Admit) -> Outcome:
         """Attempt the request until an attempt gives a reply or no other may follow."""
         # The first time, a secret may have to be fetched, which would hold up the loop.
-        route = self._routes.known(request.model)
+        route = self._routes.found.get(request.model)
         if route is None:
             route = await asyncio.to_thread(self._routes.find, request.model)
         if route.baseline is not None:
             return await _answer_here(route.baseline, request, admit)
-        _refuse_owned(request)
+        if owned := sorted(CLIENT_OWNED & request.parameters.keys()):
+            names = ", ".join(owned)
+            raise ProviderError(f"a request to {request.model} cannot set {names}, which is the client's part")
         await self._import_litellm()
         limiter = self._limiter(route.provider)
         course = _Course()
@@ -156,7 +158,7 @@ class Caller:
         self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
     ) -> Reply:
         """Make one attempt, within the provider's limits; raises AttemptFailed."""
-        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as slot:
+        async with Slot(limiter, lambda: self._refuse(route.model, limiter)) as slot:
             await admit(course.failed_cost_usd or 0.0, slot.lend)
             course.attempts += 1
             course.begun = course.begun or time.time_ns()
@@ -216,9 +218,3 @@ async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Ou
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
     return await answer(baseline, request)
-
-
-def _refuse_owned(request: Request) -> None:
-    owned = sorted(CLIENT_OWNED & request.parameters.keys())
-    if owned:
-        raise ProviderError(f"a request to {request.model} cannot set {', '.join(owned)}, which is the client's part")

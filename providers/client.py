@@ -19,10 +19,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.configuration import Configuration
 from core.errors import ProviderError
@@ -50,7 +49,7 @@ class _Flight:
     waiting: int = 0
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """The one way to call models. Share one per process; safe to use from several threads at once."""
 
     def __init__(
@@ -72,7 +71,7 @@ class Client:
         self._processes = processes
         self._guard = threading.Lock()  # nothing is handed to the loop after it was told to end
         self._portal: BlockingPortal | None = None
-        self._portal_life: AbstractContextManager[BlockingPortal] | None = None
+        self._portal_life = ExitStack()
         self._started: dict[Future[Any], threading.Event] = {}  # what runs on the loop, and whether it has ended
         self._closed = False
         self._ended: str | None = None  # why no further attempt begins
@@ -163,21 +162,14 @@ class Client:
     def close(self) -> None:
         """Cancel the calls under way, close the connections and end the thread."""
         with self._guard:
-            portal, self._portal, self._closed = self._portal, None, True
+            self._closed = True
             started = dict(self._started)
         for future, ended in started.items():
             future.cancel()
             ended.wait()
-        if portal is not None and self._portal_life is not None:
-            portal.call(self._wind_up)
-            self._portal_life.__exit__(None, None, None)
+        self._portal_life.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _start(self, make: Callable[[], Coroutine[Any, Any, T]]) -> tuple[Future[T], threading.Event]:
@@ -195,19 +187,16 @@ class Client:
                 raise ProviderError(CLOSED)
             future = self._running().start_task_soon(tell)
             self._started[future] = ended
-        future.add_done_callback(self._forget)
+        future.add_done_callback(lambda done: self._started.pop(done, None))
         return future, ended
-
-    def _forget(self, future: Future[Any]) -> None:
-        self._started.pop(future, None)
 
     def _running(self) -> "BlockingPortal":
         if self._portal is None:
             from anyio.from_thread import start_blocking_portal
 
-            self._portal_life = start_blocking_portal(name="evalake-calls")
-            self._portal = self._portal_life.__enter__()
+            self._portal = self._portal_life.enter_context(start_blocking_portal(name="evalake-calls"))
             self._portal.call(self._settle_in)
+            self._portal_life.callback(self._portal.call, self._wind_up)
         return self._portal
 
     async def _settle_in(self) -> None:

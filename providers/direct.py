@@ -115,8 +115,7 @@ def _json(answer: "httpx.Response") -> Any:
 
 def warm_up() -> None:
     """Make and read one call without a network, so that no real one waits for what LiteLLM imports on its first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = DIRECT["hosted_vllm"](
             Route("hosted_vllm/none", "hosted_vllm", {"api_base": "http://none.invalid"}, None), {}
         )

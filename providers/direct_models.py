@@ -79,15 +79,13 @@ class DirectModel:
         """The parameters by the provider's names; every request gets a copy, for LiteLLM changes them on the way."""
         anything: internals.Messages = [{"role": "user", "content": ""}]
         given = {**self.parameters, **(STREAMED if self.wants_stream else {})}
-        stream = True if self.wants_stream else None
-        return internals.provider_parameters(self.provider, self.model, anything, given, stream)
+        return internals.provider_parameters(self.provider, self.model, anything, given, self.wants_stream or None)
 
     @cached_property
     def streams(self) -> bool:
         """Whether the answer is to come in pieces; LiteLLM knows models that give none."""
-        wanted = True if self.wants_stream else None
         return self.wants_stream and not (
-            self.mapped.get("fake_stream") or self.settings.should_fake_stream(self.model, wanted, self.provider)
+            self.mapped.get("fake_stream") or self.settings.should_fake_stream(self.model, True, self.provider)
         )
 
     def request(self, messages: internals.Messages) -> tuple[str, dict[str, str], dict[str, Any]]:
@@ -149,11 +147,7 @@ class DirectModel:
     def body(self, messages: internals.Messages, mapped: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
         """Build the body, before anything that the user adds to it."""
         made: dict[str, Any] = self.settings.transform_request(
-            model=self.model,
-            messages=messages,
-            optional_params=mapped,
-            litellm_params=self.further,
-            headers=headers,
+            model=self.model, messages=messages, optional_params=mapped, litellm_params=self.further, headers=headers
         )
         return made
 

@@ -39,15 +39,10 @@ _PROVIDERS = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
+_NUMBERS = ("max_tokens", "frequency_penalty", "presence_penalty", "seed", "temperature", "top_k", "top_p")
 _PARAMETERS = {
-    "frequency_penalty": "gen_ai.request.frequency_penalty",
     "max_completion_tokens": "gen_ai.request.max_tokens",
-    "max_tokens": "gen_ai.request.max_tokens",
-    "presence_penalty": "gen_ai.request.presence_penalty",
-    "seed": "gen_ai.request.seed",
-    "temperature": "gen_ai.request.temperature",
-    "top_k": "gen_ai.request.top_k",
-    "top_p": "gen_ai.request.top_p",
+    **{name: f"gen_ai.request.{name}" for name in _NUMBERS},
 }
 _USAGE = {
     "input_tokens": "gen_ai.usage.input_tokens",

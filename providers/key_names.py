@@ -4,22 +4,15 @@ import os
 import re
 from collections.abc import Mapping
 
+_BY_THEIR_NAME = ("anthropic", "cerebras", "deepinfra", "deepseek", "groq", "mistral", "nvidia_nim", "openai", "xai")
 # As LiteLLM reads them, the first that is set; a test compares. Providers that are not here are asked of LiteLLM.
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
+    **{name: (f"{name.upper()}_API_KEY",) for name in _BY_THEIR_NAME},
     "azure": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
-    "cerebras": ("CEREBRAS_API_KEY",),
     "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
-    "deepinfra": ("DEEPINFRA_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
     "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "groq": ("GROQ_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "nvidia_nim": ("NVIDIA_NIM_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
     "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
     "together_ai": ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
-    "xai": ("XAI_API_KEY",),
 }
 # Providers that ask for none, or find theirs elsewhere
 KEYLESS = frozenset({"hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"})

@@ -25,11 +25,7 @@ def spare_bookkeeping() -> None:
     from litellm._internal_context import is_internal_call
 
     is_internal_call.set(True)
-    load().response_cost_calculator = _no_cost  # type: ignore[attr-defined]  # two or three times for every call
-
-
-def _no_cost(**_: Any) -> None:
-    return None
+    load().response_cost_calculator = lambda **_: None  # type: ignore[attr-defined]  # two or three times for every call
 
 
 async def close_connections() -> None:

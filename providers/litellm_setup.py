@@ -17,8 +17,7 @@ def load() -> ModuleType:
     """Load the configured `litellm` module. The first call imports it, which takes seconds."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import fetches the price table
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # else its import reads a .env: of the working directory, or above it
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         import litellm as module
     litellm: Any = module
     litellm.telemetry = False
@@ -34,8 +33,7 @@ def load() -> ModuleType:
 
 async def warm_up() -> None:
     """Make one call that needs no network, so that no real call is slowed down by what LiteLLM does on its first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         await load().acompletion(
             model="openai/warm-up", messages=[{"role": "user", "content": ""}], mock_response="warm"
         )

@@ -8,7 +8,7 @@ from collections.abc import Set
 from typing import Any
 
 from providers.cost import Tokens
-from providers.replies import ProviderAnswer, known_tokens
+from providers.replies import ProviderAnswer, known
 
 # The fields of each object of a plain answer, and those that may be there as long as they hold nothing.
 _ANSWER = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint"})
@@ -71,7 +71,7 @@ def _tokens(usage: Any) -> Tokens | None:
     if not (_counts_only(details[0], _INPUT) and _counts_only(details[1], _OUTPUT)):
         return None
     cached, reasoning = details[0].get("cached_tokens"), details[1].get("reasoning_tokens")
-    return known_tokens(usage["prompt_tokens"], usage["completion_tokens"], cached, reasoning)
+    return known(Tokens(usage["prompt_tokens"], usage["completion_tokens"], cached, reasoning))
 
 
 def _has_only(part: Any, known: Set[str], empty: Set[str], lists: Set[str] = frozenset()) -> bool:

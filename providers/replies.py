@@ -65,17 +65,9 @@ def cost_of_unread(body: Any, route: Route) -> float | None:
     return cost_usd(route.model, Tokens(*counted), route.price)
 
 
-def known_tokens(
-    input_tokens: int | None,
-    output_tokens: int | None,
-    cached_input: int | None,
-    reasoning: int | None,
-    cache_written: int | None = None,
-) -> Tokens:
-    """Collect the counts of an answer; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
-    if not input_tokens and not output_tokens:
-        return Tokens()
-    return Tokens(input_tokens, output_tokens, cached_input, reasoning, cache_written)
+def known(tokens: Tokens) -> Tokens:
+    """Return the counts of an answer; LiteLLM fills in zeros where the provider sent none, and those are unknown."""
+    return tokens if tokens.input or tokens.output else Tokens()
 
 
 def _content(message: Any) -> Any:
@@ -93,12 +85,14 @@ def _tokens(usage: Any) -> Tokens:
     """Read the counts in a usage block."""
     input_details = getattr(usage, "prompt_tokens_details", None)
     output_details = getattr(usage, "completion_tokens_details", None)
-    return known_tokens(
-        _count(usage, "prompt_tokens"),
-        _count(usage, "completion_tokens"),
-        _count(input_details, "cached_tokens"),
-        _count(output_details, "reasoning_tokens"),
-        _count(input_details, "cache_creation_tokens"),
+    return known(
+        Tokens(
+            _count(usage, "prompt_tokens"),
+            _count(usage, "completion_tokens"),
+            _count(input_details, "cached_tokens"),
+            _count(output_details, "reasoning_tokens"),
+            _count(input_details, "cache_creation_tokens"),
+        )
     )
 
 

@@ -62,21 +62,18 @@ class Routes:
         self, configuration: Configuration, read_secret: ReadSecret, baselines: Mapping[str, Baseline]
     ) -> None:
         self._configuration, self._read_secret, self._baselines = configuration, read_secret, baselines
-        self._found: dict[str, Route] = {}
+        self.found: dict[str, Route] = {}
+        """By model."""
         self._finding = threading.Lock()  # many first calls at once read a secret once
         self.keys = KnownKeys()
-
-    def known(self, model: str) -> Route | None:
-        """Look up the route to a model where it was found before."""
-        return self._found.get(model)
 
     def find(self, model: str) -> Route:
         """Find the route to a model, as `find_route` does."""
         with self._finding:
-            if model not in self._found:
-                self._found[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
+            if model not in self.found:
+                self.found[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
                 self.keys = KnownKeys()  # with the key of this route
-            return self._found[model]
+            return self.found[model]
 
 
 def no_secrets(name: str) -> str:
@@ -177,16 +174,14 @@ def _key(model: str, provider: str, options: ModelOptions) -> str | None:
     """Find the key to send; None where LiteLLM finds the usual one itself, or needs none."""
     if options.api_key_env is not None:
         treat_as_key(options.api_key_env)
-        key = os.environ.get(options.api_key_env, "").strip()
-        if not key:
-            raise ProviderError(f"model {model} needs a key: set {options.api_key_env}")
-        return key
-    missing = _missing_variables(model, provider)
-    if not missing:
+        if key := os.environ.get(options.api_key_env, "").strip():
+            return key
+        raise _no_key(model, [options.api_key_env])
+    if not (missing := _missing_variables(model, provider)):
         return None
-    if options.api_base is not None:
-        return _NO_KEY
-    raise _no_key(model, missing)
+    if options.api_base is None:
+        raise _no_key(model, missing)
+    return _NO_KEY
 
 
 def _no_key(model: str, variables: Sequence[str]) -> ProviderError:

@@ -65,13 +65,8 @@ def record_call(request: Request, route: Route, outcome: Reply | Failure, begun:
     `begun` is when its first attempt began, in nanoseconds since 1970; 0 where none was made.
     """
     if isinstance(outcome, Failure):
-        logger.info(
-            "a call of %s was given up on after %d attempts (%s): %s",
-            request.model,
-            outcome.attempts,
-            outcome.kind,
-            outcome.message,
-        )
+        said = request.model, outcome.attempts, outcome.kind, outcome.message
+        logger.info("a call of %s was given up on after %d attempts (%s): %s", *said)
     if (instruments := _instruments()) is not None:
         instruments.record(request, route, outcome, begun, time.time_ns())
 

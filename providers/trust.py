@@ -95,16 +95,11 @@ def _credential(provider: str, configuration: Configuration, options: ModelOptio
         return f"the secret {secret}"
     if provider not in _ONLY_KEYS:
         return f"what LiteLLM finds for {provider}"
-    names = sorted(name for name in os.environ if os.environ[name].strip())
-    beginning = _prefix(provider)
-    return next(
-        (
-            name
-            for name in names
-            if name in KEY_VARIABLES.get(provider, ()) or (name.startswith(beginning) and _CREDENTIAL.search(name))
-        ),
-        None,
-    )
+    keys, beginning = KEY_VARIABLES.get(provider, ()), _prefix(provider)
+    for name in sorted(name for name in os.environ if os.environ[name].strip()):
+        if name in keys or (name.startswith(beginning) and _CREDENTIAL.search(name)):
+            return name
+    return None
 
 
 def _prefix(provider: str) -> str:
