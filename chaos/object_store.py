@@ -17,7 +17,7 @@ from contracts.contract import Contract
 from contracts.tables import CALLS
 from core.errors import LakeError
 from storage import ledger
-from storage.integrity import find_damage
+from storage.integrity import inspect
 from storage.lake import Lake
 from storage.landing import land
 from storage.ledger import LedgerIndex
@@ -109,7 +109,7 @@ def _outcomes(lake: Lake, done: Done, injected: Mapping[str, int]) -> Iterator[O
     if changed := [key for key, replies in done.answered.items() if now[key] != replies]:
         broken.append(f"{len(changed)} keys of the ledger give another reply now")
     for contract in TABLES:
-        broken += [f"{contract.table}: {finding.problem}" for finding in find_damage(lake, contract)]
+        broken += [f"{contract.table}: {finding.problem}" for finding in inspect(lake, contract).damage]
     held = (
         f"{keys.len()} rows once each, {len(done.answered)} replies never changed, with {WRITERS} writers and "
         f"{done.maintained} passes of maintenance; {done.refused} commits were refused with an error"

@@ -18,7 +18,7 @@ from chaos.outcome import Outcome
 from chaos.writer import row_of
 from contracts.contract import Contract
 from contracts.tables import CALLS
-from storage.integrity import find_damage, find_tampering
+from storage.integrity import find_tampering, inspect
 from storage.lake import Lake
 from storage.ledger import KEY
 from suites.registry import all_contracts
@@ -151,7 +151,7 @@ def _wrong(lake: Lake, writer: Writer) -> list[str]:
 
 
 def _wrong_with(lake: Lake, contract: Contract, promised: set[tuple[str, int]]) -> list[str]:
-    if damage := [*find_damage(lake, contract), *find_tampering(lake, contract)]:
+    if damage := [*inspect(lake, contract).damage, *find_tampering(lake, contract)]:
         return [f"{contract.table}: {finding.problem}" for finding in damage]
     key = KEY if contract is CALLS else contract.key
     rows = lake.frame(contract).select(key).collect()

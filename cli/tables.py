@@ -32,13 +32,15 @@ def tables(
 
 
 def _describe(table: str | None, lake: str, style: Format) -> None:
+    from dataclasses import asdict
+
     from cli import output as show
     from storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
     from suites.registry import all_contracts
 
     entries = catalogue(all_contracts(), table)
     if style is Format.json:
-        show.as_json([entry.as_dict() for entry in entries])
+        show.as_json(list(map(asdict, entries)))
     elif style is Format.csv:
         show.rows(column_frame(entries), style)
     else:
@@ -47,4 +49,4 @@ def _describe(table: str | None, lake: str, style: Format) -> None:
             for text in (f"{entry.kind} {entry.name}: {entry.description}", *(f"  {rule}" for rule in entry.rules)):
                 for part in wrap(text, show.width(), subsequent_indent="    ", break_on_hyphens=False):
                     show.line(part)
-            show.rows(column_frame([entry]), style, COLUMN_FIELDS)
+            show.rows(column_frame([entry]), style, list(COLUMN_FIELDS))

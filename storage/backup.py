@@ -5,7 +5,7 @@ order gives a copy that holds every row committed before it began.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from contracts.contract import Contract
 from contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
 from core.errors import LakeError, UsageError
 from storage.lake import Lake, first_words
-from storage.objects import objects_of, store_of, write_object
+from storage.objects import objects_of, read_object, store_of, write_object
 
 FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
 LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")
@@ -65,7 +65,8 @@ def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> Bac
                 f"otherwise (the first is {Path(other[0]).name}): back up to a new folder, and keep this one until "
                 "`evalake check` finds the lake in order"
             )
-        _remove(to, table, there)  # a check of the copy has written its results to the copy
+        for path in there:  # a check of the copy has written its results to the copy
+            store_of(to, table).delete_file(path)
         there = {}
     data = {path: size for path, size in objects_of(lake, table).items() if _is_data(path)}
     # Data first: a copy that is cut off then has no log entry whose files it lacks.
@@ -80,32 +81,22 @@ def _other_entries(lake: Lake, to: Lake, table: str, log: Mapping[str, int], the
     """List a copy's log entries that are not the lake's. The newest is compared as a whole, the others by size."""
     entries = sorted(path for path in there if LOG_FILE.match(path) and path.endswith(".json"))
     other = [path for path in entries if log.get(path) != there[path]]
-    if entries and not other and _content(lake, table, entries[-1]) != _content(to, table, entries[-1]):
-        other = [entries[-1]]
+    if entries and not other:
+        here, copied = (read_object(store_of(each, table), entries[-1]) for each in (lake, to))
+        return [] if here == copied else [entries[-1]]
     return other
 
 
-def _content(lake: Lake, table: str, path: str) -> bytes:
-    with store_of(lake, table).open_input_stream(path) as stream:
-        return bytes(stream.read())
-
-
-def _remove(lake: Lake, table: str, paths: Iterable[str]) -> None:
-    store = store_of(lake, table)
-    for path in paths:
-        store.delete_file(path)
-
-
-def _copy(lake: Lake, to: Lake, table: str, paths: Iterable[str]) -> int:
+def _copy(lake: Lake, to: Lake, table: str, paths: Sequence[str]) -> int:
     """Copy files of a table in no particular order; returns how many bytes that were."""
-    if not (wanted := list(paths)):
+    if not paths:
         return 0
     if "://" not in to.uri:
         Path(to.uri, table).mkdir(parents=True, exist_ok=True)
     source, target = store_of(lake, table), store_of(to, table)
     try:
         with ThreadPoolExecutor(COPIERS) as pool:
-            return sum(pool.map(lambda path: _copy_file(source, target, path), wanted))
+            return sum(pool.map(lambda path: _copy_file(source, target, path), paths))
     except (DeltaError, OSError) as error:
         raise LakeError(f"cannot copy {table} to {to.uri}: {first_words(error)}") from error
 

@@ -30,22 +30,19 @@ class OpenTable:
         with self._lock:
             try:
                 if self._table is None:
-                    if not self._is_there():
-                        return -1
-                    self._table = self._lake.open(self._contract)
-                    self._opened_at = self._table.version()
-                if self._may_have_moved(self._table.version()):
-                    self._move_on(self._table)
+                    return self._open() if self._is_there() else -1
+                if self._may_have_moved(version := self._table.version()):
+                    if version >= self._opened_at + REOPEN_AFTER:
+                        return self._open()
+                    self._table.update_incremental()
             except (DeltaError, OSError) as error:
                 raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
             return self._table.version()
 
-    def _move_on(self, table: Table) -> None:
-        if table.version() < self._opened_at + REOPEN_AFTER:
-            table.update_incremental()
-        else:
-            self._table = self._lake.open(self._contract)
-            self._opened_at = self._table.version()
+    def _open(self) -> int:
+        self._table = self._lake.open(self._contract)
+        self._opened_at = self._table.version()
+        return self._opened_at
 
     def newest(self) -> Table:
         """Look up the newest version, and return the table, which moves on with the next look.

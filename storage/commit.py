@@ -1,17 +1,21 @@
 """Commits: a change that lost a race is made again on what the winner wrote, and failures get a plain message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import polars as pl
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.table import TableMerger
 
 from core.errors import ContractError, LakeError
 from storage.lake import first_words
 
 PATIENCE_SECONDS = 120
 LONGEST_WAIT_SECONDS = 1.0
+
+# Of a commit that follows immediately the version that was read, or is not made
+RIGHT_AFTER = CommitProperties(max_commit_retries=0)
 
 T = TypeVar("T")
 
@@ -50,11 +54,21 @@ def commit(
     except CommitFailedError as error:
         raise LakeError(busy) from error
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
-        if refused is not None and _is_refusal(str(error)):
+        if refused is not None and ("failed validation check" in str(error) or "constraint" in str(error).lower()):
             # The engine's error quotes the refused rows, which may hold what must not be logged: it is not passed on.
             raise ContractError(refused) from None
         raise LakeError(f"{failed}: {first_words(error)}") from error
 
 
-def _is_refusal(text: str) -> bool:
-    return "failed validation check" in text or "constraint" in text.lower()
+def merger_of(
+    table: DeltaTable, rows: pl.DataFrame, on: Iterable[str] | str, properties: CommitProperties | None = None
+) -> TableMerger:
+    """Begin a merge of rows, `new`, into a table, `old`: where the columns `on` agree, or where that SQL is true."""
+    return table.merge(
+        rows.to_arrow(),
+        predicate=on if isinstance(on, str) else " AND ".join(f"old.{name} = new.{name}" for name in on),
+        source_alias="new",
+        target_alias="old",
+        streamed_exec=False,  # lets the keys of the rows prune the files of the table
+        commit_properties=properties,
+    )

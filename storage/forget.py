@@ -16,11 +16,11 @@ from deltalake import DeltaTable
 
 from contracts.tables import CALLS, FORGOTTEN, SAMPLES
 from core.errors import LakeError
-from storage.commit import commit
+from storage.commit import commit, merger_of
 from storage.integrity import data_files
 from storage.key_index.cache import discard
 from storage.lake import Lake
-from storage.objects import objects_of, store_of, write_object
+from storage.objects import objects_of, read_object, store_of, write_object
 
 LOG = "_delta_log/"
 _ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
@@ -63,14 +63,8 @@ def _open(lake: Lake, name: str) -> DeltaTable:
 
 def _delete(table: DeltaTable, column: str, values: Collection[str]) -> None:
     """Delete the rows in one commit, which writes their files anew without them."""
-    merger = table.merge(
-        pl.DataFrame({column: sorted(values)}, schema={column: pl.String}).to_arrow(),
-        predicate=f"old.{column} = new.{column}",
-        source_alias="new",
-        target_alias="old",
-        streamed_exec=False,
-    )
-    merger.when_matched_delete().execute()
+    rows = pl.DataFrame({column: sorted(values)}, schema={column: pl.String})
+    merger_of(table, rows, [column]).when_matched_delete().execute()
 
 
 def _remove_old_files(lake: Lake, name: str) -> None:
@@ -90,9 +84,7 @@ def _clear_log(lake: Lake, name: str) -> None:
     live = {path for path, _ in data_files(_open(lake, name))}
     store = store_of(lake, name)
     for path in sorted(filter(_ENTRY.fullmatch, objects_of(lake, name))):
-        with store.open_input_stream(path) as stream:
-            before = stream.read()
-        actions = [json.loads(line) for line in before.split(b"\n") if line.strip()]
+        actions = [json.loads(line) for line in read_object(store, path).split(b"\n") if line.strip()]
         cleared = [_clear(action, live) for action in actions]
         if any(cleared):
             write_object(store, path, ["\n".join(map(json.dumps, actions)).encode()])

@@ -19,7 +19,7 @@ from core.errors import EvalakeError
 from storage import ledger
 from storage.lake import Lake, constraints
 from storage.maintenance import pinned_versions
-from storage.objects import infos_of, objects_of, store_of
+from storage.objects import infos_of, objects_of, read_object, store_of
 from storage.proofs import Files, StoredFile
 
 LOG = "_delta_log"
@@ -57,7 +57,7 @@ def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
 
 def has_traces(lake: Lake, contract: Contract) -> bool:
     """Tell whether anything is stored where the table should be, readable or not."""
-    return bool(_objects(lake, contract))
+    return bool(objects_of(lake, contract.table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,11 @@ class Inspected:
     files: Mapping[int, Collection[str]] = field(default_factory=dict)
 
 
-def find_damage(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Sequence[Defect]:
-    """Find defects in the log and the data files of a table; with any of them, its rows cannot be relied on."""
-    return inspect(lake, contract, seen).damage
-
-
 def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
-    """Look at the log and the data files of a table, of its newest version and of those that snapshots pin."""
+    """Look at the log and the data files of a table, of its newest version and of those that snapshots pin.
+
+    With any defect in them, its rows cannot be relied on.
+    """
     if damage := list(_find_in_log(lake, contract, seen)):
         return Inspected(damage)
     try:
@@ -96,7 +94,7 @@ def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before:
 
     Files on this machine are always read, for a disk may lose a bit unnoticed; an object store looks after that itself.
     """
-    infos, store = infos_of(lake, contract.table), _store(lake, contract)
+    infos, store = infos_of(lake, contract.table), store_of(lake, contract.table)
 
     def read(path: str) -> StoredFile:
         info, known = infos[path], before.get(path)
@@ -150,7 +148,7 @@ def _digest(store: fs.FileSystem, path: str) -> str:
 
 
 def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]:
-    objects = _objects(lake, contract)
+    objects = objects_of(lake, contract.table)
     entries = _numbers(objects, r"json")
     if not entries:
         problem = "has lost its log" if objects else "is gone"
@@ -166,7 +164,7 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]
         else:
             problem = f"lacks {len(missing)} log entries: {_some([_entry(version) for version in missing])}"
         yield Defect(contract.table, problem, mend)
-    store = _store(lake, contract)
+    store = store_of(lake, contract.table)
     with ThreadPoolExecutor(READERS) as pool:
         whole = pool.map(lambda version: _is_whole(store, _entry(version)), sorted(entries))
         broken = [_entry(version) for version, good in zip(sorted(entries), whole, strict=True) if not good]
@@ -180,7 +178,7 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]
 
 def _find_in_files(lake: Lake, contract: Contract, versions: Iterable[Mapping[str, int]]) -> Iterator[Defect]:
     needed = {path: size for files in versions for path, size in files.items()}
-    objects = _objects(lake, contract)  # after the versions were opened: what they name was written before
+    objects = objects_of(lake, contract.table)  # after the versions were opened: what they name was written before
     gone = sorted(path for path in needed if path not in objects)
     cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
     mend = "restore the files from a backup; without one, take them out of the log and run or import again"
@@ -202,15 +200,6 @@ def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
         yield Defect(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
 
 
-def _objects(lake: Lake, contract: Contract) -> Mapping[str, int]:
-    """List everything stored for a table: path within it, and size in bytes."""
-    return objects_of(lake, contract.table)
-
-
-def _store(lake: Lake, contract: Contract) -> fs.FileSystem:
-    return store_of(lake, contract.table)
-
-
 def _numbers(objects: Collection[str], ending: str) -> set[int]:
     """List the versions for which the log has a file with this ending."""
     pattern = re.compile(rf"{LOG}/(\d{{20}})\.{ending}")
@@ -225,15 +214,14 @@ def _is_there(lake: Lake, contract: Contract, version: int, entries: Collection[
     # Listing a folder while a writer adds to it may skip one entry and show the next: those are looked for by name.
     if version in entries:
         return True
-    return bool(_store(lake, contract).get_file_info(_entry(version)).type == fs.FileType.File)
+    return bool(store_of(lake, contract.table).get_file_info(_entry(version)).type == fs.FileType.File)
 
 
 def _is_whole(store: fs.FileSystem, path: str) -> bool:
     """Tell whether a log entry is whole: one JSON object on each line, and at least one."""
-    with store.open_input_stream(path) as stream:
-        content = stream.read()
+    lines = read_object(store, path).split(b"\n")
     try:
-        actions = [json.loads(line) for line in content.split(b"\n") if line.strip()]
+        actions = [json.loads(line) for line in lines if line.strip()]
     except (ValueError, RecursionError):
         return False
     return bool(actions) and all(isinstance(action, dict) for action in actions)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from contracts.compile.arrow import arrow_schema, polars_schema
@@ -344,6 +344,4 @@ def _require_writable(folder: Path) -> None:
 
 def delta_fields(contract: Contract) -> list[Any]:
     """List the fields of the table's schema, as Delta has them."""
-    from deltalake import Schema
-
     return list(Schema.from_arrow(arrow_schema(contract)).fields)

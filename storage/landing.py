@@ -4,15 +4,16 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
+from operator import add
 
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from contracts.compile.arrow import require_exact
 from contracts.contract import Contract
-from storage.commit import commit
+from storage.commit import RIGHT_AFTER, commit, merger_of
 from storage.lake import Lake
 
 MANY_ROWS = 1000  # from so many on, `_append_new` lands them, not `_merge`
@@ -31,11 +32,7 @@ class Landed:
     already_present: int = 0
 
     def __add__(self, other: "Landed") -> "Landed":
-        return Landed(
-            self.inserted + other.inserted,
-            self.replaced + other.replaced,
-            self.already_present + other.already_present,
-        )
+        return Landed(*map(add, astuple(self), astuple(other)))
 
 
 def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
@@ -90,13 +87,8 @@ def insert_unless(lake: Lake, contract: Contract, rows: pl.DataFrame, unless: st
     """
     table = lake.ensure(contract)
     require_exact(rows, contract)
-    source = rows.to_arrow()
-
-    def insert() -> dict[str, int]:
-        merger = table.merge(source, predicate=unless, source_alias="new", target_alias="old", streamed_exec=False)
-        return merger.when_not_matched_insert_all().execute()
-
-    return int(_commit(table, contract, insert)["num_target_rows_inserted"])
+    done = _commit(table, contract, lambda: merger_of(table, rows, unless).when_not_matched_insert_all().execute())
+    return int(done["num_target_rows_inserted"])
 
 
 def _commit(table: DeltaTable, contract: Contract, merge: Callable[[], dict[str, int]]) -> dict[str, int]:
@@ -128,8 +120,7 @@ def _append_new(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> 
         return _merge(table, contract, source)
     new = source.join(there, on=list(contract.key), how="anti", maintain_order="left") if there.height else source
     if new.height:
-        after = CommitProperties(max_commit_retries=0)
-        write_deltalake(table, new.to_arrow(), mode="append", commit_properties=after)
+        write_deltalake(table, new.to_arrow(), mode="append", commit_properties=RIGHT_AFTER)
     return {"num_target_rows_inserted": new.height, "num_target_rows_updated": 0}
 
 
@@ -144,14 +135,7 @@ def _present(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> pl.
 
 
 def _merge(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:
-    keys = dict.fromkeys((*contract.partition_by, *contract.key))
-    merger = table.merge(
-        source.to_arrow(),
-        predicate=" AND ".join(f"old.{key} = new.{key}" for key in keys),
-        source_alias="new",
-        target_alias="old",
-        streamed_exec=False,  # lets the keys of the source prune the files of the table
-    )
+    merger = merger_of(table, source, dict.fromkeys((*contract.partition_by, *contract.key)))
     if contract.replaced_when:
         merger = merger.when_matched_update_all(predicate=contract.replaced_when)
     return merger.when_not_matched_insert_all().execute()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.compile.arrow import conform
@@ -21,7 +21,7 @@ from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import EvalakeError
 from storage import compaction
-from storage.commit import commit
+from storage.commit import RIGHT_AFTER, commit
 from storage.key_index.keys import Keys, Part, keys_of
 from storage.key_index.segment import MARK, marks_of
 from storage.lake import FILE, Lake, first_words
@@ -53,9 +53,7 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
         table.update_incremental()
         version = table.version() + 1
         frame = conform([{**row, "ledger_version": version} for row in reversed(fresh.values())], CALLS)
-        write_deltalake(
-            table, frame.to_arrow(), mode="append", commit_properties=CommitProperties(max_commit_retries=0)
-        )
+        write_deltalake(table, frame.to_arrow(), mode="append", commit_properties=RIGHT_AFTER)
         return version
 
     return commit(

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import AbstractContextManager
 
 from deltalake import DeltaTable
 
@@ -17,7 +17,7 @@ COMMIT_AFTER_SECONDS = 0.5  # how long the oldest reply waits; with the commit i
 COMMIT_AFTER_ROWS = 300
 
 
-class LedgerWriter:
+class LedgerWriter(AbstractContextManager["LedgerWriter"]):
     """Takes replies from any thread and commits them in order, in few commits, from a thread of its own.
 
     Once a commit has failed, every further call raises that error: no reply is taken that cannot be kept.
@@ -68,10 +68,7 @@ class LedgerWriter:
         self._thread.join()
         self._raise_if_failed()
 
-    def __enter__(self) -> "LedgerWriter":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _raise_if_failed(self) -> None:

@@ -11,7 +11,7 @@ from contracts.contract import Contract
 from contracts.tables import CALLS, SNAPSHOTS
 from core.errors import EvalakeError, LakeError
 from storage import ledger
-from storage.commit import commit
+from storage.commit import commit, merger_of
 from storage.compaction import compact
 from storage.key_index.cache import discard
 from storage.lake import Lake
@@ -92,14 +92,7 @@ def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
     """Delete, in one commit, the rows of the ledger that are not the reply of their key."""
     losers = _superseded(lake, table)
     if losers.height and not dry_run:
-        merger = table.merge(
-            losers.to_arrow(),
-            predicate=" AND ".join(f"old.{name} = new.{name}" for name in losers.columns),
-            source_alias="new",
-            target_alias="old",
-            streamed_exec=False,
-        )
-        merger.when_matched_delete().execute()
+        merger_of(table, losers, losers.columns).when_matched_delete().execute()
     return losers.height
 
 

@@ -33,6 +33,12 @@ def infos_of(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
     return {info.path: info for info in infos if info.type == fs.FileType.File}
 
 
+def read_object(store: fs.FileSystem, path: str) -> bytes:
+    """Read an object as a whole."""
+    with store.open_input_stream(path) as stream:
+        return bytes(stream.read())
+
+
 def write_object(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> int:
     """Write an object from pieces of bytes; returns how many bytes it has."""
     # By the engine's own stream: in the wrapper that Delta's Python puts around it, nothing can be written.

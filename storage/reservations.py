@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS
 from contracts.tables.run_reservations import RUN_RESERVATIONS
-from storage.commit import commit
+from storage.commit import RIGHT_AFTER, commit, merger_of
 from storage.lake import Lake
 
 Rows = Mapping[str, Mapping[str, Any]]
@@ -107,7 +107,9 @@ def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Hold
     def write() -> Standing:
         rows = _rows(table, run_id)
         standing = _standing(lake, run_id, holder, rows)
-        _write(table, _decided(rows, run_id, holder, decide(standing)))
+        decided = _decided(rows, run_id, holder, decide(standing))
+        merger = merger_of(table, decided, RUN_RESERVATIONS.key, RIGHT_AFTER)
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
         return standing
 
     return commit(
@@ -151,15 +153,3 @@ def _decided(rows: Rows, run_id: str, holder: str, holding: Holding) -> pl.DataF
     }
     freed = [{**rows[name], "reserved_usd": 0.0, "reserved_calls": 0} for name in holding.dead if name in rows]
     return conform([own, *freed], RUN_RESERVATIONS)
-
-
-def _write(table: DeltaTable, rows: pl.DataFrame) -> None:
-    merger = table.merge(
-        rows.to_arrow(),
-        predicate="old.run_id = new.run_id AND old.holder = new.holder",
-        source_alias="new",
-        target_alias="old",
-        streamed_exec=False,
-        commit_properties=CommitProperties(max_commit_retries=0),
-    )
-    merger.when_matched_update_all().when_not_matched_insert_all().execute()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,17 +35,8 @@ class Snapshot:
     @property
     def id(self) -> str:
         """SHA-256 over the run, the pinned versions, the definitions, the scorer, the options and the seed."""
-        return content_hash(
-            {
-                "run_id": self.run_id,
-                "suite": self.suite,
-                "pinned_versions": dict(self.pinned_versions),
-                "definition_hash": self.definition_hash,
-                "scorer_version": self.scorer_version,
-                "seed": self.seed,
-                "options": dict(self.options),
-            }
-        )
+        values = {**vars(self), "pinned_versions": dict(self.pinned_versions), "options": dict(self.options)}
+        return content_hash({name: value for name, value in values.items() if name not in ("code_version", "warnings")})
 
 
 def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
@@ -56,14 +47,9 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
     snapshot_id = snapshot.id
     land(lake, METRIC_SNAPSHOTS, metric_rows(snapshot_id, snapshot.suite, values))
     row = {
+        **vars(snapshot),
         "snapshot_id": snapshot_id,
-        "run_id": snapshot.run_id,
-        "suite": snapshot.suite,
         "pinned_versions": json.dumps(dict(snapshot.pinned_versions), sort_keys=True),
-        "definition_hash": snapshot.definition_hash,
-        "scorer_version": snapshot.scorer_version,
-        "code_version": snapshot.code_version,
-        "seed": snapshot.seed,
         "options": json.dumps(dict(snapshot.options), sort_keys=True),
         "warnings": list(snapshot.warnings),
         "created_at": datetime.now(UTC),
@@ -74,16 +60,9 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
 
 def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
     """Build the snapshot that a row of SNAPSHOTS is about, without its warnings."""
-    return Snapshot(
-        run_id=row["run_id"],
-        suite=row["suite"],
-        pinned_versions=json.loads(row["pinned_versions"]),
-        definition_hash=row["definition_hash"],
-        scorer_version=row["scorer_version"],
-        seed=row["seed"],
-        options=json.loads(row["options"]),
-        code_version=row["code_version"],
-    )
+    kept = {field.name: row[field.name] for field in fields(Snapshot) if field.name != "warnings"}
+    read = {name: json.loads(row[name]) for name in ("pinned_versions", "options")}
+    return Snapshot(**{**kept, **read})
 
 
 def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:

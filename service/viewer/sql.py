@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cache
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, Literal
@@ -99,7 +100,7 @@ def askable() -> Askable:
     """List every table and view with its columns, and the queries that suites declare."""
     known = [suite(name) for name in suite_names()]
     return Askable(
-        tables=[TableView.model_validate(entry.as_dict()) for entry in catalogue(all_contracts())],
+        tables=[TableView.model_validate(asdict(entry)) for entry in catalogue(all_contracts())],
         examples=[Example(suite=each.name, title=each.title, query=query) for each in known for query in each.queries],
     )
 

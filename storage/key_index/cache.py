@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-
 from core.default_lake import whole_address
 from core.private_folders import cache_folder, is_ours, make_private
 from storage.key_index.segment import Array, Segment, write
@@ -66,7 +64,8 @@ class Cache:
         with suppress(OSError, ValueError, TypeError, KeyError):
             read = json.loads((self.folder / LIST).read_text(encoding="utf-8"))
             if (read["format"], read["ledger"]) == (FORMAT, self.ledger_id):
-                return Listed(tuple(map(_kept, read["segments"])), _optional_tuple(read["repeated"]))
+                marks = read["repeated"]
+                return Listed(tuple(map(_kept, read["segments"])), None if marks is None else tuple(map(int, marks)))
         return Listed()
 
     def load(self, kept: Kept, *, in_order: bool = False) -> Segment:
@@ -151,11 +150,6 @@ def discard(lake_uri: str) -> None:
             Cache(folder, whole_address(lake_uri), "").sweep(set())
 
 
-def as_marks(repeated: Sequence[int]) -> Array:
-    """Convert a list of marks to an array."""
-    return np.array(repeated, np.uint64)
-
-
 def _create(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
@@ -163,7 +157,3 @@ def _create(path: Path) -> int:
 def _kept(read: dict[str, Any]) -> Kept:
     files = read["files"]
     return Kept(str(read["name"]), tuple(name for name, _ in files), tuple(int(length) for _, length in files))
-
-
-def _optional_tuple(read: list[int] | None) -> tuple[int, ...] | None:
-    return None if read is None else tuple(map(int, read))

@@ -10,7 +10,7 @@ import polars as pl
 from deltalake import DeltaTable
 
 from contracts.tables import CALLS
-from storage.key_index.cache import MOST_REPEATED, Cache, Listed, as_marks
+from storage.key_index.cache import MOST_REPEATED, Cache, Listed
 from storage.key_index.segment import MARK, MOST_ROWS, Array, Segment, marks_of, repeated
 from storage.lake import FILE, Lake
 
@@ -111,7 +111,7 @@ def _combined(
     named: Mapping[str, str], kept: Sequence[Segment], repeated: Sequence[int] | None, scanned: Iterable[Segment]
 ) -> Keys:
     segments = list(kept)
-    marks = None if repeated is None else as_marks(repeated)
+    marks = None if repeated is None else np.array(repeated, np.uint64)
     for segment in scanned:
         marks = None if marks is None else _with_repeated(marks, segment, segments)
         segments.append(segment)
@@ -148,7 +148,7 @@ def _keep(cache: Cache, lake: Lake, named: Mapping[str, str], rows: Mapping[str,
         if len(merged) > 1:
             kept, doubled = cache.write([cache.load(each, in_order=True) for each in merged])
         before = listed.repeated if left else ()  # all of the ledger is in the segment that was just written
-        twice = None if before is None else np.append(as_marks(before), doubled)
+        twice = None if before is None else np.append(np.array(before, np.uint64), doubled)
         for each in fresh:
             twice = None if twice is None else _with_repeated(twice, cache.load(each), old[:left])
         if twice is not None:

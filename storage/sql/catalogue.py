@@ -1,8 +1,7 @@
 """The catalogue: every table and view with its columns, types, key and rules, in words, as the contracts have them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import duckdb
 import polars as pl
@@ -13,10 +12,7 @@ from contracts.contract import Contract
 from core.errors import UsageError
 from storage.sql.views import View, views
 
-COLUMN_FIELDS = ("column", "type", "nullable", "key", "description", "rules")
-
-_SCHEMA: dict[str, Any] = {
-    "table": pl.String(),
+COLUMN_FIELDS: dict[str, pl.DataType] = {
     "column": pl.String(),
     "type": pl.String(),
     "nullable": pl.Boolean(),
@@ -49,37 +45,24 @@ class Entry:
     rules: tuple[str, ...]
     columns: tuple[ColumnEntry, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Convert the entry to plain values, each of its `columns` to a dictionary."""
-        return asdict(self)
-
 
 def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[Entry, ...]:
     """Describe every table, then every view; or the one of that name. Types are SQL's, as in a query.
 
     Raises UsageError where there is none of that name.
     """
-    known: list[Contract | View] = [*contracts, *views(contracts)]
-    wanted = [each for each in known if name in (None, _name(each))]
-    if not wanted:
-        raise UsageError(f"there is no table or view {name}: choose one of {', '.join(map(_name, known))}")
     types = _types(contracts)
-    return tuple(_of_table(each, types) if isinstance(each, Contract) else _of_view(each, types) for each in wanted)
+    entries = [*(_of_table(each, types) for each in contracts), *(_of_view(each, types) for each in views(contracts))]
+    if not (wanted := tuple(entry for entry in entries if name in (None, entry.name))):
+        names = ", ".join(entry.name for entry in entries)
+        raise UsageError(f"there is no table or view {name}: choose one of {names}")
+    return wanted
 
 
 def column_frame(entries: Sequence[Entry]) -> pl.DataFrame:
     """Build a frame with one row for each column: table, column, type, nullable, key, description, rules."""
-    return pl.DataFrame(list(_rows(entries)), schema=_SCHEMA, orient="row")
-
-
-def _rows(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:
-    for entry in entries:
-        for column in entry.columns:
-            yield {"table": entry.name, **asdict(column), "rules": list(column.rules)}
-
-
-def _name(each: Contract | View) -> str:
-    return each.table if isinstance(each, Contract) else each.name
+    rows = [{"table": entry.name, **vars(column)} for entry in entries for column in entry.columns]
+    return pl.DataFrame(rows, schema={"table": pl.String(), **COLUMN_FIELDS}, orient="row")
 
 
 Types = dict[tuple[str, str], str]

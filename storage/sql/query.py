@@ -66,11 +66,10 @@ class Result:
 
         Raises QueryError where the deadline passes before the last part is read.
         """
-        is_empty = True
+        batch = None
         for batch in self._in_time():
-            is_empty = False
             yield self._frame([batch])
-        if is_empty:
+        if batch is None:
             yield self._none
 
     def frame(self) -> pl.DataFrame:
@@ -83,9 +82,7 @@ class Result:
             yield batch
 
     def _frame(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
-        table = pa.Table.from_batches(batches, self._batches.schema).rename_columns(self._names)
-        frame = pl.from_arrow(table)
-        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+        return pl.DataFrame(pa.Table.from_batches(batches, self._batches.schema).rename_columns(self._names))
 
 
 def _is_foreign(kind: pa.DataType) -> bool:
@@ -146,8 +143,10 @@ def _request(
     request = Request(lake, tuple(contracts), versions, known, sql, limits)
     if (replies := known_replies(lake, sql, known, versions)) is None:
         return request
-    with_replies = tuple(replies.view if view.name == replies.view.name else view for view in known)
-    return replace(request, views=with_replies, ledger_version=replies.version)
+    view, version = replies
+    return replace(
+        request, views=tuple(view if each.name == view.name else each for each in known), ledger_version=version
+    )
 
 
 def _run(request: Request, result: BinaryIO, started: Started) -> None:

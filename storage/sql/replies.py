@@ -5,7 +5,6 @@ The query's process reads nothing beside the lake, so this is found out before, 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 from deltalake.exceptions import DeltaError
@@ -18,18 +17,11 @@ from storage.ledger import LedgerIndex
 from storage.sql.views import REPLIES, View, replies_without
 
 
-@dataclass(frozen=True)
-class Replies:
-    """The view of one version of the ledger."""
-
-    view: View
-    version: int
-
-
-def known_replies(lake: Lake, sql: str, views: Iterable[View], versions: Mapping[str, int]) -> Replies | None:
+def known_replies(lake: Lake, sql: str, views: Iterable[View], versions: Mapping[str, int]) -> tuple[View, int] | None:
     """Build the view as a scan; None where the query does not name it, or must itself find what to leave out.
 
-    It must where the ledger is small, where it was asked for at a version, and where the index cannot tell.
+    With it stands the version of the ledger that it is of. The query must where the ledger is small, where it was asked
+    for at a version, and where the index cannot tell.
     """
     names = [view.name for view in views if view.name == REPLIES.name or re.search(rf"\b{REPLIES.name}\b", view.sql)]
     if CALLS.table in versions or not any(re.search(rf"\b{name}\b", sql, re.IGNORECASE) for name in names):
@@ -41,4 +33,4 @@ def known_replies(lake: Lake, sql: str, views: Iterable[View], versions: Mapping
         superseded = LedgerIndex.of(lake, table).superseded()
     except (EvalakeError, DeltaError, pl.exceptions.PolarsError, OSError):
         return None  # the query will report what is wrong with the table
-    return None if superseded is None else Replies(replies_without(superseded), table.version())
+    return None if superseded is None else (replies_without(superseded), table.version())

@@ -88,28 +88,19 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
     )
     assert process.stdin is not None
     asked = {"lake": _folder(lake), "seconds": limits.whole}
-    with _killed_at(deadline, process):
-        try:
-            with suppress(BrokenPipeError):  # if it has ended, its exit code says why
-                process.stdin.write(json.dumps(asked).encode() + b"\n")
-                process.stdin.flush()
-            yield Started(process, deadline)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            with suppress(BrokenPipeError), process:
-                pass
-
-
-@contextmanager
-def _killed_at(deadline: Deadline, process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Kill a process that is not done in time, even where it has not set its own alarm yet."""
-    timer = Timer(deadline.left, process.kill)
+    timer = Timer(deadline.left, process.kill)  # it may not have set its own alarm yet
     timer.daemon = True
     timer.start()
     try:
-        yield
+        with suppress(BrokenPipeError):  # if it has ended, its exit code says why
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.flush()
+        yield Started(process, deadline)
     finally:
+        if process.poll() is None:
+            process.kill()
+        with suppress(BrokenPipeError), process:
+            pass
         timer.cancel()
 
 

@@ -37,14 +37,10 @@ def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, opened: O
 
 def _view(contract: Contract, files: list[str]) -> str:
     # Files from before a column was added have none of it. The folders of a partition have its values in their names.
-    options = "union_by_name = true"
-    if contract.partition_by:
-        kinds = ", ".join(f"{column}: varchar" for column in contract.partition_by)
-        options += f", hive_partitioning = true, hive_types = {{{kinds}}}"
-    else:
-        options += ", hive_partitioning = false"
+    kinds = ", ".join(f"{column}: varchar" for column in contract.partition_by)
+    partitions = f"true, hive_types = {{{kinds}}}" if kinds else "false"
     paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
     return (
-        f"create temp view {contract.table} as "
-        f"select {', '.join(contract.column)} from read_parquet([{paths}], {options})"
+        f"create temp view {contract.table} as select {', '.join(contract.column)} "
+        f"from read_parquet([{paths}], union_by_name = true, hive_partitioning = {partitions})"
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from contracts.contract import Contract
-from contracts.scales import Scale, scales
+from contracts.scales import scales
 from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUNS, SNAPSHOTS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
 
@@ -99,14 +99,13 @@ METRIC_HISTORY = View(
             coalesce(
                 array_to_string(list_sort(json_keys(r.dataset_versions)), '+')
                     || coalesce(
-                        ' (first ' || json_extract_string(r.parameters, '$.first') || ')',
-                        case when json_extract_string(r.parameters, '$.draw') is not null
-                            then ' (' || json_extract_string(r.parameters, '$.limit') || ' drawn)'
-                            else ' (first ' || json_extract_string(r.parameters, '$.limit') || ')' end,
-                        ' (chosen ' || left(sha256(coalesce(
-                            json_extract_string(r.parameters, '$.samples'),
-                            json_extract_string(r.parameters, '$.only_failed')
-                        )), 8) || ')',
+                        ' (first ' || (r.parameters ->> '$.first') || ')',
+                        case when (r.parameters ->> '$.draw') is not null
+                            then ' (' || (r.parameters ->> '$.limit') || ' drawn)'
+                            else ' (first ' || (r.parameters ->> '$.limit') || ')' end,
+                        ' (chosen '
+                            || left(sha256(coalesce(r.parameters ->> '$.samples', r.parameters ->> '$.only_failed')), 8)
+                            || ')',
                         ''
                     ),
                 'unknown'
@@ -117,20 +116,14 @@ METRIC_HISTORY = View(
             e.judge_version,
             r.dataset_versions,
             array_to_string(
-                list_sort(
-                    cast(
-                        coalesce(
-                            json_extract(r.parameters, '$.prompts'), json_extract(r.parameters, '$.prompt_types')
-                        ) as varchar[]
-                    )
-                ),
+                list_sort(cast(coalesce(r.parameters -> '$.prompts', r.parameters -> '$.prompt_types') as varchar[])),
                 '+'
             ) as prompt_types,
-            cast(json_extract(r.parameters, '$.replicates') as bigint) as replicates,
+            cast(r.parameters -> '$.replicates' as bigint) as replicates,
             concat_ws(
                 ' ',
-                cast(json_extract(r.parameters, '$.request_parameters') as map(varchar, varchar))[m.model],
-                cast(json_extract(r.parameters, '$.request_parameters') as map(varchar, varchar))[m.judge]
+                cast(r.parameters -> '$.request_parameters' as map(varchar, varchar))[m.model],
+                cast(r.parameters -> '$.request_parameters' as map(varchar, varchar))[m.judge]
             ) as request_parameters,
             c.criteria
         from metric_snapshots m
@@ -294,17 +287,26 @@ QUARANTINE_REASONS = View(
     },
 )
 
-_GENERAL = (
-    REPLIES,
-    METRIC_HISTORY,
-    LATEST_METRICS,
-    LEADERBOARD,
-    COST_BY_MODEL_AND_DAY,
-    QUARANTINE_REASONS,
-)
+_GENERAL = (REPLIES, METRIC_HISTORY, LATEST_METRICS, LEADERBOARD, COST_BY_MODEL_AND_DAY, QUARANTINE_REASONS)
 
 # A table with these columns holds answers about samples, whichever suite it belongs to.
 _ANSWERED_BY = {"dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "scorer_version"}
+
+
+_ANSWER_COLUMNS = {
+    "table_name": "The results table.",
+    "answer": "The column of that table.",
+    "dataset": "The sample's dataset.",
+    "sample_id": "The sample.",
+    "sample_hash": "The sample's content hash.",
+    "model": "The subject model.",
+    "judge": "The judge or panel; null where none is involved.",
+    "prompt_type": "Which of the suite's prompts was used.",
+    "replicate": "Which repeat of the same request this is, from 0.",
+    "scorer_version": "The version of the rules that turned the reply into the row.",
+    "says": "The answer as text.",
+    "share": "A number's place on its scale, 0 to 1; null for an answer that is a word.",
+}
 
 
 def _answers(contracts: Sequence[Contract], needs: tuple[str, ...]) -> View:
@@ -314,37 +316,20 @@ def _answers(contracts: Sequence[Contract], needs: tuple[str, ...]) -> View:
         "on a scale with two ends.",
         " union all ".join(select for contract in contracts for select in _selects(contract)),
         needs,
-        {
-            "table_name": "The results table.",
-            "answer": "The column of that table.",
-            "dataset": "The sample's dataset.",
-            "sample_id": "The sample.",
-            "sample_hash": "The sample's content hash.",
-            "model": "The subject model.",
-            "judge": "The judge or panel; null where none is involved.",
-            "prompt_type": "Which of the suite's prompts was used.",
-            "replicate": "Which repeat of the same request this is, from 0.",
-            "scorer_version": "The version of the rules that turned the reply into the row.",
-            "says": "The answer as text.",
-            "share": "A number's place on its scale, 0 to 1; null for an answer that is a word.",
-        },
+        _ANSWER_COLUMNS,
     )
 
 
 def _selects(contract: Contract) -> Iterator[str]:
     judge = "judge" if "judge" in contract.column else "cast(null as varchar)"
     for answer, scale in scales(contract).items():
+        share = "null" if scale is None else f"({answer} - {scale[0]}) / {scale[1] - scale[0]}"
         yield (
             f"select '{contract.table}' as table_name, '{answer}' as answer, dataset, sample_id, sample_hash, "
             f"model, {judge} as judge, prompt_type, replicate, scorer_version, "
-            f"cast({answer} as varchar) as says, cast({_share(answer, scale)} as double) as share "
+            f"cast({answer} as varchar) as says, cast({share} as double) as share "
             f"from {contract.table} where {answer} is not null"
         )
-
-
-def _share(answer: str, scale: Scale) -> str:
-    """Build the SQL for an answer's place on its scale."""
-    return "null" if scale is None else f"({answer} - {scale[0]}) / {scale[1] - scale[0]}"
 
 
 def _disagreement(needs: tuple[str, ...]) -> View:
@@ -357,13 +342,12 @@ def _disagreement(needs: tuple[str, ...]) -> View:
         needs,
         {
             "between": "models or judges: who differs.",
-            "table_name": "The results table.",
+            "table_name": _ANSWER_COLUMNS["table_name"],
             "answer": "The column of that table in which they differ.",
-            "dataset": "The sample's dataset.",
-            "sample_id": "The sample.",
-            "sample_hash": "The sample's content hash.",
-            "prompt_type": "Which of the suite's prompts was used.",
-            "replicate": "Which repeat of the same request this is, from 0.",
+            **{
+                name: _ANSWER_COLUMNS[name]
+                for name in ("dataset", "sample_id", "sample_hash", "prompt_type", "replicate")
+            },
             "same": "What they have in common: the judge of two models, the model of two judges; null without a judge.",
             "first": "The first of the two, by name.",
             "first_says": "What it answers.",

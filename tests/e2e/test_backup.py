@@ -12,7 +12,7 @@ import pytest
 
 from contracts.tables import CALLS, RUNS, SNAPSHOTS
 from storage import ledger
-from storage.integrity import find_damage
+from storage.integrity import inspect
 from storage.lake import Lake
 from storage.landing import land
 from suites.command_guard.contract import RESULTS
@@ -68,5 +68,5 @@ def test_a_lake_copied_while_it_is_written_to_is_whole_and_has_all_that_was_comm
         there = restored.frame(contract).collect()
         assert rows.join(there, on=key, how="anti").is_empty(), contract.table
         assert (restored.version(contract) or 0) >= version
-    assert find_damage(restored, TOYS) == []
+    assert inspect(restored, TOYS).damage == []
     assert [table.findings for table in check_lake(restored) if table.findings] == []

@@ -13,7 +13,7 @@ import pytest
 from contracts.tables import CALLS
 from core.errors import LakeError, QueryError
 from storage import ledger
-from storage.integrity import find_damage, find_tampering
+from storage.integrity import find_tampering, inspect
 from storage.inventory import inventory
 from storage.lake import Lake
 from storage.landing import Landed, land
@@ -77,14 +77,14 @@ def test_maintenance_and_integrity(lake: Lake, bucket: Bucket) -> None:
         land(lake, TOYS, toys(key))
     (done,) = maintain(lake, [TOYS], retention_hours=0)
     assert (done.files_before, done.files_after, done.files_removed) == (3, 1, 3)
-    assert find_damage(lake, TOYS) == list(find_tampering(lake, TOYS)) == []
+    assert inspect(lake, TOYS).damage == list(find_tampering(lake, TOYS)) == []
     prefix = lake.uri.removeprefix("s3://lake/")
     (data,) = [key for key in bucket.keys(f"{prefix}/toys/model=") if key.endswith(".parquet")]
     bucket.client().delete_object(Bucket="lake", Key=data)
-    (gone,) = find_damage(lake, TOYS)
+    (gone,) = inspect(lake, TOYS).damage
     assert data.rsplit("/", 1)[1] in gone.problem
     bucket.client().delete_object(Bucket="lake", Key=f"{prefix}/toys/_delta_log/{2:020}.json")
-    (missing,) = find_damage(lake, TOYS)
+    (missing,) = inspect(lake, TOYS).damage
     assert f"{2:020}.json" in missing.problem
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from contracts.tables import QUARANTINE
-from storage.integrity import find_damage, find_tampering, has_traces
+from storage.integrity import find_tampering, has_traces, inspect
 from storage.lake import Lake
 from storage.landing import land
 from tests.storage.rows import TOYS, toy
@@ -15,7 +15,7 @@ def test_a_writer_that_appends_meanwhile_disturbs_nothing(tmp_path: Path) -> Non
     lake = Lake(str(tmp_path / "lake"))
     for n in range(20):
         land(lake, TOYS, pl.DataFrame([toy(f"k{n}", model="openai/gpt é:%")]))
-        assert find_damage(lake, TOYS) == list(find_tampering(lake, TOYS)) == []
+        assert inspect(lake, TOYS).damage == list(find_tampering(lake, TOYS)) == []
 
 
 def test_what_was_never_there_leaves_no_trace(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from contracts.contract import Contract
 from contracts.tables import CALLS, CORE_CONTRACTS
 from core.errors import LakeError, SchemaMismatchError, UsageError
 from storage import ledger
-from storage.integrity import find_damage
+from storage.integrity import inspect
 from storage.lake import Lake, constraints
 from storage.landing import land
 from storage.maintenance import maintain
@@ -85,7 +85,7 @@ def test_a_lake_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
     ledger.append(lake, [call(1)])
     assert ledger.LedgerIndex.read(lake).fetch([(call(1)["prompt_hash"], 0)])
     assert query(lake, (TOYS,), "select count(*) as n from toys").item() == 2
-    assert not find_damage(lake, TOYS)
+    assert not inspect(lake, TOYS).damage
     assert [done.files_after for done in maintain(lake, [TOYS, CALLS])] == [2, 1]
 
 

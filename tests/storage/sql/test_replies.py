@@ -47,7 +47,7 @@ def test_it_answers_what_the_plain_definition_answers(
     sql = "select * from replies order by all"
     known = known_replies(lake, sql, VIEWS, {})
     assert known is not None
-    assert known.view.sql != REPLIES.sql
+    assert known[0].sql != REPLIES.sql
     assert query(lake, CORE_CONTRACTS, sql).equals(query(lake, CORE_CONTRACTS, plain(sql)))
 
 
