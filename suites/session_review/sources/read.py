@@ -23,15 +23,7 @@ from suites.base import Dataset, Sample, Skipped
 from suites.base.dataset_builder import read_whole
 from suites.base.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
 from suites.session_review.session import Session, dump
-from suites.session_review.sources.database import (
-    Rows,
-    database_name,
-    hide_password,
-    open_sqlite,
-    open_url,
-    read_sessions,
-    require_connectable,
-)
+from suites.session_review.sources import database
 from suites.session_review.sources.generic import read_generic
 from suites.session_review.sources.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
 from suites.session_review.sources.tarsy import read_detail, read_final_analysis
@@ -62,10 +54,10 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
     it may not be empty.
     """
     url = "://" in source
-    shown = hide_password(source) if url else source
+    shown = database.hide_password(source) if url else source
 
     def read() -> Dataset:
-        return _dataset(database_name(source), _from_url(source)) if url else _read_path(source)
+        return _dataset(database.database_name(source), _from_url(source)) if url else _read_path(source)
 
     return read_whole(shown, read, "session that can be judged", may_be_empty=may_be_empty)
 
@@ -77,7 +69,7 @@ def watermark(source: str) -> Any:
     """
     if "://" in source:
         require_url(source)
-        with open_url(source) as rows:
+        with database.open_url(source) as rows:
             return [dict(row) for row in rows(_CHANGES, {})]
     path = STARTER if source == "starter" else Path(source)
     files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")  # a database's log lies beside it
@@ -89,8 +81,8 @@ def require_url(source: str) -> None:
     if "://" not in source:
         return
     if source.partition("://")[0] not in URLS:
-        raise SourceError(f"the dataset source {hide_password(source)!r} is no postgresql:// URL")
-    require_connectable(source)
+        raise SourceError(f"the dataset source {database.hide_password(source)!r} is no postgresql:// URL")
+    database.require_connectable(source)
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -178,7 +170,7 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
 def _from_file(path: Path, files: Files) -> Iterator[Found]:
     kind = path.suffix.lower()
     if kind in SQLITE:
-        with open_sqlite(files.check(path, LARGEST_IN_ALL)) as rows:
+        with database.open_sqlite(files.check(path, LARGEST_IN_ALL)) as rows:
             yield from _from_rows(path.name, rows)
     elif kind in LINES:
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
@@ -203,12 +195,12 @@ def _from_json(path: Path, files: Files) -> Iterator[Found]:
 
 def _from_url(url: str) -> Iterator[Found]:
     require_url(url)
-    with open_url(url) as rows:
-        yield from _from_rows(database_name(url), rows)
+    with database.open_url(url) as rows:
+        yield from _from_rows(database.database_name(url), rows)
 
 
-def _from_rows(name: str, rows: Rows) -> Iterator[Found]:
-    for session_id, session in read_sessions(rows):
+def _from_rows(name: str, rows: database.Rows) -> Iterator[Found]:
+    for session_id, session in database.read_sessions(rows):
         where = f"{name}: {as_payload(session_id)}"
         yield where, session if isinstance(session, Session) else _left_out(where, session, session_id)
 
