@@ -18,7 +18,7 @@ from providers.direct import DirectCalls
 from providers.direct import warm_up as warm_up_direct
 from providers.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from providers.litellm_calls import LiteLLMCalls
-from providers.rate_limiter import RateLimiter, Slot
+from providers.rate_limiter import RateLimiter
 from providers.replies import ProviderAnswer, reply_of
 from providers.request import Failure, Reply, Request
 from providers.routes import CLIENT_OWNED, Route, Routes
@@ -158,7 +158,7 @@ class Caller:
         self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
     ) -> Reply:
         """Make one attempt, within the provider's limits; raises AttemptFailed."""
-        async with Slot(limiter, lambda: self._refuse(route.model, limiter)) as slot:
+        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as slot:
             await admit(course.failed_cost_usd or 0.0, slot.lend)
             course.attempts += 1
             course.begun = course.begun or time.time_ns()

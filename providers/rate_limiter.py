@@ -35,8 +35,15 @@ class RateLimiter:
             name=provider,
         )
 
+    def acquire(self, refuse: Callable[[], None]) -> "Slot":
+        """Make a context that, when it is entered, waits for a slot and for the rate, and then holds the slot.
+
+        `refuse` raises where no call is wanted any more, now or after a wait.
+        """
+        return Slot(self, refuse)
+
     async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
-        """Wait until another call may begin; `refuse` as in `Slot`."""
+        """Wait until another call may begin; `refuse` as in `acquire`."""
         if self._rate is not None:
             async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
                 refuse()
@@ -66,10 +73,7 @@ class RateLimiter:
 
 
 class Slot:
-    """The right to make one of the provider's calls: who enters it waits for a slot and for the rate, and holds it.
-
-    `refuse` raises where no call is wanted any more, now or after a wait.
-    """
+    """The right to make one of the provider's calls."""
 
     def __init__(self, limiter: RateLimiter, refuse: Callable[[], None]):
         self._limiter = limiter
