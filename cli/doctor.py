@@ -22,10 +22,11 @@ def doctor(
     """Say whether schedules fire, workers poll, versions fit, and lake, disk and keys are there."""
     from cli import output as show
     from cli.configuration import read
+    from service.local.background import are_new
     from storage.lake import Lake
-    from tasks.jobs.doctor import Level, Place, examine
+    from tasks.jobs.doctor import FIRST_MINUTE, Level, Place, examine
 
-    place = Place(Lake(lake), read(config), deploying)
+    place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
     checks = []
     for check, result in examine(place):
         checks.append({"check": check.name, "level": result.level, "message": result.message, "mend": result.mend})

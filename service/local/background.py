@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -82,6 +83,11 @@ def find(lake: str) -> Background | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise EvalakeError(f"{file} cannot be read: end its servers with `evalake down`, and delete it") from error
+
+
+def are_new(lake: str, seconds: float) -> bool:
+    """Tell whether the servers of a lake run, and have been up for less than so many seconds."""
+    return find(lake) is not None and time.time() - (folder_of(lake) / "up.json").stat().st_mtime < seconds
 
 
 def is_running(lake: str) -> bool:

@@ -54,12 +54,14 @@ class Diagnosis:
 class Place:
     """What is looked at: the server that Prefect's settings name, and a lake and a configuration on this machine.
 
-    While a deployment is being made, workers are still to be started, and the scheduler has not had its turn.
+    While a deployment is being made, workers are still to be started, and the scheduler has not had its turn. Where the
+    servers are new, workers were started with them that may not have asked for work yet.
     """
 
     lake: Lake
     configuration: Configuration
     deploying: bool = False
+    servers_are_new: bool = False
 
     @cached_property
     def client(self) -> "SyncPrefectClient":
@@ -83,7 +85,9 @@ class Place:
         return sorted(workers, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
 
     def soon(self, message: str, mend: str) -> Diagnosis:
-        """Report a problem, or only a hint while a deployment is being made, after which it should be gone."""
+        """Report a problem, or only a hint where it should be gone soon: after a deployment, or the servers' start."""
+        if self.servers_are_new:
+            return Diagnosis(Level.HINT, message, "the servers are new: look again with `evalake doctor` in a minute")
         return Diagnosis(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
 
 

@@ -1,6 +1,7 @@
 """The file that tells of a lake's servers: by lake, for one user alone, and only while they run."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from core.errors import EvalakeError
 from service.local.background import (
     STATE,
     Background,
+    are_new,
     find,
     folder_of,
     held,
@@ -44,6 +46,16 @@ def test_it_is_found_while_its_supervisor_runs_and_by_that_lake_only(monkeypatch
         assert find("s3://bucket/other") is None
     assert find("s3://bucket/lake") is None
     assert not is_running("s3://bucket/lake")
+
+
+def test_servers_are_new_for_so_long_after_their_start() -> None:
+    assert not are_new("lake", 60)
+    with held("lake") as folder:
+        tell(folder, BACKGROUND)
+        assert are_new("lake", 60)
+        started = time.time() - 61
+        os.utime(folder / "up.json", (started, started))
+        assert not are_new("lake", 60)
 
 
 def test_a_folder_is_one_lake_by_whatever_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

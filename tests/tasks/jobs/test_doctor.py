@@ -31,6 +31,16 @@ def test_without_a_server_the_next_step_is_said_and_this_machine_is_looked_at(tm
     assert not (tmp_path / "lake").exists()
 
 
+def test_what_will_be_gone_soon_is_a_hint_where_the_servers_are_new(tmp_path: Path) -> None:
+    lake, configuration = Lake(str(tmp_path)), Configuration()
+    assert Place(lake, configuration).soon("no worker", "start one") == Diagnosis(
+        Level.PROBLEM, "no worker", "start one"
+    )
+    told = Place(lake, configuration, servers_are_new=True).soon("no worker", "start one")
+    assert (told.level, told.message) == (Level.HINT, "no worker")
+    assert "look again" in told.mend
+
+
 def test_a_library_outside_the_bounds_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.metadata.version
     monkeypatch.setattr(doctor, "version", lambda name: "2.1.9" if name == "sqlalchemy" else real(name))
