@@ -39,6 +39,8 @@ PER_DAY = 100  # replicates that belong to one day
 
 EVENT = "evalake.judge-version.began"
 
+_MEASURED = ("distance", "noise", "shift", "p_value")  # columns of a day, and fields of Drift
+
 
 class CanaryError(EvalakeError):
     """A judge could not be judged today: nothing is known of it, and nothing changes."""
@@ -193,7 +195,7 @@ def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None
         **_shared(canary, version),
         "moved": moved,
         "answers": answers,
-        **{name: getattr(measured, name, None) for name in ("distance", "noise", "shift", "p_value")},
+        **({name: getattr(measured, name) for name in _MEASURED} if measured else dict.fromkeys(_MEASURED)),
         "run_id": canary.context.run_id,
         "flow_run_id": canary.flow_run_id,
         "judged_at": datetime.now(UTC),
@@ -213,7 +215,7 @@ def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
             "evalake.suite": suite,
         },
         payload={
-            **{name: row[name] for name in ("suite", "judge", "version", "distance", "noise", "shift", "p_value")},
+            **{name: row[name] for name in ("suite", "judge", "version", *_MEASURED)},
             "day": canary.day,
             "lake": lake,
         },
