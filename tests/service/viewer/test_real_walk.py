@@ -59,7 +59,7 @@ def test_from_the_runs_to_an_item_and_the_next(look: Open, recorded: Recorded, n
     page.get_by_label("Suite", exact=True).select_option(name)
     page.get_by_role("link", name=run).click()
     page.get_by_role("link", name="Read its").click()
-    _walk(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
 
 
 @pytest.mark.real_data
@@ -85,7 +85,7 @@ def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, na
     exported = export_run(RunIndexes(recorded.lake), recorded.runs[name], tmp_path / "run", lambda *_: None)
     page = look(exported.as_uri()).page
     page.get_by_role("link", name="Read its").click()
-    _walk(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
 
 
 @pytest.mark.real_data
@@ -133,8 +133,8 @@ def _cut(page: Page) -> list[str]:
     return [f"cut: {table}" for table in tables.evaluate_all(WIDER)]
 
 
-def _walk(page: Page) -> None:
-    """From a list of items to the first, and on to the next."""
+def _walked(page: Page) -> str:
+    """From a list of items to the first, on to the next, and back; returns the name of the first."""
     names = page.locator("tbody a.id")
     expect(names.first).to_be_visible()
     first, second = names.all_text_contents()[:2]
@@ -143,4 +143,4 @@ def _walk(page: Page) -> None:
     page.keyboard.press("j")
     expect(page.get_by_role("heading", level=1)).to_have_text(second)
     page.keyboard.press("k")
-    expect(page.get_by_role("heading", level=1)).to_have_text(first)
+    return first
