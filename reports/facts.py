@@ -9,6 +9,7 @@ from reports.decision import Verdict
 from reports.report import Report
 from reports.wording import UNKNOWN, number, visible
 from suites.base.figures import Unit
+from suites.base.json_in_text import json_object
 
 _ORIGINS = {"run": "models were called", "import": "recorded results were imported"}
 
@@ -121,11 +122,8 @@ def _moment(value: datetime | None) -> str:
 
 def _pairs(text: str) -> str:
     """Write a JSON object as `name: value` lines; any other text as it is."""
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        return visible(text)
-    if not isinstance(read, Mapping):
+    read = json_object(text)
+    if read is None:
         return visible(text)
     return "\n".join(f"{_shown(key)}: {_pair_value(value)}" for key, value in read.items()) or "none"
 

@@ -79,6 +79,15 @@ def only_object(text: str) -> list[tuple[str, Any]] | None:
     return pairs
 
 
+def json_object(text: str) -> dict[str, Any] | None:
+    """Decode a text that is one JSON object; None for any other text, and for numbers and depths beyond reason."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def as_share(value: Any) -> float | None:
     """Convert a number from 0 to 1, such as a stated confidence, to a float; None for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None

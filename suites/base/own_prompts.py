@@ -1,11 +1,11 @@
 """Prompts that a configuration adds to a suite: their parts by prompt type, and their worked examples."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.errors import ConfigurationError
 from core.prompt_files import PROMPTS
+from suites.base.json_in_text import json_object
 
 EXAMPLES = "examples"
 """The part that holds worked examples: a JSON object with `input` and `reply` on each line."""
@@ -47,12 +47,8 @@ def example_messages(parts: Mapping[str, str], ask: Callable[[str], str]) -> lis
 
 
 def _example(number: int, line: str) -> tuple[str, str]:
-    try:
-        read = json.loads(line)
-    except (ValueError, RecursionError):
-        read = None
-    match read:
-        case {"input": str(given), "reply": str(reply)} if len(read) == 2 and given.strip() and reply.strip():
+    match json_object(line) or {}:
+        case {"input": str(given), "reply": str(reply), **others} if not others and given.strip() and reply.strip():
             return given, reply
     raise ConfigurationError(
         f'line {number} of {EXAMPLES} is not a JSON object with the texts "input" and "reply", and nothing else'

@@ -26,6 +26,7 @@ from core.errors import SourceError
 from core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from core.hashing import NotCanonicalError, canonical_text
 from core.records import record
+from suites.base.json_in_text import json_object
 from suites.base.sample import Dataset, Skipped
 
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -133,15 +134,8 @@ def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
                 continue
             text = line.decode("utf-8", "surrogateescape").removeprefix("\ufeff" if number == 1 else "").strip()
             if text:
-                yield _json_record(where, text)
-
-
-def _json_record(where: str, text: str) -> Record | Skipped:
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        values = None
-    return Record(where, values, text) if isinstance(values, dict) else Skipped(where, NOT_JSON, as_payload(text))
+                values = json_object(text)
+                yield Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
 @dataclass

@@ -11,14 +11,13 @@ Where the rules (docs: metrics, "Reply to verdict") leave a choice, it is made h
 * Verdicts conflict where the part of the reply that decided, read in the way that decided, holds two different ones.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from core.records import record
-from suites.base.json_in_text import as_share, find_objects, only_object
+from suites.base.json_in_text import as_share, find_objects, json_object, only_object
 from suites.base.thinking import split_thinking
 
 ACTIONS = ("ALLOW", "WARN", "BLOCK")
@@ -71,7 +70,8 @@ def _from_objects(text: str) -> Verdict | None:
     for candidate in find_objects(text, "action"):
         for action in filter(None, map(_as_action, candidate.strings)):
             if first is None:
-                first = Verdict(action, False, *_details(text[candidate.start : candidate.end]))
+                given = json_object(text[candidate.start : candidate.end])  # None where its braces are doubled
+                first = Verdict(action, False, *_beside_action(given or {}))
             elif action != first.verdict:
                 return Verdict(first.verdict, True, first.reason, first.confidence)
     return first
@@ -86,15 +86,7 @@ def _as_action(value: Any) -> str | None:
     return value.upper() if isinstance(value, str) and value.isascii() and value.upper() in ACTIONS else None
 
 
-def _details(text: str) -> tuple[str | None, float | None]:
-    """Read the reason and confidence beside an action."""
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):  # doubled braces, numbers of thousands of digits, or very deep
-        return None, None
-    return _beside_action(given)
-
-
 def _beside_action(given: Mapping[str, Any]) -> tuple[str | None, float | None]:
+    """Read the reason and confidence beside an action."""
     reason = given.get("reason")
     return reason if isinstance(reason, str) else None, as_share(given.get("confidence"))

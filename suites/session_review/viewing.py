@@ -1,11 +1,10 @@
 """How the viewer shows session_review: the points that a judge gave a session, and its words."""
 
-import json
-
 import polars as pl
 
 from core.errors import EvalakeError
 from suites.base import Sample, Viewing
+from suites.base.json_in_text import json_object
 from suites.session_review.replies.scores import CATEGORIES
 from suites.session_review.session import AgentMessage, load
 from suites.session_review.session_text import fit
@@ -44,12 +43,7 @@ def _beginning(part: str) -> str:
 
 def _alert_words(alert: str) -> str:
     """Extract the words of an alert: of JSON its title or the like, or else all its texts."""
-    try:
-        fields = json.loads(alert)
-    except (ValueError, RecursionError):
-        return alert
-    if not isinstance(fields, dict):
-        return alert
+    fields = json_object(alert) or {}
     words = {name: value for name, value in fields.items() if isinstance(value, str)}
     titles = [words[name] for name in TITLES if name in words]
     return titles[0] if titles else ", ".join(words.values()) or alert

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from suites.base.json_in_text import as_share
+from suites.base.json_in_text import as_share, json_object
 from suites.base.untrusted import read_delimited
 from suites.solidity_audit.taxonomy import SCORES
 
@@ -82,7 +82,7 @@ def read_material(messages: Sequence[Mapping[str, str]]) -> Material | None:
 def read_findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit, and its fields where it is JSON."""
     audit = audit[:LONGEST_AUDIT]
-    stated = _json_object(audit)
+    stated = json_object(audit[audit.find("{") : audit.rfind("}") + 1]) or {}
     listed = stated.get("findings")
     if isinstance(listed, list):
         return [_from_json(each) for each in listed[:MOST_FINDINGS]], stated
@@ -94,15 +94,6 @@ def read_findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
 def in_prose(words: str) -> ClaimedFinding:
     """Make a finding of a text without fields."""
     return ClaimedFinding(words, frozenset(lines_of(words)))
-
-
-def _json_object(audit: str) -> Mapping[str, Any]:
-    start, end = audit.find("{"), audit.rfind("}")
-    try:
-        value = json.loads(audit[start : end + 1]) if 0 <= start < end else None
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {}
 
 
 def _from_json(finding: Any) -> ClaimedFinding:

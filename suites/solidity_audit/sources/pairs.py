@@ -5,7 +5,6 @@ A pair's folder holds `ground_truth.json` and, for each twin, one file (`vulnera
 `// File: NAME`; `vulnerable_lines` is then an object of lines by file, and becomes lines of that text.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from core.errors import SourceError
 from core.files import MEGABYTE, FileRefusedError, Files
+from suites.base.json_in_text import json_object
 from suites.base.sources import NOT_READ, as_payload
 from suites.solidity_audit.sources.builder import BAD_TRUTH, NO_CONTRACT, AuditDatasetBuilder, Material
 from suites.solidity_audit.sources.smartbugs import LABELS
@@ -83,11 +83,8 @@ def _text(file: Path, guarded: Files) -> str:
 def _take_pair(file: Path, guarded: Files, builder: AuditDatasetBuilder) -> None:
     pair, name = file.parent, as_payload(file.parent.name)
     raw = guarded.read(file).decode("utf-8", "backslashreplace")
-    try:
-        given = json.loads(raw)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+    given = json_object(raw)
+    if given is None:
         builder.skip(f"{name}/{TRUTH_FILE}", BAD_TRUTH, raw)
         return
     note = given.get("description")
