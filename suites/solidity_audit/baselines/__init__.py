@@ -3,31 +3,25 @@
 import json
 from collections.abc import Mapping
 
-from providers.baselines import Baseline, BaselineRefusedError, Messages
+from providers.baselines import Baseline, Messages
 
 
 def _solidity_patterns(messages: Messages) -> str:
     from suites.solidity_audit.baselines.solidity_patterns import answer
 
-    return _or_refuse(answer(messages), "the last user message holds no contract to audit")
+    return answer(messages)
 
 
 def _overlap_judge(messages: Messages) -> str:
     from suites.solidity_audit.baselines.overlap_judge import answer
 
-    return _or_refuse(answer(messages), "the user message holds no audit to judge")
+    return answer(messages)
 
 
 def _wording_judge(messages: Messages) -> str:
     from suites.solidity_audit.baselines.wording_judge import answer
 
-    return _or_refuse(answer(messages), "the user message holds no audit to judge")
-
-
-def _or_refuse(text: str | None, reason: str) -> str:
-    if text is None:
-        raise BaselineRefusedError(reason)
-    return text
+    return answer(messages)
 
 
 def _always(verdict: str) -> Baseline:

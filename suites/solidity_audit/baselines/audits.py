@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from providers.baselines import BaselineRefusedError, Messages
 from suites.base.json_in_text import as_share, json_object
 from suites.base.untrusted import read_delimited
 from suites.solidity_audit.taxonomy import SCORES
@@ -70,12 +71,12 @@ class ClaimedFinding:
     location: str | None = None
 
 
-def read_material(messages: Sequence[Mapping[str, str]]) -> Material | None:
-    """Read the blocks of a judge's prompt; None where it holds no audit to judge."""
+def read_material(messages: Messages) -> Material:
+    """Read the blocks of a judge's prompt. Raises BaselineRefusedError where it holds no audit to judge."""
     prompt = next((message["content"] for message in messages if message["role"] == "user"), "")
     form, truth, contract, audit = (read_delimited(n, prompt) for n in ("form", "ground_truth", "contract", "audit"))
     if form is None or truth is None or audit is None:
-        return None
+        raise BaselineRefusedError("the user message holds no audit to judge")
     return Material(json.loads(form), json.loads(truth), contract or "", audit)
 
 
@@ -131,12 +132,13 @@ def judgement(
     findings: Sequence[ClaimedFinding],
     classes: Sequence[str],
     reason: str,
-    further: Mapping[str, Callable[[], dict[str, Any]]],
+    further: Mapping[str, dict[str, Any]],
 ) -> str:
     """Write a judgement: each finding with its class, and of the fields of `further` those that the form asks for."""
     classified = enumerate(zip(findings, classes, strict=True), start=1)
     listed = [_judged(number, finding, kind, reason) for number, (finding, kind) in classified]
-    return json.dumps({"findings": listed} | {name: make() for name, make in further.items() if name in material.form})
+    asked = {name: field for name, field in further.items() if name in material.form}
+    return json.dumps({"findings": listed} | asked)
 
 
 def _judged(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:

@@ -6,9 +6,9 @@ names.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
+from providers.baselines import Messages
 from suites.solidity_audit.baselines import audits
 from suites.solidity_audit.baselines.solidity_code import blank, functions
 
@@ -19,18 +19,19 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
 _CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+\(")
 
 
-def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
+def answer(messages: Messages) -> str:
+    """Write the judgement in the form that the prompt asks for.
+
+    Raises BaselineRefusedError where the prompt holds no audit to judge.
+    """
     material = audits.read_material(messages)
-    if material is None:
-        return None
     known = material.known
     names = {function.name for function in functions(blank(material.contract, strings=True))}
     findings, stated = audits.read_findings(material.audit)
     classes = [_classify(finding, known, names) for finding in findings]
     further = {
-        "overall_verdict": partial(_verdict, material.audit, stated, findings),
-        "target_assessment": partial(_assess, findings, classes, known),
+        "overall_verdict": _verdict(material.audit, stated, findings),
+        "target_assessment": _assess(findings, classes, known),
     }
     return audits.judgement(material, findings, classes, REASON, further)
 

@@ -6,10 +6,11 @@ finds its pattern without the guard that usually belongs to it.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from providers.baselines import BaselineRefusedError, Messages
 from suites.base.untrusted import read_delimited
 from suites.solidity_audit.baselines.solidity_code import Function, blank, functions
 
@@ -355,12 +356,15 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """Audit the contract in the last user message, in the direct prompt's form; None where there is no contract."""
+def answer(messages: Messages) -> str:
+    """Audit the contract in the last user message, in the direct prompt's form.
+
+    Raises BaselineRefusedError where there is no contract.
+    """
     prompt = next((message["content"] for message in reversed(messages) if message["role"] == "user"), "")
     contract = read_delimited("contract", prompt)
     if contract is None:
-        return None
+        raise BaselineRefusedError("the last user message holds no contract to audit")
     findings = audit(_NUMBER.sub("", contract))
     listed = [
         {

@@ -7,9 +7,9 @@ the right thing for a wrong reason, or explains the right thing under another na
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
+from providers.baselines import Messages
 from suites.solidity_audit.baselines import audits
 
 TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words
@@ -30,17 +30,18 @@ _TRUSTED = re.compile(r"\b(?:owner|admin|operator|centrali[sz]\w*)\b", re.IGNORE
 _ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w*)\b", re.IGNORECASE)
 
 
-def answer(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """Write the judgement in the form that the prompt asks for; None where the prompt holds no audit to judge."""
+def answer(messages: Messages) -> str:
+    """Write the judgement in the form that the prompt asks for.
+
+    Raises BaselineRefusedError where the prompt holds no audit to judge.
+    """
     material = audits.read_material(messages)
-    if material is None:
-        return None
     audit = material.audit[: audits.LONGEST_AUDIT]
     findings, stated = _findings(audit)
     classes = [_classify(finding, material.known, material.contract) for finding in findings]
     further = {
-        "overall_verdict": partial(_verdict, audit, stated, findings),
-        "target_assessment": partial(_assess, findings, classes, material.known),
+        "overall_verdict": _verdict(audit, stated, findings),
+        "target_assessment": _assess(findings, classes, material.known),
     }
     return audits.judgement(material, findings, classes, REASON, further)
 

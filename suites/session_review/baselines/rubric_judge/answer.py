@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from providers.baselines import BaselineRefusedError
-from suites.session_review.baselines.rubric_judge.record import NoRecordError, Record, read_record
+from providers.baselines import Messages
+from suites.session_review.baselines.rubric_judge.record import Record, read_record
 from suites.session_review.baselines.rubric_judge.rules import CATEGORIES, Deduction, deducted, find, never_called
 
 BEST = 21  # of 25: rules cannot see what would deserve more
@@ -36,15 +36,12 @@ _WISHES = (
 )  # fmt: skip
 
 
-def judge(messages: Sequence[Mapping[str, str]]) -> str:
+def judge(messages: Messages) -> str:
     """Write the next answer in a conversation about one session; the same messages always give the same answer.
 
     Raises BaselineRefusedError where the first user message holds no session to judge.
     """
-    try:
-        record = read_record(messages)
-    except NoRecordError as error:
-        raise BaselineRefusedError("the first user message holds no session to judge") from error
+    record = read_record(messages)
     asked = [message["content"] for message in messages if message["role"] == "user"]
     if len(asked) > 1 and asked[-1].lstrip().startswith(SECOND_TURN):
         return _missing_tools(record)

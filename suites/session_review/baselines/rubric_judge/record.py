@@ -1,9 +1,11 @@
 """Reads the record of a session out of the judge's prompt."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+from providers.baselines import BaselineRefusedError, Messages
 
 _MARK = re.compile(r"\bthe mark ([0-9a-f]{12}) ")
 _FAILED = re.compile(
@@ -11,11 +13,8 @@ _FAILED = re.compile(
     r"cannot|not found|invalid)\b",
     re.IGNORECASE,
 )
+NO_RECORD = "the first user message holds no session to judge"
 ERROR_LOOK = 120  # characters at the head of a result in which an error shows
-
-
-class NoRecordError(Exception):
-    """The prompt holds no record of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,12 @@ class Record:
         return "\n".join(sources).casefold()
 
 
-def read_record(messages: Sequence[Mapping[str, str]]) -> Record:
-    """Read the record in the first user message. Raises NoRecordError where there is none."""
+def read_record(messages: Messages) -> Record:
+    """Read the record in the first user message. Raises BaselineRefusedError where there is none."""
     prompt = next((message["content"] for message in messages if message["role"] == "user"), "")
     marked = _MARK.search(prompt)
     if marked is None:
-        raise NoRecordError
+        raise BaselineRefusedError(NO_RECORD)
     mark = marked[1]
     alert, session = (_between(prompt, f"<{name} {mark}>\n", f"\n</{name} {mark}>") for name in ("alert", "session"))
     return _record(alert, _blocks(session, mark))
@@ -82,7 +81,7 @@ def _between(prompt: str, opening: str, closing: str) -> str:
     _, opened, rest = prompt.partition(opening)
     inside, closed, _ = rest.partition(closing)
     if not opened or not closed:
-        raise NoRecordError
+        raise BaselineRefusedError(NO_RECORD)
     return inside
 
 

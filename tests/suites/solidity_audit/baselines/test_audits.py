@@ -4,6 +4,7 @@ import tracemalloc
 
 import pytest
 
+from providers.baselines import BaselineRefusedError
 from suites.base.untrusted import delimit_untrusted
 from suites.solidity_audit.baselines.audits import (
     Material,
@@ -100,5 +101,6 @@ def test_a_prompt_without_an_audit_is_no_material() -> None:
     whole = [delimit_untrusted(name, text) for name, text in blocks.items()]
     read = read_material([{"role": "user", "content": "\n\n".join(whole)}])
     assert read == Material({}, {"is_vulnerable": False}, "1| x", "fine")
-    assert read_material([{"role": "user", "content": "\n\n".join(whole[:-1])}]) is None
-    assert read_material([]) is None
+    for lacking in ([{"role": "user", "content": "\n\n".join(whole[:-1])}], []):
+        with pytest.raises(BaselineRefusedError):
+            read_material(lacking)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from providers.baselines import BaselineRefusedError
 from suites.session_review.baselines.rubric_judge import judge
-from suites.session_review.baselines.rubric_judge.record import Call, NoRecordError, read_record
+from suites.session_review.baselines.rubric_judge.record import Call, read_record
 from suites.session_review.replies.scores import read_total
 from suites.session_review.session import AgentMessage, Session, ToolCall, load
 from suites.session_review.sources.read import sample_of
@@ -94,5 +95,5 @@ def test_a_call_failed_was_empty_or_brought_something(result: str, error: str, f
 
 @pytest.mark.parametrize("prompt", ["", "no mark", "the mark 0123456789ab is the record", "<session 0123456789ab>"])
 def test_a_prompt_without_a_record_is_refused(prompt: str) -> None:
-    with pytest.raises(NoRecordError):
+    with pytest.raises(BaselineRefusedError):
         read_record([{"role": "user", "content": prompt}])
