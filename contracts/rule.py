@@ -141,6 +141,18 @@ def not_negative(column: str, severity: Severity = Severity.ERROR) -> Rule:
     return Rule(f"{column}_not_negative", column, Kind.BETWEEN, {"minimum": 0, "maximum": None}, severity)
 
 
+def is_share(column: str) -> Rule:
+    """Build the rule that the column is between 0 and 1."""
+    return Rule(f"{column}_is_share", column, Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY)
+
+
+TOKEN_RULES = (
+    Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
+    Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
+)
+"""The rules by which a part of the tokens is no more than the whole."""
+
+
 def not_blank(column: str) -> Rule:
     """Build the rule that the column holds more than white space."""
     return Rule(f"{column}_not_blank", column, Kind.NOT_BLANK, dimension=Dimension.COMPLETENESS)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
-from contracts.rule import Kind, Rule, Severity, hash_rule, not_negative
+from contracts.rule import TOKEN_RULES, hash_rule, not_negative
 
 
 class CallRow(RowModel):
@@ -48,8 +48,7 @@ CALLS = Contract(
     (
         hash_rule("prompt_hash"),
         *map(not_negative, ("replicate", "input_tokens", "output_tokens", "cost_usd", "latency_ms")),
-        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
-        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
+        *TOKEN_RULES,
     ),
     append_only=True,
     changes=(Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),),

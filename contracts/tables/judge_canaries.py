@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.changes import Renamed
 from contracts.contract import Contract, RowModel
-from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from contracts.rule import Kind, Rule, hash_rule, is_share, not_blank, not_negative
 from contracts.tables.judge_versions import DAY_IS_DATE
 
 
@@ -43,10 +43,7 @@ JUDGE_CANARIES = Contract(
         DAY_IS_DATE,
         Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
         *map(not_negative, ("items", "answers")),
-        *(
-            Rule(f"{name}_is_share", name, Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY)
-            for name in ("distance", "noise", "shift", "p_value")
-        ),
+        *map(is_share, ("distance", "noise", "shift", "p_value")),
     ),
     changes=(Renamed(columns={"epoch": "version"}),),
 )

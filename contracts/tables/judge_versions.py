@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.changes import Renamed
 from contracts.contract import Contract, RowModel
-from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from contracts.rule import Kind, Rule, hash_rule, is_share, not_blank, not_negative
 
 DAY_IS_DATE = Rule("day_is_date", "day", Kind.MATCHES, {"pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"})
 
@@ -43,7 +43,7 @@ JUDGE_VERSIONS = Contract(
         DAY_IS_DATE,
         Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
         *map(not_negative, ("first_replicate", "replicates", "items")),
-        Rule("p_value_is_share", "p_value", Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY),
+        is_share("p_value"),
     ),
     changes=(Renamed("judge_epochs", {"epoch": "version"}),),
 )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from contracts.contract import Contract, RowModel
-from contracts.rule import Kind, Rule, Severity, hash_rule, not_blank, not_negative
+from contracts.rule import TOKEN_RULES, Rule, hash_rule, not_blank, not_negative
 from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Exchange, Item
@@ -141,15 +141,7 @@ def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
         *(not_blank(name) for name in ("dataset", "sample_id", "model", "judge") if name in has),
         not_negative("replicate"),
         *(not_negative(name) for name in (*ReplyColumns.model_fields, "judge_cost_usd") if name in has),
-        *(token_rules() if issubclass(row, ReplyColumns) else ()),
-    )
-
-
-def token_rules() -> tuple[Rule, Rule]:
-    """List the rules by which a part of the tokens is no more than the whole."""
-    return (
-        Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
-        Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
+        *(TOKEN_RULES if issubclass(row, ReplyColumns) else ()),
     )
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
-from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
 from suites.base.result_row import JudgedRow, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
@@ -86,10 +86,6 @@ class SolidityAuditResult(JudgedRow):
     judgement_hash: str | None = Field(description="SHA-256 over what judged it; null until a reply comes.")
 
 
-def _share(column: str, rule_id: str) -> Rule:
-    return Rule(rule_id, column, Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY)
-
-
 def _consistent(rule_id: str, column: str, kind: Kind, **parameters: object) -> Rule:
     return Rule(rule_id, column, kind, parameters, dimension=Dimension.CONSISTENCY)
 
@@ -103,8 +99,11 @@ _WORDS = (
     *("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
     *("vulnerability_type", "severity"),
 )
-_SHARES = ("confidence", "calibration_error", "rcir", "ava", "fsv", "finding_precision", "target_credit")
-_COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
+_SHARES = (
+    *("confidence", "calibration_error", "rcir", "ava", "fsv"),
+    *("finding_precision", "target_credit", "location_line_iou"),
+)
+COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
 _SPENT = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")
 
 RESULTS = Contract(
@@ -115,9 +114,8 @@ RESULTS = Contract(
     (
         *map(hash_rule, ("prompt_hash", "judge_hash", "sample_hash", "audit_hash", "judgement_hash")),
         *map(not_blank, _WORDS),
-        *map(not_negative, ("replicate", "difficulty_tier", "undecided_findings", *_COUNTS, *_SPENT)),
-        *(_share(column, f"{column}_is_share") for column in _SHARES),
-        _share("location_line_iou", "location_line_iou_is_share"),
+        *map(not_negative, ("replicate", "difficulty_tier", "undecided_findings", *COUNTS, *_SPENT)),
+        *map(is_share, _SHARES),
         # A judgement that contradicts itself is refused by one of these, which says how.
         _consistent(
             "target_match_means_found", "target_match_id", Kind.ABSENT_WHEN, other="target_found", values=(False,)

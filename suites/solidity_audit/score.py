@@ -8,7 +8,7 @@ from providers.request import Failure, Reply
 from suites.base import Exchange, Item, Options, Sample
 from suites.base.result_row import identity_columns
 from suites.base.sources import storable
-from suites.solidity_audit.contract import FINDINGS, PROVISIONAL_ERRORS, REASONS, RESULTS
+from suites.solidity_audit.contract import COUNTS, FINDINGS, KEY, PROVISIONAL_ERRORS, REASONS, RESULTS
 from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from suites.solidity_audit.replies import location
 from suites.solidity_audit.replies.contradictions import further, refusing, repeated_ids, unknown_ids
@@ -27,11 +27,9 @@ Columns = dict[str, Any]  # of a row that is being made
 UNJUDGED: Columns = dict.fromkeys(
     (
         *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
-        *("type_match", "rcir", "ava", "fsv", "target_match_id", "total_findings", "valid_findings"),
-        *("invalid_findings", *map(count_column, CLASSIFICATIONS), "finding_precision", "target_credit"),
+        *("type_match", "rcir", "ava", "fsv", "target_match_id", *COUNTS, "finding_precision", "target_credit"),
         *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
-        "contradictions",
-        *REASONS,
+        *("contradictions", *REASONS),
     )
 ) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
 """A row's columns about the judgement, where there is none."""
@@ -71,7 +69,8 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
     reading = read_judgement(last.text, asked(item.sample, item.prompt_type))
     if last.error_kind is not None or reading.judgement is None:
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
-    prediction = read_prediction(audit.text) if _read_by_rule(item) else None
+    by_rule = item.prompt_type == DIRECT and not _is_recorded(item)
+    prediction = read_prediction(audit.text) if by_rule else None
     row = base | judged(truth_of(item.sample), reading.judgement, prediction)
     if refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
@@ -93,12 +92,11 @@ _BLANK = {"content_filter": "content_policy", "length": "token_limit"}
 
 def _without_audit(truth: GroundTruth) -> Columns:
     """Build the columns about a judgement where there was nothing to judge: an incorrect verdict and no finding."""
-    counted = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
     return UNJUDGED | {
         "detection_correct": False,
         "target_found": False if truth.is_vulnerable else None,
         "lucky_guess": False,
-        **dict.fromkeys(counted, 0),
+        **dict.fromkeys(COUNTS, 0),
         "target_credit": 0.0 if truth.is_vulnerable else None,
     }
 
@@ -188,10 +186,6 @@ def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
     return prediction.findings[finding.finding_id - 1]
 
 
-def _read_by_rule(item: Item) -> bool:
-    return item.prompt_type == DIRECT and not _is_recorded(item)
-
-
 def _is_recorded(item: Item) -> bool:
     return item.sample.input == NO_CONTRACT
 
@@ -230,10 +224,9 @@ def _judgement_hash(reply: Reply) -> str:
 
 
 def _finding_row(base: Columns, finding: Finding) -> Columns:
-    key = ("sample_hash", "model", "judge", "replicate", "prompt_hash", "judge_hash", "scorer_version")
     stated = finding.model_dump(include={*FINDINGS.column})
     texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}
-    return {name: base[name] for name in key} | texts
+    return {name: base[name] for name in KEY} | texts
 
 
 def _stored(text: str) -> str:
