@@ -71,17 +71,7 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
 
     `run_id` and `origin` are filled in where the row lands.
     """
-    sample = item.sample
-    columns = {
-        "dataset": sample.dataset,
-        "sample_id": sample.sample_id,
-        "sample_hash": sample.sample_hash,
-        "model": item.model,
-        "prompt_type": item.prompt_type,
-        "replicate": item.replicate,
-        "prompt_hash": answered[0].prompt_hash,
-        "scorer_version": scorer_version,
-    }
+    columns = asked_columns(item, answered[0].prompt_hash, scorer_version)
     if item.judge is None:
         return columns
     if len(answered) < 2:
@@ -89,6 +79,21 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
         return columns | {"judge": item.judge, "judge_hash": stand_in, "judge_cost_usd": None}
     cost = reply_columns(*(each.outcome for each in answered[1:] if isinstance(each.outcome, Reply)))["cost_usd"]
     return columns | {"judge": item.judge, "judge_hash": answered[1].prompt_hash, "judge_cost_usd": cost}
+
+
+def asked_columns(item: Item, prompt_hash: str, scorer_version: str) -> dict[str, Any]:
+    """Fill the columns of `ResultRow`; `run_id` and `origin` are filled in where the row lands."""
+    sample = item.sample
+    return {
+        "dataset": sample.dataset,
+        "sample_id": sample.sample_id,
+        "sample_hash": sample.sample_hash,
+        "model": item.model,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "prompt_hash": prompt_hash,
+        "scorer_version": scorer_version,
+    }
 
 
 def unjudged_hash(prompt_hash: str, judge: str) -> str:

@@ -7,7 +7,7 @@ from contracts.contract import Row
 from core.hashing import content_hash
 from providers.request import Failure, Reply
 from suites.base import Exchange, Item
-from suites.base.result_row import reply_columns
+from suites.base.result_row import asked_columns, reply_columns
 from suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
 from suites.session_review.conversation import OPTIONS, first_turn, fitted
 from suites.session_review.prompts import criteria_hash, criteria_hash_of, templates_of
@@ -77,27 +77,19 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
 
 
 def _of_item(item: Item, prompt_hashes: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    sample = item.sample
     prompt_hash = prompt_hashes[0]
-    session = load(sample.input)
+    session = load(item.sample.input)
     criteria = criteria_hash_of(options, item.prompt_type)
     return {
-        "score_id": score_id(sample.sample_hash, prompt_hash, item.replicate, criteria),
-        "dataset": sample.dataset,
-        "sample_id": sample.sample_id,
-        "sample_hash": sample.sample_hash,
+        **asked_columns(item, prompt_hash, SCORER_VERSION),
+        "score_id": score_id(item.sample.sample_hash, prompt_hash, item.replicate, criteria),
         "session_id": session.session_id,
         "session_status": session.status,
         "alert_type": session.alert_type,
         "agent": session.agent,
-        "model": item.model,
         "judge": item.judge,
-        "prompt_type": item.prompt_type,
-        "replicate": item.replicate,
-        "prompt_hash": prompt_hash,
         "prompt_hashes": list(prompt_hashes),
         "criteria_hash": criteria,
-        "scorer_version": SCORER_VERSION,
     }
 
 
