@@ -25,6 +25,7 @@ LONGEST_TEXT = 30_000
 """Characters of a text that a sheet shows: a cell of a spreadsheet holds few more."""
 
 _ITEM = ("prompt_hash", "sample_hash", "replicate")
+_JUDGED = (*_ITEM, "judge_hash")
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -66,7 +67,7 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
                 chance = shared["inclusion_probability"] * (share if stage.about == ANSWER else 1.0)
                 asked = dict.fromkeys(columns(labelling)) | shared | {"inclusion_probability": chance}
                 texts = {heading: _cut(show(seen)) for heading, show in stage.shown.items()}
-                claims = parts.get(_key(seen.result), []) if stage.each else [{}]
+                claims = parts.get(tuple(seen.result[name] for name in _JUDGED), []) if stage.each else [{}]
                 rows[stage.blind] += [asked | texts | claim | {"fill_in": stage.fill_in} for claim in claims]
     return [*rows[True], *rows[False]]
 
@@ -94,15 +95,8 @@ def _below(stage: Stage, tables: Tables) -> dict[tuple[Any, ...], list[dict[str,
     """Group the rows that a stage asks about, such as findings, by answer and judgement."""
     if stage.each is None:
         return {}
-    claims: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in stage.each(tables).sort("finding_id").iter_rows(named=True):
-        claim = {name: row[name] for name in (*stage.claims, "judge", "judge_hash", "finding_id")}
-        claims.setdefault(_key(row), []).append(claim)
-    return claims
-
-
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in (*_ITEM, "judge_hash"))
+    shown = dict.fromkeys((*_JUDGED, *stage.claims, "judge", "finding_id"))
+    return stage.each(tables).sort("finding_id").select(*shown).rows_by_key(_JUDGED, named=True, include_key=True)
 
 
 def _cut(text: str | None) -> str | None:

@@ -38,10 +38,8 @@ def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
 def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> Derived:
     """Derive the panel rows of a run from its results and findings, with the manifest's entry for each."""
     results = tables[RESULTS.table]
-    judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING).to_dicts()
-    of_judgement: dict[tuple[Any, ...], list[Row]] = {}
-    for each in judged:
-        of_judgement.setdefault(tuple(each[name] for name in FOUND_BY), []).append(each)
+    judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING)
+    of_judgement = judged.rows_by_key(FOUND_BY, named=True, include_key=True)
     columns = [*RESULTS.row.model_fields, "dataset_version"]
     singles = results.select(name for name in columns if name in results.columns)
     aggregated = aggregation(options)
