@@ -1,11 +1,10 @@
 """What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.hashing import content_hash
 from metrics.estimator import Estimator
 
 ENGINE_VERSION = 6
@@ -42,6 +41,4 @@ def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
     It follows from what is declared alone, never from how code happens to be written, and so is the same for every
     Python, machine and library.
     """
-    declared = [ENGINE_VERSION, [metric.identity for metric in metrics], *more]
-    canonical = json.dumps(declared, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return content_hash([ENGINE_VERSION, [metric.identity for metric in metrics], *more])
