@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
@@ -18,11 +18,12 @@ _SCALAR = re.compile(rf"({_STRING})|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-
 _OBJECT_START = re.compile(r'\{(?=[ \t\n\r]*+["}])')
 
 
-def _refuse(constant: str) -> float:
+def refuse_constant(constant: str) -> NoReturn:
+    """Raise ValueError: NaN and infinite numbers, which Python's decoder takes, are no JSON."""
     raise ValueError(f"{constant} is no JSON")
 
 
-_PLAIN = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse)
+_PLAIN = json.JSONDecoder(object_pairs_hook=list, parse_constant=refuse_constant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def read_sheet(text: str, form: SheetFormat, needed: Collection[str]) -> Iterato
             raise SourceError(f"this is no sheet of labels: it has no column {min(missing)}")
         for cells in reader:
             if cells:
-                line = {name: _original(cell) for name, cell in zip(header, cells, strict=False)}
+                line = {name: cell.removeprefix("'") for name, cell in zip(header, cells, strict=False)}
                 yield reader.line_num, line if len(cells) == len(header) else "it has more or fewer cells than columns"
     except csv.Error as error:
         raise SourceError(f"the sheet cannot be read as CSV in line {reader.line_num}: {error}") from error
@@ -62,10 +62,6 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "'")):
         return f"'{value}"
     return value
-
-
-def _original(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") else cell
 
 
 def _json_line(raw: str) -> Line | str:

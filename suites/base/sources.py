@@ -138,25 +138,16 @@ def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
                 yield Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
-@dataclass
-class _Lines:
-    """The lines of a file, remembering the latest: a CSV reader does not show what it refuses."""
-
-    file: Iterator[str]
-    latest: str = ""
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self.latest = next(self.file)
-        return self.latest
-
-
 def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        lines = _Lines(file)
-        reader = csv.reader(lines, strict=True)
+        latest = ""  # line, for the reader does not show what it refuses
+
+        def remembered(line: str) -> str:
+            nonlocal latest
+            latest = line
+            return line
+
+        reader = csv.reader(map(remembered, file), strict=True)
         try:
             header = next(reader, [])
         except csv.Error as error:
@@ -166,13 +157,13 @@ def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]
             try:
                 cells = next(reader, None)
             except csv.Error:
-                yield Skipped(f"{path.name}:{reader.line_num}", UNREADABLE_ROW, as_payload(lines.latest))
+                yield Skipped(f"{path.name}:{reader.line_num}", UNREADABLE_ROW, as_payload(latest))
                 continue
             where = f"{path.name}:{reader.line_num}"
             if cells is None:
                 return
             if cells and len(cells) != len(header):
-                yield Skipped(where, UNREADABLE_ROW, as_payload(lines.latest))
+                yield Skipped(where, UNREADABLE_ROW, as_payload(latest))
             elif cells:
                 values = {name: cell or None for name, cell in zip(header, cells, strict=True)}
                 yield Record(where, values, json.dumps(values))
@@ -264,15 +255,11 @@ def as_text(value: Any) -> str | None:
 
 def is_storable(text: str) -> bool:
     """Tell whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
-    return (text.isascii() and "\x00" not in text) or (_is_unicode(text) and "\x00" not in text)
-
-
-def _is_unicode(text: str) -> bool:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return False
-    return True
+    return "\x00" not in text
 
 
 def storable(text: str) -> str:

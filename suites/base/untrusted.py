@@ -13,6 +13,7 @@ prompt puts blocks in an order in which no stranger's text stands before one tha
 
 import hashlib
 import re
+from itertools import count
 
 _NAME = re.compile(r"[a-z_]{1,40}")
 
@@ -27,12 +28,8 @@ def delimit_untrusted(name: str, content: str) -> str:
 
 def nonce(name: str, content: str) -> str:
     """Compute 32 hexadecimal digits that follow from the content, and do not occur in it."""
-    mark = _digest(name, content, 0)
-    rounds = 0
-    while mark in content:  # nobody has found such a content; should one exist, it still cannot end its block
-        rounds += 1
-        mark = _digest(name, content, rounds)
-    return mark
+    marks = (_digest(name, content, rounds) for rounds in count())
+    return next(mark for mark in marks if mark not in content)  # nobody has found a content that holds the first
 
 
 def _digest(name: str, content: str, rounds: int) -> str:

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
+from suites.base.json_in_text import refuse_constant
 from suites.base.thinking import split_thinking
 
 LONGEST_REPLY = 400_000  # characters; what lies beyond is not read
@@ -16,7 +17,7 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
     NaN and infinite numbers are no JSON. Never raises.
     """
     answer, _ = split_thinking(text[:LONGEST_REPLY])
-    decoder = json.JSONDecoder(parse_constant=_refuse)
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
     position = 0
     for _ in range(MOST_ATTEMPTS):
         position = answer.find("{", position)
@@ -31,7 +32,3 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
             return value  # type: ignore[no-any-return]
         position = end
     return None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
