@@ -16,7 +16,9 @@ from suites.base.validation import ModelName, Name, Strict, read_line
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class _Reply(Strict):
+class RecordedReply(Strict):
+    """What was recorded of a reply."""
+
     text: str | None
     finish_reason: str | None = None
     input_tokens: Count | None = None
@@ -42,7 +44,7 @@ class _Line(Strict):
     judge: ModelName | None = None
     prompt_type: Name = "direct"
     replicate: Count = 0
-    replies: Annotated[list[_Reply], Field(min_length=1)]
+    replies: Annotated[list[RecordedReply], Field(min_length=1)]
 
 
 _OF_SAMPLE = ("dataset", "sample_id", "input", "label", "category", "severity", "difficulty", "cluster")
@@ -65,9 +67,10 @@ def read_recorded(suite: str, line: Mapping[str, Any], *, is_judged: bool) -> Re
     item = Item(sample, read.model, read.judge, read.prompt_type, read.replicate)
     asked = [sample.sample_hash, read.model, read.prompt_type]
     hashes = [content_hash([*asked, read.judge if place else None, place]) for place in range(len(read.replies))]
-    return Recorded(item, tuple(hashes), tuple(map(_reply, read.replies)))
+    return Recorded(item, tuple(hashes), tuple(reply_of(each.model_dump()) for each in read.replies))
 
 
-def _reply(given: _Reply) -> Reply:
-    texts = {name: storable(value) for name, value in given.model_dump().items() if isinstance(value, str)}
-    return Reply(**(given.model_dump() | texts))
+def reply_of(given: Mapping[str, Any]) -> Reply:
+    """Build a reply of its recorded fields, with text that a table can hold."""
+    texts = {name: storable(value) for name, value in given.items() if isinstance(value, str)}
+    return Reply(**{**given, **texts})

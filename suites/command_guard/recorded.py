@@ -6,14 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from core.hashing import content_hash
-from providers.request import Reply
 from suites.base import Item, Recorded, Sample
-from suites.base.sources import storable
+from suites.base.recorded import Count, RecordedReply, reply_of
 from suites.base.validation import ModelName, Name, Strict, read_line
 from suites.command_guard.sources.builder import SUITE
-
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 
 
 class _Line(Strict):
@@ -52,10 +48,5 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **labels)
     item = Item(sample, read.model, replicate=read.replicate)
     identity = read.model_dump(include={"suite", "dataset", "sample_id", "model", "command"})
-    reply = Reply(
-        text=None if read.response is None else storable(read.response),
-        finish_reason=None if read.finish_reason is None else storable(read.finish_reason),
-        error_kind=None if read.error_kind is None else storable(read.error_kind),
-        **read.model_dump(include={"latency_ms", *TOKENS}),
-    )
+    reply = reply_of({"text": read.response, **read.model_dump(include={*RecordedReply.model_fields})})
     return Recorded(item, (content_hash(identity),), (reply,))
