@@ -1,11 +1,12 @@
 """A dataset in the making: what its source gives becomes samples, or is left out for a stated reason."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from core.errors import SourceError
 from suites.base.sample import Dataset, Sample, Skipped
-from suites.base.sources import as_payload, summary
+from suites.base.sources import Record, as_payload, read_table, summary
 
 DUPLICATE = "duplicate"
 NOT_TEXT = "not storable text (invalid Unicode or NUL)"
@@ -24,6 +25,14 @@ class DatasetBuilder:
     def skip(self, where: str, reason: str, refused: str | None = None) -> None:
         """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
         self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
+
+    def records(self, path: Path, needed: Collection[str]) -> Iterator[Record]:
+        """Yield the records of a table, as `read_table` reads it; skip what could not be read as one."""
+        for record in read_table(path, needed):
+            if isinstance(record, Skipped):
+                self.skip(record.where, record.reason, record.payload)
+            else:
+                yield record
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""

@@ -10,7 +10,7 @@ from typing import Any
 from core.errors import SourceError
 from suites.base import sources
 from suites.base.dataset_builder import NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
-from suites.base.sample import Dataset, Sample, Skipped
+from suites.base.sample import Dataset, Sample
 
 STARTER = "starter"
 FIELDS = ("sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
@@ -51,11 +51,8 @@ class SampleTable:
         names = {name: self.columns.get(name, name) for name in FIELDS}
         columns = sources.read_mapping(mapping, tuple(names.values()))
         builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))
-        for record in sources.read_table(path, columns.needed([names[name] for name in self.required])):
-            if isinstance(record, Skipped):
-                builder.skip(record.where, record.reason, record.payload)
-            else:
-                self._take(record, columns, names, builder)
+        for record in builder.records(path, columns.needed([names[name] for name in self.required])):
+            self._take(record, columns, names, builder)
         return builder.result()
 
     def _take(

@@ -21,7 +21,7 @@ from typing import Any
 
 from core.errors import SourceError
 from core.files import read_file
-from suites.base import Dataset, Skipped, sources
+from suites.base import Dataset, sources
 from suites.base.dataset_builder import read_whole
 from suites.command_guard.sources.builder import LABELS, UNKNOWN_LABEL, CommandDatasetBuilder, Material
 from suites.command_guard.sources.gtfobins import CATEGORIES, FOLDER, OTHER_FUNCTION, read_gtfobins
@@ -80,11 +80,8 @@ def _read_checkout(path: Path) -> CommandDatasetBuilder:
 
 
 def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:
-    for record in sources.read_table(path, mapping.needed(("command", "label"))):
-        if isinstance(record, Skipped):
-            builder.skip(record.where, record.reason, record.payload)
-        else:
-            builder.add_material(record.where, _material(record, mapping))
+    for record in builder.records(path, mapping.needed(("command", "label"))):
+        builder.add_material(record.where, _material(record, mapping))
 
 
 def _material(record: sources.Record, mapping: sources.ColumnMapping) -> Material:

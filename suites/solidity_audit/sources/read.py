@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SourceError
-from suites.base import Dataset, Skipped, sources
+from suites.base import Dataset, sources
 from suites.base.dataset_builder import read_whole
 from suites.solidity_audit.sources.builder import AuditDatasetBuilder, Material
 from suites.solidity_audit.sources.pairs import TRUTH_FILE, read_pairs
@@ -71,11 +71,8 @@ def _read(source: str) -> AuditDatasetBuilder:
 
 def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
     builder = AuditDatasetBuilder(sources.as_payload(path.stem))
-    for record in sources.read_table(path, mapping.needed(("contract", "is_vulnerable"))):
-        if isinstance(record, Skipped):
-            builder.skip(record.where, record.reason, record.payload)
-        else:
-            builder.add_material(record.where, _material(record, mapping, builder.dataset))
+    for record in builder.records(path, mapping.needed(("contract", "is_vulnerable"))):
+        builder.add_material(record.where, _material(record, mapping, builder.dataset))
     return builder
 
 
