@@ -7,7 +7,7 @@ from core.errors import ConfigurationError, UsageError
 from providers.request import Reply, Request
 from suites.base import Exchange, Item, Sample
 from suites.base.own_prompts import require_known
-from suites.session_review.prompts import request_text, templates, templates_of
+from suites.session_review.prompts import request_text, templates_of
 from suites.session_review.replies.scores import ATTEMPTS, read_total
 from suites.session_review.session import Session, load
 from suites.session_review.session_text import FittedConversation, fit
@@ -61,16 +61,16 @@ def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
     return answers[:ATTEMPTS]
 
 
-def opening(sample: Sample, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> str:
-    """Write the first user message: criteria, alert, and the session fitted to the context; `using` has templates."""
+def opening(sample: Sample, options: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Write the first user message by these templates: criteria, alert, and the session fitted to the context."""
     session = load(sample.input)
-    return request_text(session.mark, session.alert, fitted(session, options, using).text, using)
+    return request_text(session.mark, session.alert, fitted(session, options, texts).text, texts)
 
 
-def fitted(session: Session, options: Mapping[str, Any], using: Mapping[str, str] | None = None) -> FittedConversation:
-    """Fit the session to its judge's context, and tell what was cut; `using` has templates in place of the suite's."""
+def fitted(session: Session, options: Mapping[str, Any], texts: Mapping[str, str]) -> FittedConversation:
+    """Fit the session to its judge's context beside these templates, and tell what was cut."""
     tokens = options.get("context_tokens", OPTIONS["context_tokens"])
     if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
         raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")
-    around = sum(map(len, (using or templates()).values())) + len(session.alert)
+    around = sum(map(len, texts.values())) + len(session.alert)
     return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around)

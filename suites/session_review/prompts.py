@@ -72,8 +72,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], template)
 
 
-def request_text(mark: str, alert: str, conversation: str, using: Mapping[str, str] | None = None) -> str:
-    """Write the first turn's user message; `using` has templates in place of the suite's."""
-    texts = using or templates()
+def request_text(mark: str, alert: str, conversation: str, texts: Mapping[str, str]) -> str:
+    """Write the first turn's user message by these templates."""
     values = {"mark": mark, "alert": alert, "conversation": conversation, "output_schema": texts["output_schema"]}
     return fill(texts["request"], values)

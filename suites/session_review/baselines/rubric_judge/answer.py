@@ -1,7 +1,7 @@
 """The rubric judge's answers, in the form that the prompt demands: the review, its repetition, the missing tools."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from providers.baselines import Messages
 from suites.session_review.baselines.rubric_judge.record import Record, read_record
@@ -46,22 +46,15 @@ def judge(messages: Messages) -> str:
     if len(asked) > 1 and asked[-1].lstrip().startswith(SECOND_TURN):
         return _missing_tools(record)
     findings = find(record)
-    return _total(findings) if len(asked) > 1 else f"{_review(record, findings)}\n\n{_total(findings)}"
-
-
-def _points(findings: Sequence[Deduction]) -> Mapping[str, int]:
-    lost = deducted(findings)
-    return {category: max(0, BEST - lost[category]) for category in CATEGORIES}
+    review = [] if len(asked) > 1 else [_opening(record), *(_part(category, findings) for category in CATEGORIES)]
+    return "\n\n".join((*review, _total(findings)))
 
 
 def _total(findings: Sequence[Deduction]) -> str:
-    points = _points(findings)
+    lost = deducted(findings)
+    points = {category: max(0, BEST - lost[category]) for category in CATEGORIES}
     breakdown = "\n".join(f"{category}: {points[category]}/25" for category in CATEGORIES)
     return f"{breakdown}\n\n{sum(points.values())}"
-
-
-def _review(record: Record, findings: Sequence[Deduction]) -> str:
-    return "\n\n".join((_opening(record), *(_part(category, findings) for category in CATEGORIES)))
 
 
 def _opening(record: Record) -> str:
