@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 40
 """Cells of a name that has to fit the width of a telephone."""
 
-_TICKS: dict[Unit, dict[str, str]] = {
-    Unit.MILLISECONDS: {"tickformat": "~s", "ticksuffix": "s"},  # drawn in seconds, so that "s" gives 20ms, 1.5s, 2ks
-}
+_SECONDS = {"tickformat": "~s", "ticksuffix": "s"}  # in which milliseconds are drawn: 20ms, 1.5s, 2ks
 _STEPS = (1, 2, 5)
 TELEPHONE, CHARACTER = 270, 7
 """Pixels: the width of an axis on a telephone, and of a wide character of its labels."""
@@ -163,7 +161,7 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
 def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[str, Any]:
     """Choose where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
     if not logarithmic and unit not in (Unit.SHARE, Unit.US_DOLLARS):
-        return _TICKS.get(unit, {})
+        return _SECONDS if unit is Unit.MILLISECONDS else {}
     ends = (max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
     choices = _powers(reach) if logarithmic else _multiples(ends)
     marks = next((some for some in choices if _have_room(some, unit, reach, logarithmic)), [ends[1]])

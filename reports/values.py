@@ -45,25 +45,19 @@ def value_lines(values: pl.DataFrame, width: int) -> Iterator[str]:
     yield " " * room + "".join(f"{heading:>{GAP + size}}" for heading, size in COLUMNS.items())
     for (metric, slice_), rows in values.group_by("metric", "slice", maintain_order=True):
         if slice_ == "all":
-            yield from _whole(str(metric), rows, room, width, alone=alone)
-        else:
-            yield from _sliced(f"{metric} by {slice_}", rows, room, width, alone=alone)
+            yield from _block(str(metric), "  ", rows, room, width, alone=alone)
+            continue
+        yield f"{metric} by {slice_}"
+        for (part,), of_part in rows.group_by("slice_value", maintain_order=True):
+            yield from _block(_cut(f"  {part}", width), "    ", of_part, room, width, alone=alone)
 
 
-def _whole(metric: str, rows: pl.DataFrame, room: int, width: int, *, alone: bool) -> Iterator[str]:
+def _block(heading: str, indent: str, rows: pl.DataFrame, room: int, width: int, *, alone: bool) -> Iterator[str]:
+    """Write rows under a heading, each with its model and judge; behind the heading where all are of one of them."""
     if not alone:
-        yield metric
+        yield heading
     for row in rows.iter_rows(named=True):
-        yield _line(metric if alone else f"  {Subject(row['model'], row['judge']).name}", row, room, width)
-
-
-def _sliced(title: str, rows: pl.DataFrame, room: int, width: int, *, alone: bool) -> Iterator[str]:
-    yield title
-    for (part,), of_part in rows.group_by("slice_value", maintain_order=True):
-        if not alone:
-            yield _cut(f"  {part}", width)
-        for row in of_part.iter_rows(named=True):
-            yield _line(f"  {part}" if alone else f"    {Subject(row['model'], row['judge']).name}", row, room, width)
+        yield _line(heading if alone else f"{indent}{Subject(row['model'], row['judge']).name}", row, room, width)
 
 
 def _line(name: str, row: Mapping[str, Any], room: int, width: int) -> str:
