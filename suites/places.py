@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -81,8 +81,7 @@ def _in_folder(folder: Path) -> Iterator[Place]:
 
 @cache
 def _installed() -> tuple[Place, ...]:
-    return tuple(map(_of_package, entry_points(group=ENTRY_POINTS)))
-
-
-def _of_package(entry: EntryPoint) -> Place:
-    return Place(entry.name, f"the package {entry.module}", entry.module, entry.attr or "SUITE")
+    return tuple(
+        Place(entry.name, f"the package {entry.module}", entry.module, entry.attr or "SUITE")
+        for entry in entry_points(group=ENTRY_POINTS)
+    )

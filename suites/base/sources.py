@@ -83,6 +83,27 @@ def split_source(source: str) -> tuple[Path, str]:
     return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
 
 
+def find_source(source: str, others: str) -> tuple[Path, str | None]:
+    """Find the path of a source, with its mapping text where it is a table; `others` names what else it may be.
+
+    Raises SourceError where there is nothing, or a mapping for what is no table.
+    """
+    path, mapping = split_source(source)
+    if not path.exists():
+        tables = ", ".join(TABLE_SUFFIXES)
+        raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({tables})")
+    if path.is_file() and path.suffix.lower() in TABLE_SUFFIXES:
+        return path, mapping
+    if mapping:
+        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
+    return path, None
+
+
+def unknown_kind(source: str) -> SourceError:
+    """Build the error for a source that is nothing that could be read."""
+    return SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+
+
 def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
     """Read the mapping after the `?` of a source. Raises SourceError for a malformed one or unknown fields."""
     columns = {name: name for name in fields}

@@ -42,26 +42,16 @@ def read_dataset(source: str) -> Dataset:
 def _read(source: str) -> CommandDatasetBuilder:
     if source == "starter":
         return _read_starter()
-    path, mapping_text = sources.split_source(source)
-    kind = path.suffix.lower()
-    if not path.exists():
-        raise SourceError(
-            f"there is no dataset source {source!r}: give `starter`, a GTFOBins checkout, an aegish .json file, "
-            f"or a table ({', '.join(sources.TABLE_SUFFIXES)})"
-        )
-    if path.is_file() and kind in sources.TABLE_SUFFIXES:
+    path, mapping_text = sources.find_source(source, "a GTFOBins checkout, an aegish .json file")
+    if mapping_text is not None:
         builder = CommandDatasetBuilder(sources.as_payload(path.stem))
         _take_table(path, sources.read_mapping(mapping_text, FIELDS), builder)
         return builder
-    if mapping_text:
-        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
     if path.is_dir():
         return _read_checkout(path)
-    if path.is_file() and kind == ".json":
+    if path.is_file() and path.suffix.lower() == ".json":
         return _read_aegish(path)
-    raise SourceError(
-        f"the dataset source {source!r} is of no known kind: tables are {', '.join(sources.TABLE_SUFFIXES)}"
-    )
+    raise sources.unknown_kind(source)
 
 
 def _read_starter() -> CommandDatasetBuilder:

@@ -20,7 +20,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core.errors import SourceError
 from suites.base import Dataset, sources
 from suites.base.dataset_builder import read_whole
 from suites.solidity_audit.sources.builder import AuditDatasetBuilder, Material
@@ -48,25 +47,17 @@ def read_dataset(source: str) -> Dataset:
 def _read(source: str) -> AuditDatasetBuilder:
     if source == "starter":
         return read_pairs(STARTER, AuditDatasetBuilder("starter"))
-    path, mapping_text = sources.split_source(source)
-    if not path.exists():
-        raise SourceError(
-            f"there is no dataset source {source!r}: give `starter`, a folder of contracts with {TRUTH_FILE}, "
-            f"a SmartBugs Curated checkout, or a table ({', '.join(sources.TABLE_SUFFIXES)})"
-        )
-    if path.is_file() and path.suffix.lower() in sources.TABLE_SUFFIXES:
+    others = f"a folder of contracts with {TRUTH_FILE}, a SmartBugs Curated checkout"
+    path, mapping_text = sources.find_source(source, others)
+    if mapping_text is not None:
         return _read_table(path, sources.read_mapping(mapping_text, FIELDS))
-    if mapping_text:
-        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
     if path.is_dir() and (path / LABELS).is_file():
         builder = AuditDatasetBuilder(SMARTBUGS)
         read_smartbugs(path, builder)
         return builder
     if path.is_dir():
         return read_pairs(path, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
-    raise SourceError(
-        f"the dataset source {source!r} is of no known kind: tables are {', '.join(sources.TABLE_SUFFIXES)}"
-    )
+    raise sources.unknown_kind(source)
 
 
 def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
