@@ -27,12 +27,8 @@ def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl
     for end, name in reversed(BANDS):
         band = pl.when(pl.col("total_score") < end).then(pl.lit(name)).otherwise(band)
     known = tables[SAMPLES.table].filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().to_list()))
-    rows = known.unique("sample_hash").select("sample_hash", "input").collect().iter_rows()
-    sessions = pl.DataFrame(
-        [(sample_hash, in_brief(text)) for sample_hash, text in rows],
-        schema={"sample_hash": pl.String, "session": pl.String},
-        orient="row",
-    )
+    in_words = pl.col("input").map_elements(in_brief, pl.String)
+    sessions = known.unique("sample_hash").select("sample_hash", session=in_words).collect()
     return results.join(sessions, on="sample_hash", how="left", maintain_order="left").with_columns(
         band=band,
         failures=pl.col("failure_tags").list.join(", "),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from textwrap import dedent
+from typing import Any
 
 import polars as pl
 
@@ -61,12 +62,13 @@ def _findings(findings: pl.LazyFrame, wrong: pl.DataFrame) -> pl.DataFrame:
 def _excerpts(samples: pl.LazyFrame, hashes: list[str]) -> pl.DataFrame:
     """Cut out the lines at each contract's flaw; samples that were recorded without a contract have none."""
     known = samples.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash")
-    rows = known.select("sample_hash", "input", "target").collect().iter_rows()
-    texts = [(sample_hash, _excerpt(text, target)) for sample_hash, text, target in rows if text.strip()]
-    return pl.DataFrame(texts, schema={"sample_hash": pl.String, "contract_excerpt": pl.String}, orient="row")
+    excerpt = pl.struct("input", "target").map_elements(_excerpt, pl.String)
+    return known.select("sample_hash", contract_excerpt=excerpt).collect()
 
 
-def _excerpt(contract: str, target: str | None) -> str:
-    vulnerable = json.loads(target or "{}").get("vulnerable_lines") or [1]
+def _excerpt(sample: Mapping[str, Any]) -> str | None:
+    if not sample["input"].strip():
+        return None
+    vulnerable = json.loads(sample["target"] or "{}").get("vulnerable_lines") or [1]
     first = max(min(vulnerable) - 2, 0)
-    return dedent("\n".join(contract.split("\n")[first : first + LINES]))
+    return dedent("\n".join(sample["input"].split("\n")[first : first + LINES]))

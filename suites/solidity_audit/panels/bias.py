@@ -90,22 +90,14 @@ ON_FINDINGS = (Metric("judge_bias_position", _contrast(pl.col("is_first"))),)
 
 def _on_targets(given: pl.DataFrame) -> pl.DataFrame:
     """Build one row per vulnerable audit and judge: its departure from the others, audit length and own family."""
-    names = {*given["model"], *given["judge"].drop_nulls()}
-    families = pl.DataFrame(
-        [(name, family(name)) for name in sorted(names)], schema={"name": pl.String, "family": pl.String}, orient="row"
+    families = {name: family(name) for name in {*given["model"], *given["judge"].drop_nulls()}}
+    of_judge, of_model = (
+        pl.col(by).replace_strict(families, default=None, return_dtype=pl.String) for by in ("judge", "model")
     )
     judged = given.filter("is_vulnerable").drop_nulls("target_found")
     words = judged.with_columns(word=pl.col("target_found").cast(pl.Float64))
-    of_model, of_judge = (families.rename({"name": by, "family": f"family of {by}"}) for by in ("model", "judge"))
-    return (
-        _departures(words, AUDIT)
-        .join(of_model, on="model", how="left", maintain_order="left")
-        .join(of_judge, on="judge", how="left", maintain_order="left")
-        .with_columns(
-            length=pl.when(pl.col("output_tokens") > 0).then(pl.col("output_tokens").log()),
-            own_family=pl.col("family of judge") == pl.col("family of model"),
-        )
-    )
+    length = pl.when(pl.col("output_tokens") > 0).then(pl.col("output_tokens").log())
+    return _departures(words, AUDIT).with_columns(length=length, own_family=of_judge == of_model)
 
 
 def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
