@@ -129,8 +129,10 @@ def _connect(url: str) -> Any:
     from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
 
     require_connectable(url)
+    made = _with_driver(url)
+    patience = {"timeout": PATIENCE_SECONDS} if made.drivername == "postgresql+pg8000" else {}
     try:
-        return create_engine(_with_driver(url), poolclass=NullPool, connect_args=_patience(url)).connect()
+        return create_engine(made, poolclass=NullPool, connect_args=patience).connect()
     except (SQLAlchemyError, OSError, ValueError, OverflowError) as error:  # hosts and ports that cannot be
         raise _unreadable(url, error) from error
 
@@ -167,11 +169,6 @@ def _url(url: str) -> Any:
         return make_url(url)
     except (ArgumentError, ValueError) as error:
         raise SourceError("the database URL is not of the form postgresql://user@host:port/database") from error
-
-
-def _patience(url: str) -> dict[str, Any]:
-    """Build the connection arguments that limit how long a server is waited for."""
-    return {"timeout": PATIENCE_SECONDS} if _with_driver(url).drivername == "postgresql+pg8000" else {}
 
 
 def _with_driver(url: str) -> Any:

@@ -7,7 +7,7 @@ folder, a judgement goes with the truth and the audit that are nearest to it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -45,19 +45,20 @@ def read_folder(folder: Path) -> RecordedFolder | None:
 
 
 def _count_partnerless(round_: Round) -> None:
-    sorts: tuple[tuple[str, Iterable[list[RoundFile]]], ...] = (
-        (TRUTH_NOT_JUDGED, round_.truths.values()),
-        (AUDIT_NOT_JUDGED, round_.audits.values()),
-    )
-    for reason, files in sorts:
-        unused = {file.where: file for some in files for file in some if file.where not in round_.used}
+    truths, audits = _partners(round_)
+    for reason, files in ((TRUTH_NOT_JUDGED, truths), (AUDIT_NOT_JUDGED, audits)):
+        unused = {file.where: file for file in files if file.where not in round_.used}
         for _, file in sorted(unused.items()):
             round_.leave_out(file, reason)
+
+
+def _partners(round_: Round) -> tuple[Iterator[RoundFile], Iterator[RoundFile]]:
+    """Walk through what judgements go with: truths and audits."""
+    return chain.from_iterable(round_.truths.values()), chain.from_iterable(round_.audits.values())
 
 
 def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
-    partners = chain(chain.from_iterable(round_.truths.values()), chain.from_iterable(round_.audits.values()))
-    where = {file.where for file in (*round_.judgements, *round_.reviews, *partners)} - unread
+    where = {file.where for file in chain(round_.judgements, round_.reviews, *_partners(round_))} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))
