@@ -6,11 +6,10 @@ import polars as pl
 
 from contracts.tables import SAMPLES
 from suites.base.figures import Answers
+from suites.session_review.metrics import BANDS
 from suites.session_review.viewing import in_brief
 
 NOT_SCORED = "not scored"
-BANDS = ((50, "0 to 49"), (75, "50 to 74"), (101, "75 to 100"))
-"""Where each band of scores ends, and what it is called."""
 
 ADDED_COLUMNS = ("band", "session", "failures", "tools")
 
@@ -24,8 +23,9 @@ def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl
     tools     the tools that were missed, by comma
     """
     band = pl.lit(NOT_SCORED)
-    for end, name in reversed(BANDS):
-        band = pl.when(pl.col("total_score") < end).then(pl.lit(name)).otherwise(band)
+    for lowest, highest in BANDS.values():
+        is_within = pl.col("total_score").is_between(lowest, highest)
+        band = pl.when(is_within).then(pl.lit(f"{lowest} to {highest}")).otherwise(band)
     known = tables[SAMPLES.table].filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().to_list()))
     in_words = pl.col("input").map_elements(in_brief, pl.String)
     sessions = known.unique("sample_hash").select("sample_hash", session=in_words).collect()

@@ -2,6 +2,7 @@
 
 from suites.base.figures import Bars, Figure, HeatMap, Quantity, Ranking, Unit
 from suites.base.people import people_figures
+from suites.session_review.metrics import BANDS
 from suites.session_review.people import LABELLING
 from suites.session_review.replies.scores import CATEGORIES
 
@@ -18,10 +19,9 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Bars(
         "Scores by band",
-        (
-            Quantity("score_band_red_rate", "0 to 49", higher_is_better=False),
-            Quantity("score_band_yellow_rate", "50 to 74"),
-            Quantity("score_band_green_rate", "75 to 100"),
+        tuple(
+            Quantity(f"score_band_{name}_rate", f"{lowest} to {highest}", higher_is_better=name != "red")
+            for name, (lowest, highest) in BANDS.items()
         ),
         stacked=True,
         colours=("#cf4f4f", "#c9a227", "#4a9d5b"),
