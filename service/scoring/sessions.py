@@ -11,7 +11,6 @@ import polars as pl
 from cachetools import LRUCache
 
 from contracts.tables import RUNS, SAMPLES
-from core.hashing import content_hash
 from core.redaction import redact
 from flows.score_session import read_samples
 from service.errors import NotFoundError, NotOverError
@@ -23,9 +22,7 @@ from suites.base import Dataset, Sample
 from suites.session_review.session import Session, load
 from suites.session_review.sources.read import unfinished
 from suites.session_review.suite import SUITE
-from tasks.runtime import runs
-from tasks.runtime.runs import Run, Tally
-from tasks.steps.extract import extract
+from tasks.jobs.import_samples import land_samples
 
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
 READ_AT_ONCE = 200  # sessions
@@ -138,23 +135,8 @@ class Sessions:
     def _land_new(self, source: str, dataset: Dataset) -> None:
         there = self._known.keys() | forgotten_samples(self._lake)
         dataset = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
-        if not dataset.samples:
-            return
-        run = Run(
-            run_id="import-" + content_hash([SUITE.name, [dataset.version]])[:12],
-            suite=SUITE.name,
-            origin="import",
-            parameters={"files": [redact(source)]},
-            dataset_versions=runs.versions_of([dataset]),
-            models=(),
-            judges=(),
-            samples=len(dataset.samples),
-            items=0,
-            started_at=datetime.now(UTC),
-        )
-        runs.save(self._lake, run)
-        extracted = extract(self._lake, run.run_id, [dataset])
-        runs.save(self._lake, run.ended("completed", tally=Tally(rows_quarantined=extracted.quarantined)))
+        if dataset.samples:
+            land_samples(self._lake, SUITE, [dataset], {"files": [redact(source)]}, datetime.now(UTC))
 
     def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
         self._know(set(rows["sample_hash"]) - self._known.keys())

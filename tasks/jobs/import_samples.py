@@ -7,7 +7,7 @@ from typing import Any
 from core.hashing import content_hash
 from core.redaction import redact
 from storage.lake import Lake
-from suites.base import Suite
+from suites.base import Dataset, Suite
 from tasks.runtime import runs
 from tasks.runtime.runs import Run, Tally
 from tasks.steps.extract import extract, read_datasets, without_forgotten
@@ -22,12 +22,19 @@ def import_samples(lake: Lake, suite: Suite, sources: Sequence[str], labels: Map
     started = datetime.now(UTC)
     require_tables(lake, suite)
     datasets = without_forgotten(lake, read_datasets(suite, sources))
+    return land_samples(lake, suite, datasets, {"files": [redact(source) for source in sources], **labels}, started)
+
+
+def land_samples(
+    lake: Lake, suite: Suite, datasets: Sequence[Dataset], parameters: Mapping[str, Any], started: datetime
+) -> str:
+    """Land the samples of datasets as one run without items, named by their content; returns its id."""
     run_id = "import-" + content_hash([suite.name, [dataset.version for dataset in datasets]])[:12]
     run = Run(
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={"files": [redact(source) for source in sources], **labels},
+        parameters=parameters,
         dataset_versions=runs.versions_of(datasets),
         models=(),
         judges=(),
