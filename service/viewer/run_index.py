@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -22,6 +23,7 @@ from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.jobs.prove_rows import ANY_FAILURE
 from tasks.runtime.runs import with_lost
+from tasks.steps.failures import with_failed_calls
 from tasks.steps.measure import ITEM_KEY
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
@@ -152,7 +154,8 @@ def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite, first: int | No
         items.select(*ITEM_KEY, "prompt_type")
         .join(_decided(lake, run, suite, measures).filter(wanted), on=ITEM_KEY, how="left", nulls_equal=True)
         .join(known.lazy().select("place", "sample_hash"), on="sample_hash")
-        .pipe(_with_failures, lake, run)
+        .pipe(partial(with_failed_calls, lake, run["run_id"]))
+        .with_columns(error=pl.coalesce("error", pl.when(pl.col("verdict").is_null()).then("given_up")))
         .pipe(_with_quarantined, lake, run, suite)
         .select(
             "place",
@@ -197,23 +200,6 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
 
 def _or_null(expression: pl.Expr | None, kind: Any) -> pl.Expr:
     return pl.lit(None, kind) if expression is None else expression.cast(kind)
-
-
-def _with_failures(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
-    """Add to answers without a row the kind of the failed call, where that is why there is no row."""
-    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run["run_id"])
-    kinds = failures.select("prompt_hash", "replicate", pl.col("kind").alias("given_up")).unique(
-        ["prompt_hash", "replicate"]
-    )
-    answers = answers.join(kinds, on=["prompt_hash", "replicate"], how="left").join(
-        kinds.rename({"prompt_hash": "judge_hash", "given_up": "judge_given_up"}),
-        on=["judge_hash", "replicate"],
-        how="left",
-    )
-    no_row = pl.col("verdict").is_null() & pl.col("error").is_null()
-    return answers.with_columns(
-        error=pl.when(no_row).then(pl.coalesce("given_up", "judge_given_up")).otherwise(pl.col("error"))
-    )
 
 
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:

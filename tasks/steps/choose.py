@@ -9,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from contracts.tables import CALL_FAILURES, RUN_ITEMS, RUNS
+from contracts.tables import RUN_ITEMS, RUNS
 from core.errors import SourceError, UsageError
 from storage.lake import Lake
 from suites.base import Dataset, Sample, Suite
+from tasks.steps.failures import with_failed_calls
 
 DRAW_SEED = "evalake-draw-1"
 
@@ -47,17 +48,12 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
 
     Raises SourceError where all have one.
     """
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).collect()
-    given_up = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).collect()
-    asked = ["prompt_hash", "replicate"]
-    failed = [
-        items.join(given_up, left_on=[name, "replicate"], right_on=asked, how="semi")
-        for name in ("prompt_hash", "judge_hash")
-    ]
+    listed = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id)
+    items = with_failed_calls(lake, run_id, listed).collect()
     key = ["prompt_hash", "sample_hash", "replicate", *(["judge"] if "judge" in suite.results.column else [])]
     results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scorer_version).select(key).collect()
-    failed.append(items.join(results, on=key, how="anti", nulls_equal=True))
-    names = set(pl.concat(failed)["sample_id"])
+    lacking = items.join(results, on=key, how="anti", nulls_equal=True)
+    names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}
     if not names:
         raise SourceError(f"every item of the run {run_id} has an answer: nothing of it failed")
     return names

@@ -6,10 +6,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
+
 from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES
 from core.redaction import redact
 from providers.request import Failure
+from storage.lake import Lake
 from storage.landing import land
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation
@@ -38,6 +41,16 @@ def land_failures(context: RunContext, conversations: Sequence[Conversation]) ->
     }
     if rows:
         land(context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
+
+
+def with_failed_calls(lake: Lake, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to items of a run `given_up`, the kind of the failed call to the model or else the judge, null for none."""
+    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
+    kinds = failures.select("prompt_hash", "replicate", given_up="kind").unique(["prompt_hash", "replicate"])
+    of_judge = kinds.rename({"prompt_hash": "judge_hash", "given_up": "judge_given_up"})
+    items = items.join(kinds, on=["prompt_hash", "replicate"], how="left")
+    items = items.join(of_judge, on=["judge_hash", "replicate"], how="left")
+    return items.with_columns(given_up=pl.coalesce("given_up", "judge_given_up")).drop("judge_given_up")
 
 
 class FailureCounter:

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import polars as pl
 
-from contracts.tables import CALL_FAILURES, RUN_ITEMS
+from contracts.tables import RUN_ITEMS
 from metrics.bounds import Bounds, bounds
 from reports.missing import Missing
 from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Options, Suite
+from tasks.steps.failures import with_failed_calls
 
 NOT_ASKED = "not asked"
 """The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
@@ -40,14 +41,9 @@ def missing_items(
         return []
     items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
-    known = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).select("prompt_hash", "replicate", "kind")
-    failures = known.unique(["prompt_hash", "replicate"]).collect()
-    of_judge = failures.rename({"prompt_hash": "judge_hash", "kind": "of judge"})
-    reasons = lacking.join(failures, on=["prompt_hash", "replicate"], how="left").join(
-        of_judge, on=["judge_hash", "replicate"], how="left"
-    )
+    reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
     reasons = reasons.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
-    reasons = reasons.with_columns(kind=pl.coalesce("kind", "of judge", "refused", pl.lit(NOT_ASKED)))
+    reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
         Missing(
