@@ -5,17 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING
 from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
+from prefect.client.schemas.objects import Artifact
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.exceptions import ObjectNotFound, PrefectException
+from prefect.settings import PREFECT_UI_URL
+from prefect.states import Cancelled, Cancelling, Crashed
 
 from contracts.contract import Row
 from core.errors import EvalakeError
 from flows.score_session import DEPLOYMENT, queue_of
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.schemas.objects import Artifact
-    from prefect.client.schemas.responses import DeploymentResponse
 
 FLOW = "score-session"
 PAGE = 100  # flow runs asked for at once
@@ -97,15 +100,11 @@ class PrefectGateway:
         """Where Prefect's own pages are; None where its server ends with this process."""
         if not self.is_lasting:
             return None
-        from prefect.settings import PREFECT_UI_URL
-
         url: str | None = PREFECT_UI_URL.value()
         return url
 
     def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
         """Read the flow runs of some scorings, by score id; those that Prefect does not know are left out."""
-        from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-
         seen: dict[str, Seen] = {}
         with self._client("look at its flow runs") as client:
             for start in range(0, len(rows), PAGE):
@@ -131,15 +130,11 @@ class PrefectGateway:
 
     def crash(self, flow_run_id: str, reason: str) -> None:
         """Mark a lost flow run as crashed in Prefect, too, so that nothing takes it up again."""
-        from prefect.states import Crashed
-
         with self._client("end a lost flow run") as client:
             client.set_flow_run_state(UUID(flow_run_id), Crashed(message=reason), force=True)
 
     def cancel(self, row: Row) -> None:
         """Cancel the flow run of a scoring: one that waits is not begun, the process of one that runs is ended."""
-        from prefect.states import Cancelled, Cancelling
-
         if (seen := self.look([row]).get(row["score_id"])) is None:
             return
         state = Cancelling if seen.state == "RUNNING" else Cancelled
@@ -167,15 +162,11 @@ class PrefectGateway:
         return name if status is not None and status.value != "READY" else None
 
     @contextmanager
-    def _client(self, what: str) -> "Iterator[SyncPrefectClient]":
+    def _client(self, what: str) -> Iterator[SyncPrefectClient]:
         """Lend the one client of all threads, and turn what it raises into one PrefectGatewayError.
 
         A client for each question takes more than four times the processor time: 46 ms, both sides, instead of 10.
         """
-        import httpx
-        from prefect.client.orchestration import get_client
-        from prefect.exceptions import PrefectException
-
         try:
             with self._opening:
                 self._opened = self._opened or get_client(sync_client=True)
@@ -184,10 +175,8 @@ class PrefectGateway:
             reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise PrefectGatewayError(f"Prefect did not let the service {what}: {reason}") from error
 
-    def _deployment(self, client: "SyncPrefectClient") -> "DeploymentResponse | None":
+    def _deployment(self, client: SyncPrefectClient) -> DeploymentResponse | None:
         """Find what serves this lake's scorings: the deployment that has workers, else the lake's own queue."""
-        from prefect.exceptions import ObjectNotFound
-
         for name in (DEPLOYMENT, self._queue):
             try:
                 deployment = client.read_deployment_by_name(f"{FLOW}/{name}")
@@ -198,5 +187,5 @@ class PrefectGateway:
         return None
 
 
-def _updated(artifact: "Artifact") -> datetime:
+def _updated(artifact: Artifact) -> datetime:
     return artifact.updated or _NEVER

@@ -9,22 +9,27 @@ from enum import StrEnum
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 from packaging.requirements import Requirement
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import ObjectNotFound, PrefectException
+from prefect.settings import get_current_settings
 
 from contracts.tables import RUNS
 from core.configuration import Configuration
 from core.errors import EvalakeError
+from core.redaction import redact
 from storage.lake import Lake
 from storage.reach import require_reachable
+from tasks.jobs.missed import OURS, TAG
 from tasks.runtime.server import ServerError, require_server
 
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-
 POOL = "evalake"
-TAG = "evalake"  # of every deployment in prefect.yaml, and so of their runs
 AUTOMATION_PREFIX = "evalake: "
 FIRST_MINUTE = timedelta(seconds=75)  # the scheduler looks at new deployments every 5 s, and at all of them every 60 s
 LATEST_HEARTBEAT = timedelta(seconds=90)  # three of a worker's heartbeats
@@ -64,19 +69,14 @@ class Place:
     servers_are_new: bool = False
 
     @cached_property
-    def client(self) -> "SyncPrefectClient":
+    def client(self) -> SyncPrefectClient:
         """The client of the server; it sends nothing until it is used."""
-        from prefect.client.orchestration import get_client
-
         return get_client(sync_client=True)
 
     @cached_property
     def deployments(self) -> list[Any]:
         """The deployments of evalake on the server."""
-        from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
-
-        ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
-        return self.client.read_deployments(deployment_filter=ours)
+        return self.client.read_deployments(deployment_filter=OURS)
 
     @cached_property
     def workers(self) -> list[Any]:
@@ -118,11 +118,6 @@ def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
 
 
 def _look(check: Check, place: Place) -> Diagnosis:
-    import httpx
-    from prefect.exceptions import PrefectException
-
-    from core.redaction import redact
-
     try:
         return check.look(place)
     except EvalakeError as error:
@@ -133,10 +128,6 @@ def _look(check: Check, place: Place) -> Diagnosis:
 
 
 def _server(place: Place) -> Diagnosis:
-    from prefect.settings import get_current_settings
-
-    from core.redaction import redact
-
     url = get_current_settings().api.url
     if not url:
         mend = "start one (`evalake up`), or name it with PREFECT_API_URL"
@@ -184,16 +175,12 @@ def _deployments(place: Place) -> Diagnosis:
 
 
 def _scheduler(place: Place) -> Diagnosis:
-    from prefect.client.schemas import filters
-    from prefect.client.schemas.objects import StateType
-    from prefect.client.schemas.sorting import FlowRunSort
-
     def next_run(deployment: Any) -> datetime | None:
-        waits = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
-        later = filters.FlowRunFilterExpectedStartTime(after_=datetime.now(UTC) - timedelta(minutes=1))
+        later = {"after_": datetime.now(UTC) - timedelta(minutes=1)}
+        waiting = {"state": {"type": {"any_": [StateType.SCHEDULED]}}, "expected_start_time": later}
         runs = place.client.read_flow_runs(
-            deployment_filter=filters.DeploymentFilter(id=filters.DeploymentFilterId(any_=[deployment.id])),
-            flow_run_filter=filters.FlowRunFilter(state=waits, expected_start_time=later),
+            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [deployment.id]}}),
+            flow_run_filter=FlowRunFilter.model_validate(waiting),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=1,
         )
@@ -220,13 +207,7 @@ def _scheduler(place: Place) -> Diagnosis:
 
 
 def _late_runs(place: Place) -> Diagnosis:
-    from prefect.client.schemas import filters
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    late = filters.FlowRunFilter(
-        state=filters.FlowRunFilterState(name=filters.FlowRunFilterStateName(any_=["Late"])),
-        tags=filters.FlowRunFilterTags(all_=[TAG]),
-    )
+    late = FlowRunFilter.model_validate({"state": {"name": {"any_": ["Late"]}}, "tags": {"all_": [TAG]}})
     runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
     if not runs:
         return Diagnosis(Level.OK, "no run is late")
@@ -235,8 +216,6 @@ def _late_runs(place: Place) -> Diagnosis:
 
 
 def _worker(place: Place) -> Diagnosis:
-    from prefect.exceptions import ObjectNotFound
-
     start = f"start one with `evalake prefect worker start --pool {POOL}`, with EVALAKE_HOME and EVALAKE_LAKE set"
     try:
         pool = place.client.read_work_pool(POOL)
@@ -295,8 +274,6 @@ def _lake(place: Place) -> Diagnosis:
 
 
 def _disk(place: Place) -> Diagnosis:
-    from prefect.settings import get_current_settings
-
     folders = {"PREFECT_HOME": get_current_settings().home}
     if "://" not in place.lake.uri:
         folders = {"the lake": Path(place.lake.uri), **folders}

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from prefect.client.schemas import filters
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from tasks.runtime.prefect_internals import scheduled_times
 
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-
-TAG = "evalake"
+TAG = "evalake"  # of every deployment in prefect.yaml, and so of their runs
+OURS = DeploymentFilter.model_validate({"tags": {"all_": [TAG]}})
 DAY = "day"  # the parameter of flows that can be run for another day
 PAGE = 200
 MOST_TIMES = 1440  # of one schedule a day: a schedule of every minute
@@ -29,15 +28,14 @@ class Missed:
     came: int
 
 
-def missed_runs(client: "SyncPrefectClient", today: date, days: int) -> Iterator[Missed]:
+def missed_runs(client: SyncPrefectClient, today: date, days: int) -> Iterator[Missed]:
     """Yield what was missed on the last `days` days before today, of the schedules that existed by then.
 
     A run that waits for a worker is late, not missed; one that crashed before it began is missed. A day for which a run
     was made up misses nothing.
     """
-    ours = filters.DeploymentFilter(tags=filters.DeploymentFilterTags(all_=[TAG]))
     dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
-    for deployment in client.read_deployments(deployment_filter=ours):
+    for deployment in client.read_deployments(deployment_filter=OURS):
         runs = list(_runs(client, deployment, _begin(dates[0])))
         made_up = {str(run.parameters.get(DAY)) for run in runs}
         due = {run.expected_start_time for run in runs if not _died_before_its_start(run)}
@@ -56,14 +54,14 @@ def _expected(deployment: Any, day: date) -> Iterator[datetime]:
             yield from scheduled_times(cron, each.schedule.timezone, since, end, MOST_TIMES)
 
 
-def _runs(client: "SyncPrefectClient", deployment: Any, begin: datetime) -> Iterator[FlowRun]:
+def _runs(client: SyncPrefectClient, deployment: Any, begin: datetime) -> Iterator[FlowRun]:
     """Yield every run of a deployment that was due since `begin`."""
-    when = filters.FlowRunFilterExpectedStartTime(after_=begin, before_=datetime.now(UTC))
+    due = {"expected_start_time": {"after_": begin, "before_": datetime.now(UTC)}}
     offset, page = 0, list[FlowRun]()
     while offset == 0 or len(page) == PAGE:
         page = client.read_flow_runs(
-            deployment_filter=filters.DeploymentFilter(id=filters.DeploymentFilterId(any_=[deployment.id])),
-            flow_run_filter=filters.FlowRunFilter(expected_start_time=when),
+            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [deployment.id]}}),
+            flow_run_filter=FlowRunFilter.model_validate(due),
             limit=PAGE,
             offset=offset,
         )

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from prefect.client.orchestration import get_client
-from prefect.client.schemas import filters
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 from prefect.settings import get_current_settings
 
 from core.configuration import Retention
@@ -23,9 +23,6 @@ from reports.page import DATA, PAGE
 from tasks.jobs.missed import TAG
 from tasks.runtime.artifacts import reports_folder
 from tasks.runtime.server import require_server
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
 
 FLOW_RUNS, RESULTS, REPORTS = "flow runs", "task results", "reports"
 PAGE_OF_RUNS = 100
@@ -106,12 +103,10 @@ def _remove(files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> int:
     return len(files_of_each)
 
 
-def _remove_flow_runs(client: "SyncPrefectClient", before: datetime, dry_run: bool) -> int:
+def _remove_flow_runs(client: SyncPrefectClient, before: datetime, dry_run: bool) -> int:
     """Delete ended flow runs with their task runs, logs and artifacts; those that wait for a person have not ended."""
-    ended = filters.FlowRunFilter(
-        tags=filters.FlowRunFilterTags(all_=[TAG]),
-        end_time=filters.FlowRunFilterEndTime(before_=before, is_null_=False),
-    )
+    ours = {"tags": {"all_": [TAG]}, "end_time": {"before_": before, "is_null_": False}}
+    ended = FlowRunFilter.model_validate(ours)
     count = 0
     while runs := client.read_flow_runs(flow_run_filter=ended, limit=PAGE_OF_RUNS, offset=count if dry_run else 0):
         for run in () if dry_run else runs:
@@ -120,8 +115,8 @@ def _remove_flow_runs(client: "SyncPrefectClient", before: datetime, dry_run: bo
     return count
 
 
-def _delete(client: "SyncPrefectClient", run: Any) -> None:
-    of_run = filters.ArtifactFilter(flow_run_id=filters.ArtifactFilterFlowRunId(any_=[run.id]))
+def _delete(client: SyncPrefectClient, run: Any) -> None:
+    of_run = ArtifactFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
     for artifact in client.read_artifacts(artifact_filter=of_run):
         client.delete_artifact(artifact.id)
     client.delete_flow_run(run.id)
