@@ -272,7 +272,7 @@ def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.Dat
 
 def _moved_judges(lake: Lake, pairs: Sequence[tuple[Side, Side]]) -> list[str]:
     sides = {judge_versions.Side(side.run["run_id"], side.model) for pair in pairs for side in pair}
-    moved = judge_versions.require_one_version(lake, *sorted(sides, key=str), force=True)
+    moved = judge_versions.moves_between(lake, *sorted(sides, key=str))
     return [f"{each} (the difference is of answers and of the judge's move)" for each in moved]
 
 

@@ -1,4 +1,4 @@
-"""Judge versions: which ones a run's judgements are from, and that only those of one version are compared."""
+"""Judge versions: which ones a run's judgements are from, and which judges have moved between two runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,16 +7,11 @@ import polars as pl
 
 from contracts.tables import CALLS, RUN_ITEMS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
-from core.errors import EvalakeError
 from storage.lake import Lake
 from storage.ledger import replies
 from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.runtime.runs import run_row
-
-
-class JudgeVersionError(EvalakeError):
-    """What is to be compared was judged before and after a judge's answers moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +69,14 @@ def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
             yield f"the judge {judge} is in version {version} since {since:%Y-%m-%d}: numbers of before do not compare"
 
 
-def require_one_version(lake: Lake, *sides: Side, force: bool = False) -> list[str]:
-    """Require that everything to be compared was judged by one version of each judge.
+def moves_between(lake: Lake, *sides: Side) -> list[str]:
+    """Name each judge whose judgements of what is to be compared are of several versions.
 
-    Raises JudgeVersionError where it was not, UsageError where there is no such run. With `force`, returns the
-    warnings to show beside the comparison instead.
+    Raises UsageError where there is no such run.
     """
     versions = pl.concat([versions_of(lake, find_suite(run_row(lake, side.run_id)["suite"]), side) for side in sides])
-    across = [
+    return [
         f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
         for (judge,), rows in versions.group_by("judge", maintain_order=True)
         if rows["version"].n_unique() > 1
     ]
-    if across and not force:
-        raise JudgeVersionError(
-            f"these do not compare: {'; '.join(across)}. Judge both in one version, or force the comparison"
-        )
-    return across
