@@ -20,14 +20,12 @@ def rescore(
     from tasks.jobs.rescore import rescore as rescore_run
 
     done = rescore_run(Lake(lake), run, read(config))
-    landed = done.published.landed
+    rows = done.published.counts
     if json:
-        rows = {"landed": landed.inserted + landed.replaced, "already_present": landed.already_present}
-        quarantined = {"quarantined": done.published.quarantined}
-        show.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows | quarantined})
+        show.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
         return
     typer.echo(
         f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
-        f"{landed.inserted + landed.replaced} rows landed, {landed.already_present} already present; "
+        f"{rows['landed']} rows landed, {rows['already_present']} already present; "
         f"snapshot {done.snapshot_id[:12]}"
     )

@@ -25,13 +25,6 @@ def rescore(
     """
     where, configuration = opened(lake, configuration_file)
     done = rescore_run(where, run_id, configuration)
-    landed = done.published.landed
-    counts = {
-        "items": done.items,
-        "unanswered": done.unanswered,
-        "landed": landed.inserted + landed.replaced,
-        "already_present": landed.already_present,
-        "quarantined": done.published.quarantined,
-    }
+    counts = {"items": done.items, "unanswered": done.unanswered, **done.published.counts}
     create_table_artifact([counts], key=f"rescore-{run_id.lower()}", description=f"Snapshot {done.snapshot_id}")
     return done.snapshot_id

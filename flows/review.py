@@ -85,14 +85,7 @@ def _draw(lake: Lake, run_id: str, size: int) -> ReviewSheet:
 
 
 def _land(lake: Lake, run_id: str, labels: Labels) -> int:
-    published = land_labels(lake, labels)
-    landed = published.landed
-    counts = {
-        "labels": len(labels.rows),
-        "landed": landed.inserted + landed.replaced,
-        "already_present": landed.already_present,
-        "quarantined": published.quarantined,
-        "lines_left_empty": labels.empty,
-    }
+    landed = land_labels(lake, labels).counts
+    counts = {"labels": len(labels.rows), **landed, "lines_left_empty": labels.empty}
     create_table_artifact([counts], key=f"labels-{run_id.lower()}", description=f"Labels on run {run_id}")
     return len(labels.rows)

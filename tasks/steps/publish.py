@@ -39,12 +39,15 @@ class Published:
     quarantined: int = 0
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many rows landed, were there already, and are in quarantine."""
+        landed = self.landed.inserted + self.landed.replaced
+        return {"landed": landed, "already_present": self.landed.already_present, "quarantined": self.quarantined}
+
+    @property
     def tally(self) -> Tally:
         """What it counts for its run."""
-        landed = self.landed.inserted + self.landed.replaced
-        return Tally(
-            rows_landed=landed, rows_already_present=self.landed.already_present, rows_quarantined=self.quarantined
-        )
+        return Tally(**{f"rows_{name}": count for name, count in self.counts.items()})
 
     def __add__(self, other: "Published") -> "Published":
         return Published(self.landed + other.landed, self.quarantined + other.quarantined)
