@@ -16,7 +16,7 @@ from suites.registry import suite as find_suite
 from suites.registry import suite_names
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, call, replay_from_ledger
-from tasks.steps.failures import failed_kinds
+from tasks.steps.failures import without_answer
 
 
 class CalibrationError(EvalakeError):
@@ -35,12 +35,8 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
     """
     calibration, conversations = _begin(context, judge)
     call(context, conversations, LedgerIndex.read(context.lake))
-    if failed := failed_kinds(conversations):
-        kinds = ", ".join(dict.fromkeys(failed))
-        raise CalibrationError(
-            f"{len(failed)} of {len(conversations)} items got no answer from {judge} ({kinds}); another calibration "
-            "asks for these alone"
-        )
+    if problem := without_answer(conversations, judge, "another calibration"):
+        raise CalibrationError(problem)
     return _accuracy(calibration, conversations)
 
 

@@ -30,7 +30,7 @@ from storage.ledger import LedgerIndex
 from suites.base.canary_items import canary_items
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, call, next_request, replay_from_ledger
-from tasks.steps.failures import failed_kinds
+from tasks.steps.failures import without_answer
 
 REPLICATES = 5
 SUSPICION = 0.01
@@ -125,12 +125,8 @@ def _ask(canary: Canary, times: int) -> list[list[Given]]:
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
-    if failed := failed_kinds(conversations):
-        kinds = ", ".join(dict.fromkeys(failed))
-        raise CanaryError(
-            f"{len(failed)} of {len(conversations)} items got no answer from {canary.judge} ({kinds}); a retry asks "
-            "for these alone"
-        )
+    if problem := without_answer(conversations, canary.judge, "a retry"):
+        raise CanaryError(problem)
     return _by_item(canary, rounds)
 
 

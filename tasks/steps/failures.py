@@ -1,7 +1,7 @@
 """Failures: calls that were given up on become rows of `call_failures`, and are asked again by whoever comes next."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -27,9 +27,13 @@ def failure_of(conversation: Conversation) -> Failure:
     return outcome
 
 
-def failed_kinds(conversations: Iterable[Conversation]) -> list[str]:
-    """List the kind of each failure that a conversation ended with, sorted, one for each that failed."""
-    return sorted(failure_of(conversation).kind for conversation in conversations if conversation.failed)
+def without_answer(conversations: Sequence[Conversation], judge: str, again: str) -> str | None:
+    """Say how many items got no answer from a judge, and that `again` asks for these; None where all got one."""
+    failed = sorted(failure_of(conversation).kind for conversation in conversations if conversation.failed)
+    if not failed:
+        return None
+    of_all = f"{len(failed)} of {len(conversations)} items got no answer from {judge}"
+    return f"{of_all} ({', '.join(dict.fromkeys(failed))}); {again} asks for these alone"
 
 
 def land_failures(context: RunContext, conversations: Sequence[Conversation]) -> None:
