@@ -36,6 +36,7 @@ from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
 from tasks.runtime.resources import RunOverError, end_attempt, release_client
 from tasks.steps.converse import Conversation, call, next_request
+from tasks.steps.extract import sample_of
 from tasks.steps.failures import land_failures
 from tasks.steps.publish import Admitted, admit
 
@@ -45,7 +46,7 @@ LONGEST_MESSAGE = 2000
 
 _under_way: dict[str, RunContext] = {}  # in this process, by score id
 
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LostScoringError(EvalakeError):
@@ -124,9 +125,8 @@ def read_score(lake: Lake, score_id: str) -> Row:
 def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
     """Read sessions from the lake, by hash. Raises UsageError where one is not there."""
     wanted = (pl.col("suite") == SUITE) & pl.col("sample_hash").is_in(sample_hashes)
-    columns = [name for name in SAMPLES.row.column_names() if name in Sample.__dataclass_fields__]
-    rows = lake.frame(SAMPLES).filter(wanted).select(columns).collect().iter_rows(named=True)
-    samples = {sample.sample_hash: sample for sample in (Sample(**row) for row in rows)}
+    rows = lake.frame(SAMPLES).filter(wanted).collect().iter_rows(named=True)
+    samples = {row["sample_hash"]: sample_of(row) for row in rows}
     for sample_hash in sample_hashes:
         if sample_hash not in samples:
             raise UsageError(f"the lake {lake.uri} has no session with the hash {sample_hash[:12]}")
@@ -256,4 +256,4 @@ def _reason(error: BaseException) -> str:
 
 def _now(row: Row) -> datetime:
     """Tell the time; where this clock is behind that of the machine that wrote the row, the row's latest time."""
-    return max(datetime.now(UTC), *(row[name] or _NEVER for name in ("asked_at", "started_at")))
+    return max(datetime.now(UTC), *(row[name] or NEVER for name in ("asked_at", "started_at")))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Lock
 from uuid import UUID
 
@@ -18,13 +18,10 @@ from prefect.states import Cancelled, Cancelling, Crashed
 
 from contracts.contract import Row
 from core.errors import EvalakeError
-from flows.score_session import DEPLOYMENT, queue_of
+from flows.score_session import DEPLOYMENT, NEVER, queue_of
 
 FLOW = "score-session"
 PAGE = 100  # flow runs asked for at once
-
-
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PrefectGatewayError(EvalakeError):
@@ -188,4 +185,4 @@ class PrefectGateway:
 
 
 def _updated(artifact: Artifact) -> datetime:
-    return artifact.updated or _NEVER
+    return artifact.updated or NEVER

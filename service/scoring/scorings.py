@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from math import ceil
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from contracts.compile.arrow import conform
 from contracts.contract import Row
 from contracts.tables import RUNS
 from core.errors import EvalakeError
-from flows.score_session import failed, item_of, pending
+from flows.score_session import NEVER, failed, item_of, pending
 from service.errors import ConflictError, DrainingError, NotFoundError
 from service.scoring.prefect_gateway import PrefectGateway, PrefectGatewayError
 from service.scoring.sessions import Known, Sessions
@@ -39,7 +39,6 @@ _ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.sco
 
 logger = logging.getLogger("evalake.service")
 
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
 
 
@@ -242,7 +241,7 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, cri
 
     def age(row: Row) -> tuple[bool, datetime, int]:
         run_id = row["run_id"]
-        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or began.get(run_id) or _NEVER
+        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or began.get(run_id) or NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 
     by_session: dict[str, list[Row]] = {}

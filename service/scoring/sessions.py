@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from contracts.tables import RUNS, SAMPLES
 from core.redaction import redact
-from flows.score_session import read_samples
+from flows.score_session import NEVER, read_samples
 from service.errors import NotFoundError, NotOverError
 from service.scoring.sources import Source, SourceView
 from storage.cached_table import CachedTable
@@ -28,8 +28,6 @@ READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, howe
 READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +141,9 @@ class Sessions:
         landed: dict[str, datetime] = {}
         for versions, at in of_runs.iter_rows():
             for version in json.loads(versions).values():
-                landed[version] = max(at, landed.get(version, _EPOCH))
+                landed[version] = max(at, landed.get(version, NEVER))
         newest = sorted(
-            (landed.get(version, _EPOCH), sample_hash)
+            (landed.get(version, NEVER), sample_hash)
             for version, sample_hash in rows.select("dataset_version", "sample_hash").iter_rows()
         )
         ordered = (self._known[sample_hash] for _, sample_hash in newest)

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core.errors import UsageError
 from service.errors import NotFoundError, WrongQueryError
-from service.viewer.item import as_json
 from service.viewer.items import AnswerView, answer_view, beginnings
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
+from storage.sql.rows import plain
 from tasks.conclusions.compare import NotComparableError, Side, compare_sides, find_sides
 
 Name = Annotated[str, Field(min_length=1, max_length=700)]
@@ -134,7 +134,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
         compared = compare_sides(
             lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
         )
-    rows = [{name: as_json(value) for name, value in row.items()} for row in compared.rows.iter_rows(named=True)]
+    rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name, headline=list(compared.suite.headline), rows=rows, warnings=list(compared.warnings)
     )

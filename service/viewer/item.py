@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -14,7 +13,9 @@ from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversat
 from service.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
 from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from storage.lake import Lake
-from suites.base import Sample, Suite
+from storage.sql.rows import plain
+from suites.base import Suite
+from tasks.steps.extract import sample_of
 from tasks.steps.measure import ITEM_KEY
 
 
@@ -100,7 +101,7 @@ class Material:
         """Build one of the items."""
         suite = self._index.suite
         row = self._samples[item_id]
-        sample = Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
+        sample = sample_of(row)
         conversations = Conversations(self._asked, self._index, sample, self._options)
         answers = self._answers.filter(pl.col("sample_hash") == item_id).drop("sample_hash").iter_rows(named=True)
         return ItemContent(
@@ -179,14 +180,7 @@ def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Su
 
 
 def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:
-    return [Fact(name=name, label=label, value=as_json(row[name])) for name, label in shown if name in row]
-
-
-def as_json(value: Any) -> Any:
-    """Convert a cell to what JSON has: times as text, and null for numbers that are not finite."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return None if isinstance(value, float) and value - value != 0 else value
+    return [Fact(name=name, label=label, value=plain(row[name])) for name, label in shown if name in row]
 
 
 def _options(lake: Lake, index: RunIndex) -> Mapping[str, Any]:

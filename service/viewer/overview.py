@@ -12,6 +12,7 @@ from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from core.errors import EvalakeError
 from service.scoring.views import Micros, micros
 from storage.lake import Lake
+from storage.sql.rows import plain
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
 from tasks.conclusions.trend import step, trend
@@ -222,7 +223,7 @@ def _suite(name: str, known: pl.DataFrame) -> SuiteView:
 
 
 def _point(row: dict[str, Any]) -> Point:
-    finite = {name: _finite(row[name]) for name in ("value", "se", "ci_low", "ci_high")}
+    finite = {name: plain(row[name]) for name in ("value", "se", "ci_low", "ci_high")}
     datasets = None if row["dataset_versions"] is None else _datasets(row["dataset_versions"], row["parameters"])
     return Point(**{**row, **finite}, datasets=datasets, created_at_us=micros(row["created_at"]) or 0)
 
@@ -245,8 +246,3 @@ def _taken(parameters: Mapping[str, Any]) -> str:
     if not choice:
         return ""
     return f" (chosen {hashlib.sha256(choice.encode()).hexdigest()[:8]})"
-
-
-def _finite(value: float | None) -> float | None:
-    """Return the value, or None where it is not finite: JSON has no form for that."""
-    return value if value is not None and value - value == 0 else None

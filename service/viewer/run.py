@@ -8,11 +8,11 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
-from service.viewer.item import as_json
 from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
 from storage.snapshots import read_metrics
+from storage.sql.rows import plain
 from suites.base import Suite
 from suites.base.figures import AgreementMatrix, Reliability
 
@@ -174,7 +174,7 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         ValueView(
             headline=row["metric"] in place,
             **{name: row[name] for name in ("model", "judge", "slice", "slice_value", "metric", "n", "reliable")},
-            **{name: as_json(row[name]) for name in ("value", "ci_low", "ci_high")},
+            **{name: plain(row[name]) for name in ("value", "ci_low", "ci_high")},
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]

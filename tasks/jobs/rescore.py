@@ -11,15 +11,14 @@ from core.configuration import Configuration
 from core.errors import LakeError
 from storage.lake import Lake
 from storage.ledger import LedgerIndex
-from suites.base import Exchange, Item, Sample
+from suites.base import Exchange, Item
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import run_row
 from tasks.steps.converse import Conversation, replay_from_ledger, reply_of
 from tasks.steps.derive import derive
+from tasks.steps.extract import sample_of
 from tasks.steps.measure import measure
 from tasks.steps.publish import Published, publish_conversations
-
-SAMPLE_COLUMNS = tuple(Sample.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,7 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
     asked = manifest.filter(pl.col("judge").is_null() | pl.col("judge").is_in(run["judges"]))
     versions = manifest["dataset_version"].unique().to_list()
     samples = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions)).collect()
-    by_hash = {
-        row["sample_hash"]: Sample(**{name: row[name] for name in SAMPLE_COLUMNS})
-        for row in samples.iter_rows(named=True)
-    }
+    by_hash = {row["sample_hash"]: sample_of(row) for row in samples.iter_rows(named=True)}
     return [
         (Item(by_hash[row["sample_hash"]], row["model"], row["judge"], row["prompt_type"], row["replicate"]), row)
         for row in asked.sort("item_id").iter_rows(named=True)

@@ -1,8 +1,9 @@
 """Extract: read the sources of a run, land their samples, and keep what could not be read in quarantine."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from core.redaction import redact
 from core.urls import require_no_password
 from storage.forget import forgotten_samples
 from storage.lake import Lake
-from suites.base import Dataset, Skipped, Suite
+from suites.base import Dataset, Sample, Skipped, Suite
 from tasks.steps.publish import Refused, publish, quarantine
 
 ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which bounds memory
@@ -97,11 +98,16 @@ def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:
     return sum(publish(lake, run_id, SAMPLES, sample_rows(dataset, first, ROWS_AT_ONCE)).quarantined for first in parts)
 
 
+def sample_of(row: Mapping[str, Any]) -> Sample:
+    """Build the sample that a row of SAMPLES keeps."""
+    return Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
+
+
 def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:
     """Build the rows of SAMPLES of a dataset version: all, or at most `most` from the `first` on."""
     samples = dataset.samples[first : None if most is None else first + most]
-    shared = ("suite", "sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
-    columns = {name: [getattr(sample, name) for sample in samples] for name in (*shared, "sample_hash")}
+    fields = (*Sample.__dataclass_fields__, "sample_hash")
+    columns = {name: [getattr(sample, name) for sample in samples] for name in fields}
     frame = pl.DataFrame(
         {
             **columns,
