@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from core.configuration import read_configuration
+from core.configuration import Configuration, read_configuration
 from core.errors import ConfigurationError
 from core.prompt_files import PROMPTS
 from core.urls import NO_PASSWORD
@@ -24,16 +24,14 @@ _TEXT = {"type": "string", "pattern": NO_PASSWORD}
 
 def _listed(value: Any) -> Any:
     """Split names that were written into a field, by comma or line, into a list."""
-    return [name.strip() for name in value.replace("\n", ",").split(",") if name.strip()] if _is_text(value) else value
+    if not isinstance(value, str):
+        return value
+    return [name.strip() for name in value.replace("\n", ",").split(",") if name.strip()]
 
 
 def _lines(value: Any) -> Any:
     """Split sources that were written into a field, one a line, into a list."""
-    return [line.strip() for line in value.splitlines() if line.strip()] if _is_text(value) else value
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return [line.strip() for line in value.splitlines() if line.strip()] if isinstance(value, str) else value
 
 
 def _names(known: Iterable[str], written: str) -> WithJsonSchema:
@@ -52,26 +50,21 @@ def _suites() -> list[Suite]:
     return [suite(name) for name in suite_names()]
 
 
-def _configured() -> set[str]:
-    """List the models that the configuration names, where it can be read; a run says what is wrong with it."""
+def _configuration() -> Configuration:
+    """Read the configuration; an empty one where it cannot be read, for a run says what is wrong with it."""
     try:
-        return set(read_configuration().models)
+        return read_configuration()
     except ConfigurationError:
-        return set()
+        return Configuration()
 
 
-def _configured_prompts() -> set[str]:
-    """List the prompts that the configuration adds, where it can be read."""
-    try:
-        return {name for section in read_configuration().suites.values() for name in section.get(PROMPTS, {})}
-    except ConfigurationError:
-        return set()
-
-
-_SUBJECTS = {model for each in _suites() if each.calls_subject for model in each.baseline_models} | _configured()
-_JUDGES = {judge for each in _suites() for judge in each.baseline_judges} | _configured()
+_CONFIGURED = _configuration()
+_OWN_PROMPTS = {name for section in _CONFIGURED.suites.values() for name in section.get(PROMPTS, {})}
+_SUBJECTS = {model for each in _suites() if each.calls_subject for model in each.baseline_models}
+_SUBJECTS |= _CONFIGURED.models.keys()
+_JUDGES = {judge for each in _suites() for judge in each.baseline_judges} | _CONFIGURED.models.keys()
 _SOURCES = {source for each in _suites() for source in each.starter}
-_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types} | _configured_prompts()
+_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types} | _OWN_PROMPTS
 
 SuiteName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(suite_names())})]
 Models = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_SUBJECTS, "write, by comma")]
