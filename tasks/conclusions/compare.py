@@ -14,7 +14,7 @@ from metrics.compare import compare, with_holm
 from metrics.definition import Metric, definition_hash
 from storage.lake import Lake
 from storage.snapshots import find_snapshot
-from suites.base import Suite
+from suites.base import Options, Suite
 from suites.registry import suite as find_suite
 from tasks.jobs import judge_versions
 from tasks.runtime.runs import tagged, with_labels
@@ -124,9 +124,15 @@ def compare_found(
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:
     """Choose the metrics: all over all samples, or the named ones in all of their slices."""
-    metrics = suite.metrics(json.loads(side.snapshot["options"]))
+    options = json.loads(side.snapshot["options"])
     if names is None:
-        return tuple(replace(each, slices=("all",)) for each in metrics if "all" in each.slices)
+        return tuple(replace(each, slices=("all",)) for each in suite.metrics(options) if "all" in each.slices)
+    return metrics_named(suite, options, names)
+
+
+def metrics_named(suite: Suite, options: Options, names: Sequence[str]) -> tuple[Metric, ...]:
+    """Find these metrics of a suite. Raises UsageError where it has no such metric that compares."""
+    metrics = suite.metrics(options)
     if unknown := sorted(set(names) - {each.name for each in metrics}):
         raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares: `evalake metrics` lists its metrics")
     return tuple(each for each in metrics if each.name in names)

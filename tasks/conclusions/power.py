@@ -2,20 +2,19 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from core.errors import EvalakeError, UsageError
-from metrics.definition import Metric
 from metrics.power import Components, components, detectable, required
 from storage.lake import Lake
 from storage.snapshots import find_snapshot
 from suites.base import Suite
 from suites.registry import suite as find_suite
-from tasks.conclusions.compare import measured_runs
+from tasks.conclusions.compare import measured_runs, metrics_named
 from tasks.steps.measure import run_frame
 
 REPLICATES = (1, 2, 3, 5, 10)
@@ -86,7 +85,7 @@ def plan(
     if not (0 < detect < math.inf) or not (0.05 < power < 1) or (sd is not None and not (0 < sd < math.inf)):
         raise UsageError("--detect and --sd are above 0, --power is between 0.05 and 1")
     if sd is not None:
-        _metric(suite, name, suite.options)
+        metrics_named(suite, suite.options, [name])
         row = _row(1, required(sd**2, detect, power), None, 1.0, None)
         given = f"a sample's difference has the standard deviation {sd:g}, as given"
         return Plan(suite.name, name, given, _frame([row]), ())
@@ -101,7 +100,7 @@ def _seen(lake: Lake, suite: Suite, name: str) -> _Seen:
     runs = [run for run in measured_runs(lake).values() if run["suite"] == suite.name and len(run["models"]) > 1]
     for run in runs:
         snapshot = find_snapshot(lake, run_id=run["run_id"])
-        declared = _metric(suite, name, json.loads(snapshot["options"]))
+        declared = metrics_named(suite, json.loads(snapshot["options"]), [name])[0]
         as_scored = replace(suite, scorer_version=snapshot["scorer_version"])
         frame = run_frame(lake, as_scored, run["run_id"], json.loads(snapshot["pinned_versions"]))
         called = frame.filter(~pl.col("model").str.starts_with(BASELINE))
@@ -115,13 +114,6 @@ def _seen(lake: Lake, suite: Suite, name: str) -> _Seen:
         f"the lake {lake.uri} has no run of {suite.name} in which {name} differs between two models, so how much it "
         "varies is unknown: run two models with --replicates 3 first, or assume it with --sd"
     )
-
-
-def _metric(suite: Suite, name: str, options: Mapping[str, Any]) -> Metric:
-    for each in suite.metrics(options):
-        if each.name == name:
-            return each
-    raise UsageError(f"{suite.name} has no metric {name} that compares: `evalake metrics` lists its metrics")
 
 
 def _cost(frame: pl.DataFrame) -> float | None:

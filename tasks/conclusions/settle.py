@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
-from contracts.tables import RUNS
 from core.errors import UsageError
 from metrics.sequential import Anytime
 from reports.decision import Verdict
@@ -17,6 +14,7 @@ from suites.base import Suite
 from suites.base.conversation import Options
 from tasks.conclusions.gate import BARE, Look, hold_gate
 from tasks.conclusions.rule import Change, read_rule
+from tasks.runtime.runs import run_row
 
 FIRST_ROUND = 40
 GROWTH = 1.5
@@ -90,7 +88,7 @@ def settle(
     for size in sizes(most):
         left = None if budget_usd is None else budget_usd - paid
         run_id = ask(size, left)
-        run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect().row(0, named=True)
+        run = run_row(lake, run_id)
         # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
         paid += standing(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
         look = Look(anytime, is_last=size == most)
