@@ -90,7 +90,8 @@ def keep(arguments: Sequence[str]) -> int:
             charge.terminate()
             with suppress(subprocess.TimeoutExpired):
                 charge.wait(GRACE_SECONDS)
-        _kill_group(charge.pid)
+        with suppress(ProcessLookupError):  # what the process has started and left behind
+            os.killpg(charge.pid, signal.SIGKILL)
         if over.is_set() or time.monotonic() - began < SETTLED_SECONDS:
             return charge.wait()
 
@@ -99,14 +100,6 @@ def _await_end_of_service(over: threading.Event) -> None:
     while os.read(0, 1):  # not a buffered reader, whose lock the interpreter would wait for at its end
         pass
     over.set()
-
-
-def _kill_group(group: int) -> None:
-    """End the processes that the kept process has started and left behind."""
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 if __name__ == "__main__":

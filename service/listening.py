@@ -11,16 +11,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from core.errors import UsageError
+from service.hosts import LOOPBACK_NAMES
 from service.protocol import bounded_protocol
 from service.security import SecurityHeaders
 from service.settings import TOKEN_VARIABLE, Settings
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 def require_reachable_by_whom(settings: Settings, host: str) -> None:
     """Raise UsageError for an address that others reach, where the service has no way to tell who asks."""
-    if settings.is_open and host not in LOOPBACK:
+    if settings.is_open and host not in LOOPBACK_NAMES:
         raise UsageError(
             f"--host {host} is reachable by others: set {TOKEN_VARIABLE}, or [service] trusted_proxies in evalake.toml"
         )

@@ -23,7 +23,6 @@ from storage.objects import infos_of, objects_of, read_object, store_of
 from storage.proofs import Files, StoredFile
 
 LOG = "_delta_log"
-BLOCK = 2**20
 READERS = 8  # files and log entries that are read at the same time: an object store takes its time for each
 
 
@@ -100,7 +99,8 @@ def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before:
         info, known = infos[path], before.get(path)
         if "://" in lake.uri and known and (known.size, known.modified_ns) == (info.size, info.mtime_ns):
             return known
-        digest = _digest(store, path)
+        with store.open_input_stream(path) as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
         if known and known.digest == digest:
             return replace(known, size=info.size, modified_ns=info.mtime_ns)
         return StoredFile(info.size, info.mtime_ns, digest)
@@ -131,20 +131,11 @@ def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
 def false_requests(calls: pl.DataFrame) -> pl.Series:
     """Tell for every row of the ledger whether it holds a call whose request does not hash to its prompt hash."""
     rows = calls.select("origin", "request", "prompt_hash").iter_rows()
-    false = [origin == "call" and _sha256(request) != prompt_hash for origin, request, prompt_hash in rows]
+    false = [
+        origin == "call" and hashlib.sha256(request.encode()).hexdigest() != prompt_hash
+        for origin, request, prompt_hash in rows
+    ]
     return pl.Series(false, dtype=pl.Boolean)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _digest(store: fs.FileSystem, path: str) -> str:
-    digest = hashlib.sha256()
-    with store.open_input_stream(path) as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]:

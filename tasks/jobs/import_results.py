@@ -109,7 +109,7 @@ def import_recorded(
     published = publish_conversations(context, conversations, "import") + derive(context, "import")
     replies = sum(len(conversation.answered) for conversation in conversations)
     tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
-    labelled = _land_labels(lake, read)
+    labelled = land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
     snapshot_id = measure(context, _overruled(read.recorded, conversations))
     message = _message(read, published, labelled)
     runs.save(lake, run.ended("completed", tally=tally + published.tally, snapshot_id=snapshot_id, message=message))
@@ -329,11 +329,6 @@ def _cost(model: str, reply: Reply) -> float | None:
         return None
     tokens = Tokens(reply.input_tokens, reply.output_tokens, reply.cached_input_tokens, reply.reasoning_tokens)
     return cost_usd(model, tokens)
-
-
-def _land_labels(lake: Lake, read: _Read) -> Published:
-    """Land what people said of the results, which are in the lake by now."""
-    return land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
 
 
 def _message(read: _Read, published: Published, labelled: Published) -> str | None:

@@ -102,7 +102,7 @@ class Collector:
 
     def derive(self) -> None:
         """Publish what follows from the run's rows as a whole."""
-        self._count(derive(self._context, "call"))
+        self._tally += derive(self._context, "call").tally
 
     @property
     def tally(self) -> Tally:
@@ -155,8 +155,5 @@ class Collector:
 
     def _await_publication(self) -> None:
         if self._publication is not None:
-            self._count(self._publication.result())
+            self._tally += self._publication.result().tally
             self._publication = None
-
-    def _count(self, published: Published) -> None:
-        self._tally += published.tally
