@@ -15,6 +15,7 @@ from cli.options import (
     style_of,
     suite_with,
 )
+from cli.starting import begin_flows
 from cli.terminal import say
 
 
@@ -41,12 +42,9 @@ def calibrate(
     wanted = names("--judges", judges) or []
     say("starting Prefect …")
 
-    from cli.interrupt import leave_at_once
     from flows.calibrate import calibrate as flow
-    from tasks.runtime.server import require_server
 
-    require_server()
-    leave_at_once()
+    begin_flows()
     rows = flow(chosen, wanted, lake, str(config) if config else None)
     table = pl.DataFrame(rows)
     show.rows(table, style, list(table.columns))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption, suite_with
+from cli.starting import begin_flows
 from cli.terminal import say
 from core.default_lake import whole_address
 
@@ -40,15 +41,12 @@ def roadmap(
     name = suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")
 
-    from cli.interrupt import leave_at_once
     from flows.roadmap import measure_roadmap
     from flows.roadmap import roadmap as flow
     from reports.plain_page import write_roadmap
     from storage.lake import Lake
-    from tasks.runtime.server import require_server
 
-    require_server()
-    leave_at_once()
+    begin_flows()
     file = str(config) if config else None
     if measure:
         measured = measure_roadmap(name, judge, lake, file)

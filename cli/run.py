@@ -17,6 +17,7 @@ from cli.options import (
     TagsOption,
     names,
 )
+from cli.starting import begin_flows
 from cli.suites_told import TellsSuites, complete_suite
 from cli.terminal import say
 
@@ -117,16 +118,11 @@ def run(
     if server and not json:
         say("waiting for a Prefect server …")
 
-    from cli.interrupt import leave_at_once
     from cli.outcome import finish
     from flows.evaluate import evaluate
     from flows.opening import run_id_of
-    from tasks.runtime.server import require_server
-    from tasks.runtime.started_by import CALLER, COMMAND_LINE
 
-    require_server()
-    leave_at_once()
-    CALLER.set(COMMAND_LINE)
+    begin_flows()
     with server.in_use() if server else nullcontext(), carried(order, plan):
         state = evaluate(**order.parameters, return_state=True)
     finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, order.command, as_json=json)

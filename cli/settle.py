@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
+from cli.starting import begin_flows
 from cli.terminal import say
 
 if TYPE_CHECKING:
@@ -62,18 +63,13 @@ def settle(
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
     counts = [len(each.samples) for each in plan.datasets]
 
-    from cli.interrupt import leave_at_once
     from evalake.run import order_run
-    from tasks.runtime.server import require_server
-    from tasks.runtime.started_by import CALLER, COMMAND_LINE
 
     def ask(size: int, ceiling: float | None) -> str:
         limit = None if size == plan.samples else limit_for(size, counts)
         return order_run(**orders, limit=limit, max_cost_usd=ceiling)
 
-    require_server()
-    leave_at_once()
-    CALLER.set(COMMAND_LINE)
+    begin_flows()
     rounds: list[Round] = []
     with server.in_use() if server else nullcontext():
         for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget_usd=budget):
