@@ -22,7 +22,7 @@ from tasks.jobs.label import land_labels
 from tasks.runtime import runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run, Tally
-from tasks.steps.converse import REPLY_COLUMNS, Conversation, reply_of
+from tasks.steps.converse import Conversation, call_row, reply_of
 from tasks.steps.derive import derive
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
@@ -307,18 +307,9 @@ def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> d
     reply = line.replies[place]
     asked = line.item.judge if place and line.item.judge else line.item.model
     identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
-    return {
-        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
-        "cost_usd": _cost(asked, reply),
-        "response": reply.text,
-        "prompt_hash": prompt_hash,
-        "replicate": line.item.replicate,
-        "model": asked,
-        "request": canonical_json(identity).decode(),
-        "origin": "import",
-        "run_id": context.run_id,
-        "answered_at": datetime.now(UTC),
-    }
+    request = canonical_json(identity).decode()
+    row = call_row(reply, prompt_hash, line.item.replicate, asked, request, origin="import", run_id=context.run_id)
+    return {**row, "cost_usd": _cost(asked, reply)}
 
 
 def _cost(model: str, reply: Reply) -> float | None:

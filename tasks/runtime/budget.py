@@ -37,26 +37,10 @@ logger = logging.getLogger("evalake.budget")
 class Spending:
     """One call: what is held back for it, and what its failed attempts have cost."""
 
-    budget: "Budget | None"
     request: Request
     held: Amount = NOTHING
     is_admitted: bool = False  # an attempt of it is on its way, or has failed and another one follows
     is_counted: bool = False  # among the calls that were made
-
-    async def admit(self, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
-        """Wait for room for one attempt. Raises AttemptFailed (budget) where there will be none."""
-        if self.budget is not None:
-            await self.budget.admit(self, failed_cost_usd, without_slot)
-
-    def end(self, outcome: Reply | Failure) -> None:
-        """Count what the call has cost, once its reply is with the writer of the ledger."""
-        if self.budget is not None:
-            self.budget.end(self, outcome)
-
-    def give_up(self) -> None:
-        """Count all that is held back as spent, where the call was cut off and nobody knows what it cost."""
-        if self.budget is not None:
-            self.budget.give_up(self)
 
 
 class _Signal:
@@ -119,7 +103,10 @@ class Budget:
         self._beating: asyncio.Task[None] | None = None
 
     async def admit(self, spending: Spending, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
-        """Hold back what an attempt of a call may cost, waiting for it where others may give some back."""
+        """Hold back what an attempt of a call may cost, waiting for it where others may give some back.
+
+        Raises AttemptFailed (budget) where there will be no room for it.
+        """
         need = self._ceiling.of(Amount(self._most_usd(spending.request), 0 if spending.is_counted else 1))
         # While it waits, it holds nothing but what it has spent: calls that wait for each other would wait for ever.
         spending.held = self._ceiling.of(Amount(failed_cost_usd, 1 if spending.is_counted else 0))
@@ -136,7 +123,7 @@ class Budget:
         spending.is_admitted = spending.is_counted = True
 
     def end(self, spending: Spending, outcome: Reply | Failure) -> None:
-        """Count what a call has cost in place of what was held back for it."""
+        """Count what a call has cost in place of what was held back, once its reply is with the ledger's writer."""
         failed = Amount(outcome.failed_cost_usd or 0.0)
         if isinstance(outcome, Failure):
             self._outside += self._ceiling.of(failed + Amount(calls=1 if spending.is_counted else 0))
@@ -150,7 +137,7 @@ class Budget:
         self._make_room()
 
     def give_up(self, spending: Spending) -> None:
-        """Count what is held back for a call that was cut off as spent."""
+        """Count what is held back for a call that was cut off as spent, for nobody knows what it cost."""
         self._outside += spending.held
         self._open.discard(spending)
         self._make_room()

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import ProviderError
+from providers.admission import always
 from providers.attempts import CallsEndedError
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex
@@ -107,15 +109,18 @@ def call(
         on_end()
 
     async def answer(request: Request, replicate: int) -> Exchange:
-        spending = Spending(budget, request)
+        spending = Spending(request)
+        admit = always if budget is None else partial(budget.admit, spending)
         try:
-            outcome = await client.call(request, replicate, spending.admit)
+            outcome = await client.call(request, replicate, admit)
         except BaseException:
-            spending.give_up()
+            if budget is not None:
+                budget.give_up(spending)
             raise
         if isinstance(outcome, Reply):
             writer.put(reply_row(request, replicate, outcome, context.run_id))
-        spending.end(outcome)
+        if budget is not None:
+            budget.end(spending, outcome)
         return Exchange(request.prompt_hash, outcome)
 
     async def recall_or_answer(request: Request, replicate: int) -> Exchange:
@@ -218,15 +223,23 @@ def reply_of(row: Row) -> Reply:
 
 
 def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:
-    """Build a reply's row of CALLS, all but the version that its commit gives it."""
+    """Build the row of CALLS of a request that was sent, all but the version that its commit gives it."""
+    asked = (request.prompt_hash, replicate, request.model, request.canonical.decode())
+    return call_row(reply, *asked, origin="call", run_id=run_id)
+
+
+def call_row(
+    reply: Reply, prompt_hash: str, replicate: int, model: str, request: str, *, origin: str, run_id: str
+) -> Row:
+    """Build a reply's row of CALLS, all but the version that its commit gives it; `request` is in JSON."""
     return {
         **{name: getattr(reply, name) for name in REPLY_COLUMNS},
         "response": reply.text,
-        "prompt_hash": request.prompt_hash,
+        "prompt_hash": prompt_hash,
         "replicate": replicate,
-        "model": request.model,
-        "request": request.canonical.decode(),
-        "origin": "call",
+        "model": model,
+        "request": request,
+        "origin": origin,
         "run_id": run_id,
         "answered_at": datetime.now(UTC),
     }

@@ -19,7 +19,7 @@ REQUEST = Request("hosted_vllm/guard", ({"role": "user", "content": "ls"},), {})
 def test_a_call_that_ends_while_room_is_looked_for_takes_none_of_it(tmp_path: Path) -> None:
     """Its reply is in the ledger when that is read, and it was among the calls on their way when that was begun."""
     lake = Lake(str(tmp_path / "lake"))
-    first, second = (Spending(None, REQUEST) for _ in range(2))
+    first, second = (Spending(REQUEST) for _ in range(2))
 
     async def admit_both() -> None:
         loop = asyncio.get_running_loop()
