@@ -13,6 +13,7 @@ from contracts.tables import CALLS
 from storage.key_index.cache import MOST_REPEATED, Cache, Listed
 from storage.key_index.segment import MARK, MOST_ROWS, Array, Segment, marks_of, repeated
 from storage.lake import FILE, Lake
+from storage.portions import portions
 
 KEEP_FROM = 100_000  # rows that no segment has; fewer are scanned each time
 PORTION = 1_000_000  # rows that are scanned at a time
@@ -185,16 +186,8 @@ def _still_repeated(marks: Array, segments: Sequence[Segment]) -> Array:
 
 def _scans(lake: Lake, uris: Sequence[str], rows: Mapping[str, int]) -> Iterator[Segment]:
     """Scan the keys of files, a portion of the rows at a time."""
-    portion: list[str] = []
-    size = 0
-    for uri in sorted(uris):
-        if portion and size + rows.get(_name(uri), 0) > PORTION:
-            yield _scan(lake, portion)
-            portion, size = [], 0
-        portion.append(uri)
-        size += rows.get(_name(uri), 0)
-    if portion:
-        yield _scan(lake, portion)
+    sizes = {uri: rows.get(_name(uri), 0) for uri in sorted(uris)}
+    return (_scan(lake, portion) for portion in portions(sizes, PORTION))
 
 
 def _scan(lake: Lake, uris: Sequence[str]) -> Segment:

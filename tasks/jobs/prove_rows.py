@@ -7,7 +7,7 @@ enough to do.
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
@@ -26,6 +26,7 @@ from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError
 from storage.integrity import false_requests
 from storage.lake import FILE, Lake, first_words
+from storage.portions import portions
 from tasks.runtime.beside import end_with_parent
 
 # Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
@@ -80,7 +81,7 @@ class Holders(AbstractContextManager["Holders"]):
 
         Raises LakeError where they cannot be read, and CheckEndedError where a process was ended from outside.
         """
-        pieces = repeat(lake), repeat(contract), _pieces(sizes)
+        pieces = repeat(lake), repeat(contract), portions(sizes, PIECE_BYTES)
         try:
             held = map(hold, *pieces) if self._pool is None else self._pool.map(hold, *pieces)
             return reduce(Held.__add__, held, Held())
@@ -118,17 +119,3 @@ def _hold(chunk: pl.DataFrame, contract: Contract) -> Held:
     broken = sorted({*false, *by_polars, *frozenset().union(*report.failing_rows.values())})
     rows = Counter(dict(chunk[FILE].value_counts().iter_rows()))
     return Held(rows, failed, frozenset(chunk[FILE].gather(broken).unique()), len(false))
-
-
-def _pieces(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield groups of files of bounded size in all; a file is never cut."""
-    piece: list[str] = []
-    taken = 0
-    for path, size in sizes.items():
-        if piece and taken + size > PIECE_BYTES:
-            yield piece
-            piece, taken = [], 0
-        piece.append(path)
-        taken += size
-    if piece:
-        yield piece
