@@ -36,13 +36,11 @@ MOST_CHARACTERS = 300_000  # in all cells of text
 LONGEST_TEXT = 100_000  # of one cell
 
 
-def rows(
-    frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = None, *, spreadsheet_safe: bool = False
-) -> None:
+def rows(frame: pl.DataFrame, style: Format, columns: Sequence[str] | None = None) -> None:
     """Print a frame: all columns for machines, `columns` (or all) as a table."""
     if style is Format.table and columns:
         frame = frame.select(columns)
-    stream([frame], style, spreadsheet_safe=spreadsheet_safe)
+    stream([frame], style)
 
 
 def stream(

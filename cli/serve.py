@@ -1,13 +1,11 @@
 """`evalake serve`: the scoring API and the dashboard."""
 
-import os
 from typing import Annotated
 
 import typer
 
 from cli.options import LAKE, ConfigOption, LakeOption
 from cli.terminal import say
-from core.default_lake import whole_address
 
 PORT = 8600
 
@@ -29,21 +27,12 @@ def serve(
     from cli.configuration import read
     from service.scoring.settings import ScoringSettings
     from service.server import serve as serve_until_interrupted
-    from service.settings import TOKEN_VARIABLE
-    from storage.lake import Lake
 
     read(config)
-    # The flow runs elsewhere: a folder means the same there only as a whole path.
-    where = whole_address(lake)
-    settings = ScoringSettings(
-        lake=Lake(where),
-        sources=tuple(sessions or ()),
-        configuration_file=str(config.resolve()) if config else None,
-        token=os.environ.get(TOKEN_VARIABLE) or None,
-        **({"judge": judge} if judge else {}),
-    )
+    judging = {"judge": judge} if judge else {}
+    settings = ScoringSettings.of_command(lake, config, sources=tuple(sessions or ()), **judging)
 
     def announce(address: str) -> None:
-        say(f"evalake serves {address} (lake {where}, judge {settings.judge}); Ctrl-C ends it")
+        say(f"evalake serves {address} (lake {settings.lake.uri}, judge {settings.judge}); Ctrl-C ends it")
 
     serve_until_interrupted(settings, host, port, announce)

@@ -1,6 +1,5 @@
 """`evalake view`: the pages of runs and samples alone, read-only, without Prefect; or one run as a folder of files."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,19 +38,13 @@ def view(
 
 
 def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
-    from service.settings import TOKEN_VARIABLE, Settings
+    from service.settings import Settings
     from service.viewer.app import view as view_until_interrupted
-    from storage.lake import Lake
 
-    where = whole_address(lake)
-    settings = Settings(
-        lake=Lake(where),
-        configuration_file=str(config.resolve()) if config else None,
-        token=os.environ.get(TOKEN_VARIABLE) or None,
-    )
+    settings = Settings.of_command(lake, config)
 
     def announce(address: str) -> None:
-        say(f"evalake shows {address} (lake {where}); Ctrl-C ends it")
+        say(f"evalake shows {address} (lake {settings.lake.uri}); Ctrl-C ends it")
 
     view_until_interrupted(settings, host, port, announce)
 

@@ -1,10 +1,13 @@
 """What every service is started with: its lake, its configuration, and its token."""
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 
 from core.configuration import Configuration, read_configuration
+from core.default_lake import whole_address
 from storage.lake import Lake
 
 TOKEN_VARIABLE = "EVALAKE_API_TOKEN"
@@ -18,6 +21,19 @@ class Settings:
     lake: Lake
     configuration_file: str | None = None
     token: str | None = None
+
+    @classmethod
+    def of_command(cls, lake: str, config: Path | None, **others: Any) -> Self:
+        """Build the settings of a service that a command starts: its token is the environment's.
+
+        Lake and file are given by their whole paths, which mean the same in the processes that it starts.
+        """
+        return cls(
+            lake=Lake(whole_address(lake)),
+            configuration_file=str(config.resolve()) if config else None,
+            token=os.environ.get(TOKEN_VARIABLE) or None,
+            **others,
+        )
 
     @cached_property
     def configuration(self) -> Configuration:
