@@ -38,13 +38,9 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         )
     frame = run_frame(context.lake, suite, context.run_id, pinned, suite.unmeasured)
     calls = run_calls(context.lake, context.run_id, pinned)
-    sentences = suite.warnings(frame) if suite.warnings else ()
-    shared = _shared_inputs(context.lake, suite, frame, pinned)
-    moved = version_warnings(context.lake, suite, context.run_id)
     missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
-    lacking = [each.sentence for each in missing]
-    reported = several_versions(context.lake, context.run_id, pinned)
-    notes = calibration_notes(context, _judges(frame))
+    datasets = frame["dataset"].n_unique()
+    judges = sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
     snapshot = Snapshot(
         run_id=context.run_id,
         suite=suite.name,
@@ -54,7 +50,15 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         seed=SEED,
         options=context.options,
         code_version=CODE_VERSION,
-        warnings=(*warnings, *lacking, *shared, *sentences, *moved, *reported, *notes),
+        warnings=(
+            *warnings,
+            *(each.sentence for each in missing),
+            *(shared_inputs(frame, run_samples(context.lake, suite, frame, pinned)) if datasets > 1 else ()),
+            *(suite.warnings(frame) if suite.warnings else ()),
+            *version_warnings(context.lake, suite, context.run_id),
+            *several_versions(context.lake, context.run_id, pinned),
+            *calibration_notes(context, judges),
+        ),
     )
     return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
 
@@ -63,10 +67,6 @@ def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
     """Find the metric of this name over all samples; None where it is not computed row by row."""
     ours = (each for each in metrics if each.name == name and "all" in each.slices)
     return next((replace(each, slices=("all",)) for each in ours), None)
-
-
-def _judges(frame: pl.DataFrame) -> list[str]:
-    return sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
 
 
 def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
@@ -132,11 +132,6 @@ def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.L
     own = rows.collect_schema()
     said = {name: kind for name, kind in answered.collect_schema().items() if name not in own}
     return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in said.items())
-
-
-def _shared_inputs(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> list[str]:
-    several = frame["dataset"].n_unique() > 1
-    return shared_inputs(frame, run_samples(lake, suite, frame, versions)) if several else []
 
 
 def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
