@@ -46,5 +46,4 @@ def calibrate(
 
     begin_flows()
     rows = flow(chosen, wanted, lake, str(config) if config else None)
-    table = pl.DataFrame(rows)
-    show.rows(table, style, list(table.columns))
+    show.rows(pl.DataFrame(rows), style)

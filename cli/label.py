@@ -63,8 +63,7 @@ def agreement(
 
     style = style_of(style, as_json=json)
 
-    table = judges_and_people(Lake(lake), run)
-    show.rows(table, style, list(table.columns))
+    show.rows(judges_and_people(Lake(lake), run), style)
 
 
 @label.command("import")

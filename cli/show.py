@@ -81,7 +81,7 @@ def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit:
     from cli import output as show
 
     if style is not Format.table:
-        show.rows(_answers(_items(indexes, index, wanted)), style)
+        show.rows(_answers(item for page in _pages(indexes, index, wanted) for item in page.items), style)
         return
     page = next(_pages(indexes, index, wanted))
     if index.run["message"]:
@@ -109,10 +109,6 @@ def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit
         read, after = read + len(page.items), page.next
         if after is None or (limit is not None and read >= limit):
             return
-
-
-def _items(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage") -> "Iterator[ItemView]":
-    return (item for page in _pages(indexes, index, wanted) for item in page.items)
 
 
 def _answers(items: "Iterator[ItemView]") -> "DataFrame":

@@ -48,7 +48,7 @@ def review(
     form = sum(key.endswith("-schema") for key in kept)  # how many were shown: the last one may be filled in
     answers: Mapping[str, Any] = {}
     problems: list[str] = []
-    if (given := kept.get(f"{_key(form)}-response")) is not None and given.created is not None:
+    if (given := kept.get(f"suspended-review-{form}-response")) is not None and given.created is not None:
         answers = given.decoded_value
         labels = batch.labels(answers, given.created)
         problems = [f"{refusal.where}: {refusal.reason}" for refusal in labels.refused]
@@ -69,11 +69,6 @@ def _kept() -> dict[str, FlowRunInput]:
     with get_client(sync_client=True) as client:
         inputs = client.filter_flow_run_input(flow_run.id, key_prefix="", limit=MOST_INPUTS, exclude_keys=set())
     return {each.key: each for each in inputs}
-
-
-def _key(form: int) -> str:
-    """Name the beginning of Prefect's keys of a form."""
-    return f"suspended-review-{form}"
 
 
 def _draw(lake: Lake, run_id: str, size: int) -> ReviewSheet:

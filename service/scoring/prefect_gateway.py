@@ -10,7 +10,6 @@ from uuid import UUID
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-from prefect.client.schemas.objects import Artifact
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.settings import PREFECT_UI_URL
@@ -110,7 +109,8 @@ class PrefectGateway:
                 wanted = {"flow_run_id": {"any_": [run.id for run in runs]}, "type": {"any_": ["progress"]}}
                 artifacts = client.read_artifacts(artifact_filter=ArtifactFilter(**wanted)) if runs else []
                 # The latest of each flow run, which has several where it was run again
-                beats = {artifact.flow_run_id: artifact for artifact in sorted(artifacts, key=_updated)}
+                in_order = sorted(artifacts, key=lambda artifact: artifact.updated or NEVER)
+                beats = {artifact.flow_run_id: artifact for artifact in in_order}
                 for run in runs:
                     beat = beats.get(run.id)
                     score_id = names[run.name]
@@ -182,7 +182,3 @@ class PrefectGateway:
             if name == self._queue or deployment.work_pool_name is not None:
                 return deployment
         return None
-
-
-def _updated(artifact: Artifact) -> datetime:
-    return artifact.updated or NEVER

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from contracts.contract import Contract, Row
+from contracts.contract import Row
 from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from service.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
@@ -160,7 +160,7 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
     """Read the rows of the suite's further tables about result rows, each with the columns that join it to its row."""
     details = []
     for contract in suite.extra_tables:
-        key = _shared_key(suite.results, contract)
+        key = tuple(name for name in suite.results.key if name in contract.column)
         if not key or not rows:
             continue
         frame = lake.frame(contract)
@@ -168,10 +168,6 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
             frame = frame.filter(pl.col(name).is_in(sorted({row[name] for row in rows})))
         details += [(key, row) for row in frame.sort(list(contract.key)).collect().to_dicts()]
     return details
-
-
-def _shared_key(results: Contract, details: Contract) -> tuple[str, ...]:
-    return tuple(name for name in results.key if name in details.column)
 
 
 def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Suite) -> list[list[Fact]]:

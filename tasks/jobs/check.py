@@ -211,7 +211,8 @@ class _Check:
         lake, contract, version = self.lake, table.contract, table.inspected.newest
         to_prove = table.to_prove
         held = self.holders.hold(lake, contract, to_prove)
-        results = _results(lake, contract, held, _rows_before(table, to_prove), version)
+        rows_before = sum(file.rows for path, file in table.newest.items() if path not in to_prove)
+        results = _results(lake, contract, held, rows_before, version)
         findings = [*find_tampering(lake, contract), *_false_requests(held)]
         findings += _disagreeing_or_broken(contract, results)
         if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
@@ -238,10 +239,6 @@ class _Check:
             proof.basis for proof in proofs if proof.outcome is Outcome.PROVED and proof.basis
         )
         return proofs
-
-
-def _rows_before(table: _Looked, to_prove: Mapping[str, int]) -> int:
-    return sum(file.rows for path, file in table.newest.items() if path not in to_prove)
 
 
 def _proved(table: _Looked, held: Held) -> Files:
