@@ -83,10 +83,10 @@ test-again:
 line-coverage: $(DEV_STAMP)
 	$(BIN)/python -m tests.line_coverage $(BUILD)/line_coverage.json
 
-# What needs neither a server nor a browser, for every save.
+# What needs no server and is quick, for every save: in under three minutes on two cores.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
 test-fast: $(DEV_STAMP)
-	$(BIN)/python -m pytest --quiet -m 'not e2e' $(SHARED) $(FAST)
+	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' $(SHARED) $(FAST)
 
 # The Solidity compiler and the EVM with which tests carry out the attacks on the starter contracts.
 $(EVM)/node_modules/.package-lock.json: $(EVM)/package-lock.json

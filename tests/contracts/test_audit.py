@@ -54,6 +54,7 @@ def test_a_critical_row_rule_refuses_the_row_and_stops_the_publication() -> None
         require(found)
 
 
+@pytest.mark.slow
 @given(frames())
 @settings(max_examples=60, deadline=None)
 def test_good_and_bad_together_are_the_rows_that_came(frame: pl.DataFrame) -> None:

@@ -76,6 +76,7 @@ PIECES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_key_behind_much_that_resembles_one_is_found(piece: str) -> None:
     # Shapes that took quadratic time would take minutes here.
@@ -115,6 +116,7 @@ def _endless(parsed: Any, *, at_end: bool = True) -> Iterator[str]:
                 yield from _endless(what, at_end=is_last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("fault", ["unauthorized", "server_error", "bad_request"])
 def test_keys_a_provider_echoes_are_not_in_failures_or_logs(
@@ -141,6 +143,7 @@ def test_keys_a_provider_echoes_are_not_in_failures_or_logs(
     assert not [secret for secret in ("swordfish", "env-key", "tok-9012") if secret in everything]
 
 
+@pytest.mark.slow
 def test_litellm_prints_nothing(model_server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     model_server.rule(faults=[{"kind": "server_error", "times": 0}])
     with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:

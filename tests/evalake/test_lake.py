@@ -7,6 +7,8 @@ import pytest
 import evalake
 from tests.storage.recorded_lake import MODELS, SAMPLES
 
+pytestmark = pytest.mark.slow
+
 
 def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> None:
     runs = lake.runs("command_guard")

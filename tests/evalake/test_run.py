@@ -1,7 +1,11 @@
 """A run of a lake: its samples, replies, results and metrics as frames, and how a notebook shows it."""
 
+import pytest
+
 import evalake
 from tests.storage.recorded_lake import AUDITS, JUDGES, MODELS, SAMPLES
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_run_has_its_samples_replies_results_and_metrics(lake: evalake.Lake) -> None:

@@ -37,6 +37,7 @@ def frame_of(panel: Panel) -> pl.DataFrame:
     return one_group(**{name: pl.Series([row[i] for row in panel], dtype=pl.String) for i, name in enumerate("abc")})
 
 
+@pytest.mark.slow
 @given(panels)
 @settings(max_examples=100)
 def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
@@ -52,6 +53,7 @@ def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
         assert kappa["value"] == pytest.approx(cohen_kappa_score(*zip(*both, strict=True)), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(panels)
 @settings(max_examples=100)
 def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panel: Panel) -> None:
@@ -126,6 +128,7 @@ def test_correlation_without_variation_is_undefined_and_keeps_its_samples() -> N
         assert got["ci_low"] is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 100) | st.none(), st.integers(0, 100) | st.none()), min_size=1, max_size=50))
 @settings(max_examples=100)
 def test_correlation_is_that_of_scipy(scores: list[tuple[int | None, int | None]]) -> None:
@@ -147,6 +150,7 @@ weighed = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(weighed)
 @settings(max_examples=60)
 def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(rows: list[tuple[str, str, float]]) -> None:
@@ -162,6 +166,7 @@ def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(rows: l
         assert estimate(frame, cohen_kappa(a, b, BANDS, WEIGHT))["value"] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(weighed)
 @settings(max_examples=60)
 def test_scores_agree_as_scikit_learn_s_quadratic_kappa_says(rows: list[tuple[str, str, float]]) -> None:
@@ -192,6 +197,7 @@ def test_samples_that_all_weigh_the_same_are_as_without_weights(weight: float) -
     assert isinstance(percent_agreement(a, b), Rate)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_weighted_share_covers_what_the_plain_one_misses() -> None:
     """Of 2,000 samples, those that disagree are drawn four times as often: the plain share is far too low."""
     rng = np.random.default_rng(13)

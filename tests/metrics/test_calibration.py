@@ -36,6 +36,7 @@ def gaps(rows: list[tuple[float, bool]]) -> list[tuple[float, int]]:
     return found
 
 
+@pytest.mark.slow
 @given(samples)
 @settings(max_examples=100)
 def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(rows: list[tuple[float | None, bool]]) -> None:
@@ -105,6 +106,7 @@ def test_the_mean_square_gap_is_the_brier_score_of_scikit_learn(rows: list[tuple
     assert got["value"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(stated, st.booleans()), min_size=2, max_size=60))
 @settings(max_examples=30)
 def test_the_parts_of_the_brier_score_add_up(rows: list[tuple[float, bool]]) -> None:

@@ -120,6 +120,7 @@ SCORE = Metric("score", Mean(pl.col("score"), low=0, high=1))
 RATIO = Metric("ratio", Ratio(pl.col("score") * pl.col("weight"), pl.col("weight")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [4, 9, 20, 60])
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(3))
@@ -204,6 +205,7 @@ def simulated(rng: np.random.Generator, n: int, gain: float, replicates: int) ->
     return side(gain), side(0.0)
 
 
+@pytest.mark.slow
 def test_equal_models_asked_five_times_are_rarely_called_different() -> None:
     rng = np.random.default_rng(7)
     rows = [one(*simulated(rng, 60, 0.0, 5), draws=1_000) for _ in range(600)]
@@ -212,6 +214,7 @@ def test_equal_models_asked_five_times_are_rarely_called_different() -> None:
     assert covered >= 0.93
 
 
+@pytest.mark.slow
 def test_four_points_at_500_samples_are_found() -> None:
     rng = np.random.default_rng(8)
     found = []
@@ -222,6 +225,7 @@ def test_four_points_at_500_samples_are_found() -> None:
     assert np.mean(found) >= 0.8
 
 
+@pytest.mark.slow
 def test_equal_models_are_rarely_called_different_in_any_of_ten_metrics_once_adjusted() -> None:
     rng = np.random.default_rng(9)
     metrics = [Metric(f"score {i}", Mean(pl.col(f"score {i}"), low=0, high=1)) for i in range(10)]

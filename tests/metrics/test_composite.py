@@ -23,6 +23,7 @@ BALANCED = next(m for m in guard.GUARD_METRICS if m.name == "balanced_accuracy")
 x = pl.col("x")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 @settings(max_examples=50)
 def test_f_scores_are_those_of_scikit_learn(rows: list[tuple[bool, bool]]) -> None:

@@ -21,6 +21,7 @@ CALIBRATION = tuple(
 EVERYTHING = (*GUARD_METRICS, *CALIBRATION)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 400), st.integers(0, 10**6), st.booleans())
 @settings(max_examples=15)
 def test_the_order_of_rows_changes_nothing(n: int, seed: int, clustered: bool) -> None:

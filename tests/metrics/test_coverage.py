@@ -16,6 +16,7 @@ CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
 """Three standard errors of a coverage that is just within reach."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [STRUCTURES[0], STRUCTURES[3]], ids=lambda structure: structure.name)
 def test_every_interval_holds_the_true_value_nearly_as_often_as_it_promises(structure: object) -> None:
     chosen = [each for each in STRUCTURES if each == structure]
@@ -51,6 +52,7 @@ def test_what_came_out_short_by_chance_is_simulated_again() -> None:
     assert again.coverage > 0.9
 
 
+@pytest.mark.slow
 def test_conclusions_err_no_more_often_than_they_promise() -> None:
     simulated = [
         *(drifts(asked, 60) for asked in ASKED),

@@ -54,6 +54,7 @@ def test_the_patients_of_the_paper_have_the_shares_and_error_rates_of_the_paper(
     assert found.errors.sum(axis=2) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_estimate_is_a_maximum_of_the_likelihood() -> None:
     """What a general optimiser finds from the same words, of two classes and three judges."""
     _, counts = simulated([0.9, 0.75, 0.65], 400, 1)

@@ -26,6 +26,7 @@ def constant(items: int, times: int, changed: int = 0) -> list[list[Given]]:
     return [[{"verdict": "other" if n < changed else "safe", "score": 0.5}] * times for n in range(items)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.05, 0.2, 0.5])
 def test_without_a_change_it_is_wrong_no_more_often_than_its_level_says(level: float) -> None:
     trials = 300
@@ -40,6 +41,7 @@ def test_answers_that_never_differ_are_no_drift() -> None:
     assert (found.distance, found.noise, found.p_value) == (0.0, 0.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [1, 2, 3])
 def test_of_a_judge_without_noise_the_p_value_is_known(changed: int) -> None:
     # The changed answer of each item is the later one by a chance of one in six; and there are two tests.

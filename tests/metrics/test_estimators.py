@@ -17,6 +17,7 @@ values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: roun
 x = pl.col("x")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans() | st.none(), st.booleans() | st.none()), min_size=1, max_size=60))
 def test_a_rate_counts_rows_that_are_meant_and_known(rows: list[tuple[bool | None, bool | None]]) -> None:
     frame = one_group(good=pl.Series([r[0] for r in rows], dtype=pl.Boolean), of=[r[1] for r in rows])
@@ -55,6 +56,7 @@ def test_counts_are_null_where_there_is_nothing_to_count_among() -> None:
     assert (nothing["value"], nothing["n"], nothing["reliable"]) == (None, 0, False)
 
 
+@pytest.mark.slow
 @given(values_or_nothing)
 def test_a_total_is_known_only_if_every_term_is(values: list[float | None]) -> None:
     got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Total(x))
@@ -66,6 +68,7 @@ def test_a_total_is_known_only_if_every_term_is(values: list[float | None]) -> N
     assert got["se"] is None
 
 
+@pytest.mark.slow
 @given(values_or_nothing)
 def test_a_mean_is_of_the_known_values(values: list[float | None]) -> None:
     got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Mean(x))
@@ -93,6 +96,7 @@ def test_a_complete_mean_is_unknown_if_any_price_is() -> None:
     assert estimate(frame, Mean(1000 * x, where=x.is_not_null(), complete=True))["value"] == pytest.approx(200)
 
 
+@pytest.mark.slow
 @given(values_or_nothing, st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.99, 1.0]))
 def test_a_quantile_is_that_of_numpy_and_lies_in_its_interval(values: list[float | None], q: float) -> None:
     got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Quantile(x, q))

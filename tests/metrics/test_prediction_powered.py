@@ -16,6 +16,7 @@ def proportion(judged: Array, labelled: Integers, human: Array, probability: Arr
         return ratio(judged, np.ones(len(judged)), labelled, human, 1 / probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("informative", [False, True])
 @pytest.mark.parametrize(
     ("samples", "labels", "rate", "sensitivity", "specificity"),

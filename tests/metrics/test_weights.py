@@ -20,6 +20,7 @@ def components(values: Any) -> dict[str, list[float | None]]:
     return dict(zip("abc", np.asarray(values).T.tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_weights_that_people_go_by_are_recovered_from_many_models() -> None:
     values = np.random.default_rng(1).random((60, 3))
     fit = fit_weights(components(values), ranking(values, [0.1, 0.7, 0.2]), PRESENT, seed=1)

@@ -16,6 +16,8 @@ from tasks.jobs.check import check_lake
 from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:

@@ -67,6 +67,7 @@ def _maintain_when_told(uri: str, barrier: Any) -> None:
     maintain(Lake(uri), [TOYS])
 
 
+@pytest.mark.slow
 def test_maintenance_by_several_processes_at_once_doubles_no_row(lake: Lake) -> None:
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(3)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from contracts.tables import QUARANTINE
 from storage.integrity import find_tampering, has_traces, inspect
@@ -11,6 +12,7 @@ from storage.landing import land
 from tests.storage.rows import TOYS, toy
 
 
+@pytest.mark.slow
 def test_a_writer_that_appends_meanwhile_disturbs_nothing(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     for n in range(20):

@@ -115,6 +115,7 @@ def _land_many(uri: str, first: int, many_rows: int) -> int:
     return sum(one.inserted for one in landed)
 
 
+@pytest.mark.slow
 def test_processes_that_land_overlapping_keys_give_each_row_once(lake: Lake, many_rows: int) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         inserted = list(pool.map(_land_many, [lake.uri] * 4, [0, 0, 40, 60], [many_rows] * 4))

@@ -17,6 +17,8 @@ from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 from tests.tasks.jobs.test_check import around, data_file, entry, found, newest, the_finding
 
+pytestmark = pytest.mark.slow
+
 CHECKED = (SAMPLES, RESULTS, METRIC_SNAPSHOTS)
 
 

@@ -1,11 +1,14 @@
 """The two kinds of expectation that are added to Great Expectations are known to it, and judge as the masks do."""
 
 import polars as pl
+import pytest
 
 from contracts.audit import audit
 from contracts.compile.arrow import conform
 from contracts.compile.great_expectations import validate
 from tests.contracts.examples import EXAMPLE, row
+
+pytestmark = pytest.mark.slow
 
 
 def both(rule_id: str, frame: pl.DataFrame) -> tuple[int, int]:

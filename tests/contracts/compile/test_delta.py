@@ -48,6 +48,7 @@ def test_exactly_these_rules_are_left_to_others() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule_id", check_constraints(EXAMPLE))
 def test_a_real_table_refuses_each_broken_edge_and_takes_each_kept_one(table: Path, rule_id: str) -> None:
     kept, broken = EDGES.get(rule_id, ([], []))

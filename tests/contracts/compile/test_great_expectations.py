@@ -20,6 +20,8 @@ from suites.registry import all_contracts
 from tests.contracts.examples import EXAMPLE, ExampleRow, edge_frame, edges, row
 from tests.contracts.strategies import frames
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def at_edges() -> ExpectationReport:

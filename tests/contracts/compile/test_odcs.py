@@ -23,6 +23,8 @@ from contracts.tables import CORE_CONTRACTS, SAMPLES
 from suites.registry import all_contracts
 from tests.contracts.examples import EXAMPLE, edge_frame, row
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "odcs"
 ALL = (EXAMPLE, *all_contracts())
 STANDARD = json.loads(

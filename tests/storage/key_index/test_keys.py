@@ -17,6 +17,8 @@ from storage.ledger import KEY, LedgerIndex
 from storage.maintenance import maintain
 from tests.storage.rows import call, key_of
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = range(30)
 STEPS = st.one_of(
     st.tuples(st.just("append"), st.lists(st.tuples(st.sampled_from(NUMBERS), st.integers(0, 1)), min_size=1)),

@@ -61,6 +61,7 @@ def test_a_segment_in_memory_and_one_merged_into_a_file_find_the_same(
     assert found(joined, asked) == found(merged, asked)
 
 
+@pytest.mark.slow
 def test_a_key_takes_twelve_bytes_and_its_table_of_starts_few_more() -> None:
     marks = np.random.default_rng(0).integers(0, 2**64, 100_000, np.uint64)
     segment = Segment.of(["a"], [marks.size], marks)

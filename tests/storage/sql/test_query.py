@@ -17,6 +17,8 @@ from storage.sql.start import Limits
 from tests.storage.rows import TOYS, toy
 from tests.storage.test_landing import frame
 
+pytestmark = pytest.mark.slow
+
 TABLES = (*CORE_CONTRACTS, TOYS)
 
 ENDLESS = "select count(*) from range(10000000000) a, range(10000) b"

@@ -19,6 +19,8 @@ from storage.sql.replies import known_replies
 from storage.sql.views import REPLIES, views
 from tests.storage.rows import call
 
+pytestmark = pytest.mark.slow
+
 VIEWS = views(CORE_CONTRACTS)
 APPENDS = st.lists(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1)), min_size=1, max_size=8), min_size=1)
 

@@ -16,6 +16,8 @@ from tests.storage.rows import TOYS, call, toy
 from tests.storage.test_landing import frame
 from tests.storage.test_migrations import ADDED, FIRST, rows
 
+pytestmark = pytest.mark.slow
+
 SMALL = Limits(memory=64 * MEGABYTE, spare=192 * MEGABYTE)
 
 

@@ -16,6 +16,8 @@ from suites.registry import all_contracts
 from tests.storage.recorded_lake import JUDGES, MODELS, recorded_lake
 from tests.storage.rows import TOYS, call, day, measured
 
+pytestmark = pytest.mark.slow
+
 TABLES = all_contracts()
 VIEWS = views(TABLES)
 

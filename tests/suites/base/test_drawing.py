@@ -14,6 +14,8 @@ from metrics.definition import Metric
 from metrics.weighted_rate import WeightedRate
 from suites.base.drawing import draw, inclusion, represented
 
+pytestmark = pytest.mark.slow
+
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -45,6 +45,7 @@ def _most_memory_of_arrow(monkeypatch: pytest.MonkeyPatch, read: Callable[[], ob
     return int(most)
 
 
+@pytest.mark.slow
 def test_a_long_cell_that_is_stored_once_and_stands_in_every_row_takes_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_text_that_can_be_stored_is_unicode_without_nul(text: str) -> None:
     assert is_storable(as_payload(text))
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) |
                     st.text(st.characters(exclude_categories=["Cs"])), lambda part: st.lists(part) |
                     st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), part)))  # fmt: skip

@@ -96,6 +96,7 @@ EXPECTED: dict[Key, tuple[float | None, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "expected"), EXPECTED.items(), ids=["/".join(key) for key in EXPECTED])
 def test_hand_computed(key: Key, expected: tuple[float | None, int]) -> None:
     measured = values(case())[key]

@@ -145,11 +145,13 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_replies_of_a_megabyte_are_read_in_one_go(text: str) -> None:
     assert read_verdict(text).verdict == "FORMAT_ERROR"
 
 
+@pytest.mark.slow
 def test_depth_and_number_have_no_limit() -> None:
     deep = '{"a":' * 100_000 + BLOCK + "}" * 100_000
     assert read_verdict(deep) == Verdict("BLOCK", False, "opens a shell", 0.9)

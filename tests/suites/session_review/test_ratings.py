@@ -107,6 +107,7 @@ def test_a_mean_between_two_bands_is_in_the_lower_one(people: tuple[float, ...],
     assert values(rated(rows, ratings))[KAPPA] == (1, 4)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(pairs=st.lists(st.tuples(points, points), min_size=2, max_size=30))
 def test_agreement_is_that_of_scipy_and_scikit_learn(pairs: list[tuple[int, int]]) -> None:

@@ -125,6 +125,7 @@ def test_text_that_no_table_can_hold_is_mended() -> None:
     assert broken(row, tools) == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), st.text(max_size=60), st.just(REVIEW), st.just("67")), max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_judge_says_the_row_keeps_its_contract(answers: list[str | None]) -> None:

@@ -24,6 +24,8 @@ from suites.solidity_audit.options import DEFAULTS
 from suites.solidity_audit.panels.rows import panel_name
 from tests.suites.solidity_audit.support import SAFE, frame_of, judgement, line
 
+pytestmark = pytest.mark.slow
+
 GROUPS = 1500
 JUDGES = ("a", "b", "c")
 SCORES = ("rcir", "ava", "fsv")

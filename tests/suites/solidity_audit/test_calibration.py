@@ -72,6 +72,7 @@ def test_a_judge_who_knows_is_right_in_all_ten_decisions() -> None:
     assert accuracy(known()) == dict.fromkeys(DECISIONS, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decision", "spoil"),
     [
@@ -98,6 +99,7 @@ def test_an_unreadable_judgement_has_everything_wrong() -> None:
     assert set(accuracy([{"verdict": "good"}] * len(AUDITS)).values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_a_report_says_how_a_judge_did_once_it_was_calibrated(tmp_path: Path) -> None:
     context = RunContext("run", "solidity_audit", Lake(str(tmp_path / "lake")), Configuration())
     judge = "baseline/overlap-judge"

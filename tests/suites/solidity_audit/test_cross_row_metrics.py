@@ -34,6 +34,7 @@ def test_judges_agree_on_the_classes_of_the_findings_that_both_saw() -> None:
     }
 
 
+@pytest.mark.slow
 def test_agreement_is_measured_for_all_judges_and_each_pair() -> None:
     answers = {"a": "1101011010", "b": "1101011000", "c": "1001010010"}
     lines = [

@@ -21,6 +21,8 @@ from tests.suites.solidity_audit.panels.material import DAWID_SKENE, by_dawid_sk
 from tests.suites.solidity_audit.people.material import FOUND, people_say
 from tests.suites.solidity_audit.support import finding, frame_of, judgement, line, rows_of, target
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def across_rows() -> pl.DataFrame:

@@ -20,6 +20,8 @@ from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 from tests.suites.solidity_audit.support import SAFE, finding, judgement, line, rows_of, target
 
+pytestmark = pytest.mark.slow
+
 GOOD = line(0, judged=judgement([finding()], target()))
 
 

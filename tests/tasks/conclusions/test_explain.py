@@ -17,6 +17,8 @@ from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 from tests.cli.people import judged
 
+pytestmark = pytest.mark.slow
+
 MODEL, OTHER = "openai/gpt-4o-mini", "ollama/llama3:8b"
 
 

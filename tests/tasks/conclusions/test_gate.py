@@ -7,6 +7,8 @@ from tasks.conclusions.gate import hold_gate
 from tasks.runtime.context import RunContext
 from tests.storage.recorded_lake import MODELS
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_model_that_blocks_everything_passes_where_the_other_fails(guard: RunContext) -> None:
     rule = "malicious_detection_rate >= 0.75"

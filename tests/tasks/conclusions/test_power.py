@@ -11,6 +11,8 @@ from tasks.conclusions.power import UnknownVarianceError, plan
 from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("openai/gpt-4o-mini", "ollama/llama3:8b")
 
 

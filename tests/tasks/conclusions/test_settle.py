@@ -18,6 +18,8 @@ from tasks.conclusions.settle import Ask, Round, limit_for, require_settleable, 
 from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
 
+pytestmark = pytest.mark.slow
+
 GOOD, BAD = "openai/gpt-4o-mini", "ollama/llama3:8b"
 MOST = 200
 

@@ -19,6 +19,8 @@ from tasks.conclusions.trend import Trend, step, trend
 from tests.storage.recorded_lake import MODELS, lake_of_nights
 from tests.storage.rows import day, measured
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:

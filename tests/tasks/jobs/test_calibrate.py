@@ -10,6 +10,8 @@ from storage.lake import Lake
 from tasks.jobs.calibrate import accuracy_known, calibrate, calibrated_suites, calibration_notes
 from tasks.runtime.context import RunContext
 
+pytestmark = pytest.mark.slow
+
 JUDGE = "baseline/overlap-judge"
 
 

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SAMPLES
 from tasks.jobs.check import check_lake
 from tasks.jobs.data_docs import data_docs, leave_data_docs
 from tests.storage.recorded_lake import recorded_lake
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_rule_is_told_of_each_engine_and_what_is_gone_is_found(tmp_path: Path) -> None:

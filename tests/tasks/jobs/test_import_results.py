@@ -14,6 +14,8 @@ from suites.command_guard.contract import RESULTS
 from suites.command_guard.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 
+pytestmark = pytest.mark.slow
+
 
 def recorded(**change: Any) -> dict[str, Any]:
     """A line of recorded results: a command that was blocked."""

@@ -16,6 +16,8 @@ from tasks.runtime import runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run
 
+pytestmark = pytest.mark.slow
+
 NOTHING_ELSE = Retention(reports_days=None, results_days=None, flow_runs_days=None)
 
 

@@ -22,6 +22,8 @@ from tests.cli.command import ROOT, evalake, evalake_here
 from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
 
+pytestmark = pytest.mark.slow
+
 FORMER = {"judge_versions": "judge_epochs"}
 
 

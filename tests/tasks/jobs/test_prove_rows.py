@@ -17,6 +17,8 @@ from tests.storage.foreign_snapshot import foreign_snapshot
 from tests.storage.rows import call
 from tests.tasks.jobs.test_check import around, data_file, found, the_finding
 
+pytestmark = pytest.mark.slow
+
 
 def before(lake: Lake, *contracts: Contract, anew: bool = False) -> tuple[int, int, int, int]:
     """How many files a check looks at, and how many of them were proved before; the same of snapshots."""

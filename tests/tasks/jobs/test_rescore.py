@@ -13,6 +13,8 @@ from storage.snapshots import find_snapshot, read_metrics
 from tasks.jobs.rescore import rescore
 from tasks.runtime.context import RunContext
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_imported_run_is_scored_again_to_the_same_values(audits: RunContext, tmp_path: Path) -> None:
     shutil.copytree(audits.lake.uri, tmp_path / "lake")

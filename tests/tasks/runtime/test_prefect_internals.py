@@ -5,9 +5,12 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from pydantic import ImportString, TypeAdapter
 
 from tasks.runtime.prefect_internals import SERVER, create_database, scheduled_times
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_server_can_be_made() -> None:

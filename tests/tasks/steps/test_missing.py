@@ -22,6 +22,8 @@ from tasks.steps.report import build_report
 from tests.cli.command import recorded
 from tests.storage.rows import call
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def context(tmp_path: Path) -> RunContext:

@@ -187,6 +187,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "reason"), MALFORMED.values(), ids=MALFORMED)
 def test_what_is_malformed_is_kept_for_quarantine_and_the_rest_goes_on(
     tmp_path: Path, content: bytes, reason: str

@@ -18,6 +18,7 @@ from suites.solidity_audit.baselines.audits import (
 from tests.suites.solidity_audit.baselines.material import claim, judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

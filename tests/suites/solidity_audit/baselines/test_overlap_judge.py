@@ -48,6 +48,7 @@ def test_of_a_safe_contract_every_finding_is_invalid() -> None:
     assert told["findings"][0]["classification"] not in ("TARGET_MATCH", "PARTIAL_MATCH", "BONUS_VALID")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("location", ["a" * 190_000, "a" + " " * 190_000, "a " * 90_000, "$" * 190_000])
 def test_no_location_wears_the_judge_out(location: str) -> None:

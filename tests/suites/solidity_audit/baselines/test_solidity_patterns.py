@@ -99,6 +99,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_source_wears_the_auditor_out(source: str) -> None:
     assert len(audit(source)) <= 20

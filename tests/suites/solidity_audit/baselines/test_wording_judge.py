@@ -36,6 +36,7 @@ def test_the_second_judge_finds_a_target_under_any_name_and_without_its_place() 
     assert told["target_assessment"]["found"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text", ["1. " + "aB" * 90_000, "a " * 90_000, "1. x(\n" * 30_000, "is " * 60_000, "A" * 190_000]

@@ -102,6 +102,7 @@ def test_without_other_judges_there_is_nothing_to_depart_from() -> None:
     assert judge_bias(frame_of([line(n, judged=seen(True), judge="a") for n in range(4)] + failed)).is_empty()
 
 
+@pytest.mark.slow
 def test_a_judge_without_bias_is_rarely_said_to_have_one() -> None:
     rng = np.random.default_rng(8)
     outside, families = 0, ("openai/gpt-4o", "anthropic/claude-4")

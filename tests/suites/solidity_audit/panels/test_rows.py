@@ -80,6 +80,7 @@ def test_the_median_is_of_what_is_known() -> None:
     assert median_of([None]) is None
 
 
+@pytest.mark.slow
 def test_panels_of_either_kind_never_share_a_row_and_a_majority_has_no_error_rates() -> None:
     lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
     rows, _ = by_dawid_skene(lines)

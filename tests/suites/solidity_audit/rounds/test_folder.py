@@ -22,6 +22,8 @@ from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 from tests.suites.solidity_audit.rounds.material import CLAIMS, ROUND, imported, judgement, read, review, write
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
     files = {

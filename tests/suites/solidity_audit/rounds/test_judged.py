@@ -10,6 +10,8 @@ from contracts.tables import CALLS, QUARANTINE
 from suites.solidity_audit.contract import FINDINGS, RESULTS
 from tests.suites.solidity_audit.rounds.material import CLAIMS, ROUND, TRUTH, imported, judgement, read, reasons
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:
     lake, _ = imported(tmp_path, ROUND)

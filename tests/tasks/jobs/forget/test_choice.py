@@ -7,6 +7,7 @@ from tasks.jobs.forget.choice import choose
 from tasks.runtime.context import RunContext
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [(None, None, None), ("a", "b", None), ("", None, None), (None, None, "")])
 def test_none_and_two_are_refused(guard: RunContext, named: tuple[str | None, ...]) -> None:
     with pytest.raises(UsageError, match="exactly one of --sample, --session and --dataset"):

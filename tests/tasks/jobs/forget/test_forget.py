@@ -29,6 +29,8 @@ from tests.storage.recorded_lake import SAMPLES as SAMPLES_OF_GUARD
 from tests.tasks.jobs.forget.byte_search import files_with
 from tests.tasks.jobs.test_migrate import ARCHIVES, Place
 
+pytestmark = pytest.mark.slow
+
 SECRET = "command number 7"  # of the sample s7, and of no other
 KEPT_BY_FORGETTING = {"forgotten", "contract_checks"}  # which say what was done
 

@@ -54,6 +54,7 @@ def test_any_mixture_of_shell_syntax_gets_a_decision_and_always_the_same(text: s
     assert guard(text) == decision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [8_000, 20_000, 1_000_000])
 @pytest.mark.parametrize("piece", PIECES)
 def test_deep_nesting_gets_a_decision(piece: str, size: int) -> None:

@@ -92,6 +92,7 @@ def test_other_alphabets_change_nothing_about_what_is_dangerous(command: str) ->
     assert guard(command).action == "BLOCK"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(3))  # where memory lies decides whether a fault shows
 def test_no_character_brings_the_process_down(attempt: int) -> None:
     judged = (

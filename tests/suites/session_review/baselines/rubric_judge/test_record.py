@@ -36,6 +36,7 @@ def test_orders_inside_a_session_win_no_points(order: str, place: str) -> None:
     assert total(sample_of(built(order), "tests")) <= total(sample_of(built("harmless"), "tests"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["a.b/c" * 100_000, "/" * 500_000, "judge " * 80_000, "1.1.1.1 " * 60_000, "ignore " * 70_000]
 )

@@ -48,6 +48,7 @@ def test_confident_words_need_evidence() -> None:
     assert "unsupported_confidence" in str(review(sample_of(confident, "t"))["failure_tags"])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_huge_analysis_of_a_huge_session_is_judged() -> None:
     """Each specific word of the analysis is looked for in all that was asked and found."""
