@@ -1,7 +1,7 @@
 """Replaces a few functions of Prefect, in the command and in every Python it starts, as soon as they are loaded.
 
-They keep the working directory's settings and code out, have those who write to a server's SQLite database wait, and
-have a flow run end when it is over.
+They keep the working directory's settings and code out, have those who write to a server's SQLite database wait, have
+a worker start a flow run's process at once, and have a flow run end when it is over.
 
 Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the folder it is imported in, and one of its settings names
 a file that runs code. Its server and its flow runs put that folder where modules are looked for first. Its environment
@@ -11,6 +11,10 @@ A transaction of its server reads first, and asks to write when it comes to that
 SQLite refuses it at once, however long it may wait. The server then answers 503, and its clients wait two seconds, then
 four. A hundred flow runs, created by ten clients, took 14 s; they take 2 s where each asks to write as it begins.
 
+Where no command is configured, a worker of the type `process` first starts another process, which imports Prefect for
+two seconds, takes the deployment's pull steps and then becomes the engine, so that pull steps can choose what it is
+installed with. The engine takes these steps itself, and evalake is installed.
+
 A thread sends a flow run's heartbeats, and looks once a second whether the run is over; the flow run waited for that,
 half a second in the mean. Prefect's own asynchronous flows do not wait for theirs.
 
@@ -19,6 +23,7 @@ name, for `cli.environment` puts this folder into PYTHONPATH.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -58,6 +63,14 @@ def _asking_to_write_at_once(begin: Callable[..., Any]) -> Callable[..., Any]:
     return begin_transaction
 
 
+def _as_the_engine(prepare: Callable[..., None]) -> Callable[..., None]:
+    def prepare_for_flow_run(self: Any, *arguments: Any, **named: Any) -> None:
+        self.command = self.command or shlex.join([sys.executable, "-m", "prefect.engine"])
+        prepare(self, *arguments, **named)
+
+    return prepare_for_flow_run
+
+
 # By module, what is replaced there, and by what
 _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.settings.sources": {
@@ -72,6 +85,7 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.utilities.importtools": {"load_module": _in_home_only},  # by which a flow run finds its flow
     # `.`, when a server looks at its database
     "alembic.config": {"Config.get_prepend_sys_paths_list": lambda _: _none},
+    "prefect.workers.process": {"ProcessJobConfiguration.prepare_for_flow_run": _as_the_engine},
     "prefect.flow_engine": {"_send_heartbeats": lambda send: partial(send, join_on_exit=False)},
     "prefect.server.database.configurations": {"AioSqliteConfiguration.begin_transaction": _asking_to_write_at_once},
 }

@@ -110,3 +110,22 @@ def test_a_flow_run_does_not_wait_for_the_thread_of_its_heartbeats(tmp_path: Pat
     (folder := tmp_path / "folder").mkdir()
     assert python(f"{look}{tell}", folder) == "True\n", "as Prefect has it"
     assert python(f"from cli.environment import prepare; prepare(); {look}{tell}", folder) == "False\n"
+
+
+def test_a_worker_starts_a_flow_runs_engine_at_once_unless_another_command_is_configured(tmp_path: Path) -> None:
+    """Holds what spares each flow run a process that imports Prefect before the engine does."""
+    (folder := tmp_path / "folder").mkdir()
+    code = """
+import sys
+from uuid import uuid4
+from cli.environment import prepare
+prepare()
+from prefect.client.schemas.objects import FlowRun
+from prefect.workers.process import ProcessJobConfiguration
+for command in (None, "other command"):
+    configuration = ProcessJobConfiguration(command=command)
+    configuration.prepare_for_flow_run(FlowRun(flow_id=uuid4()))
+    assert configuration._command_configured
+    print(configuration.command == (command or f"{sys.executable} -m prefect.engine"))
+"""
+    assert python(code, folder) == "True\nTrue\n"
