@@ -47,13 +47,13 @@ def test_a_server_has_a_password_and_admits_no_other_origin_also_where_its_addre
             wait_until(lambda: _answers(address), "the server to answer", 300)
             page = {"origin": "https://elsewhere.example"}
             asked = f"{address}/block_documents/filter"
-            stranger = httpx.post(asked, json={"include_secrets": True}, headers=page)
+            stranger = httpx.post(asked, json={"include_secrets": True}, headers=page, timeout=60)
             log.seek(0)
             said = log.read()
             words = (
                 chosen.partition(":") if chosen else ("evalake", "", said.partition("password ")[2].partition(";")[0])
             )
-            owner = httpx.post(asked, json={}, auth=(words[0], words[2]), headers=page)
+            owner = httpx.post(asked, json={}, auth=(words[0], words[2]), headers=page, timeout=60)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(60)

@@ -82,15 +82,15 @@ def test_a_scoring_is_cancelled_and_its_process_ended(visit: Open, judge: Judge,
         expect(page.get_by_role("alert")).to_contain_text("it was cancelled by api-client")
         expect(page.get_by_role("progressbar")).to_have_count(0)
         expect(page.get_by_role("button", name="Try again")).to_be_focused()
-        score = httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score").json()
-        prefect = httpx.get(f"{address}/api/v1/status").json()["prefect_url"]
+        score = httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score", timeout=60).json()
+        prefect = httpx.get(f"{address}/api/v1/status", timeout=60).json()["prefect_url"]
 
         def ended() -> bool:
-            run = httpx.get(f"{prefect}/api/flow_runs/{score['flow_run_id']}").json()
+            run = httpx.get(f"{prefect}/api/flow_runs/{score['flow_run_id']}", timeout=60).json()
             return bool(run["state_type"] == "CANCELLED")
 
         wait_until(ended, "the end of the flow run")
-    assert httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score").json()["status"] == "failed"
+    assert httpx.get(f"{address}/api/v1/scoring/sessions/live-cancel/score", timeout=60).json()["status"] == "failed"
 
 
 def test_the_price_of_many_scorings_is_told_first(visit: Open, world: World) -> None:
@@ -121,5 +121,5 @@ def test_what_the_service_refuses_is_a_message(visit: Open, address: str) -> Non
     page.route("**/score", lambda route: route.abort())
     page.get_by_role("alert").get_by_role("button", name="Try again").click()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
-    asked = httpx.get(f"{address}/api/v1/scoring/sessions/never-scored/score")
+    asked = httpx.get(f"{address}/api/v1/scoring/sessions/never-scored/score", timeout=60)
     assert asked.status_code == 404  # nothing was begun

@@ -16,7 +16,7 @@ def test_trends_show_what_the_statistics_say(visit: Open, address: str) -> None:
     page = visit("/trends").page
     # Distribution, days, missing tools, patterns of failure, and the roadmap's tools and patterns
     expect(page.locator(".plot svg")).to_have_count(6)
-    said = httpx.get(f"{address}/api/v1/scoring/statistics").json()
+    said = httpx.get(f"{address}/api/v1/scoring/statistics", timeout=60).json()
     tiles = page.get_by_role("list", name="In figures")
     expect(tiles.get_by_role("listitem").filter(has_text="Sessions")).to_contain_text(str(said["sessions"]["total"]))
     figure = page.locator("section", has=page.get_by_role("heading", name="Distribution of scores"))

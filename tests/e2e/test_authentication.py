@@ -82,8 +82,8 @@ def test_without_the_password_nothing_is_deployed_and_nothing_read(guarded: Guar
     assert "PREFECT_API_AUTH_STRING" in line
     login = tuple(password.split(":")) if password else None
     for path in ("/flow_runs/filter", "/block_documents/filter", "/deployments/filter"):
-        assert httpx.post(guarded.url + path, json={}, auth=login).status_code == 401  # type: ignore[arg-type]
-    assert httpx.get(guarded.url + "/health").status_code == 200
+        assert httpx.post(guarded.url + path, json={}, auth=login, timeout=60).status_code == 401  # type: ignore[arg-type]
+    assert httpx.get(guarded.url + "/health", timeout=60).status_code == 200
 
 
 def test_a_worker_without_the_password_gets_no_work(guarded: Guarded, tmp_path: Path) -> None:

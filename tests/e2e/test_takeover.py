@@ -20,7 +20,8 @@ ITEMS = 300
 def begun(stack: PrefectStack, work: Workplace) -> tuple[str, Process]:
     """A flow run that no worker takes, and a process of it that asks."""
     work.configure(batch_size=20, limits=LIMITS)
-    work.server.rule(reply='{"action": "BLOCK"}', latency=0.4)
+    # Thirty seconds for all of them, in which the second process comes.
+    work.server.rule(reply='{"action": "BLOCK"}', latency=0.8)
     with stack.pool(DEPLOYMENT):
         flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(ITEMS)))
     first = process_of(stack, flow_run)
@@ -38,7 +39,7 @@ def test_of_two_processes_that_live_the_older_one_ends_and_the_newer_one_goes_on
 ) -> None:
     flow_run, first = begun
     second = process_of(stack, flow_run)
-    assert (first.popen.wait(60), second.popen.wait(60)) == (0, 0), first.log.read_text() + second.log.read_text()
+    assert (first.popen.wait(120), second.popen.wait(120)) == (0, 0), first.log.read_text() + second.log.read_text()
     assert stack.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed"
     asked = [request.content for request in work.server.requests()]
     assert len(asked) == len(set(asked)) == ITEMS
@@ -59,7 +60,7 @@ def test_an_older_process_that_stood_still_asks_nothing_that_the_newer_one_was_a
     wait_until(lambda: work.asked() > asked_before + 2 * CONCURRENCY, "calls of the newer process")
     committed, asked = work.committed(), work.asked()
     first.popen.send_signal(signal.SIGCONT)
-    assert (first.popen.wait(60), second.popen.wait(60)) == (0, 0), first.log.read_text() + second.log.read_text()
+    assert (first.popen.wait(120), second.popen.wait(120)) == (0, 0), first.log.read_text() + second.log.read_text()
     assert stack.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed"
     assert not [each.content for each in work.server.requests()[asked:] if each.content in committed]
     assert work.asked() <= ITEMS + 2 * CONCURRENCY  # what was on its way, in both

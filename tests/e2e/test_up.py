@@ -93,8 +93,8 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
 
 def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Project) -> None:
     there = project.status()
-    assert httpx.post(f"{there['prefect']}/flows/filter", json={}).status_code == 401
-    assert httpx.get(f"{there['pages']}/api/v1/runs").status_code == 401
+    assert httpx.post(f"{there['prefect']}/flows/filter", json={}, timeout=60).status_code == 401
+    assert httpx.get(f"{there['pages']}/api/v1/runs", timeout=60).status_code == 401
     foreign = httpx.options(
         f"{there['prefect']}/flows/filter",
         headers={"origin": "https://elsewhere.example", "access-control-request-method": "POST"},

@@ -49,9 +49,9 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
     assert command.stdout is not None
     url, process, password = command.stdout.readline().split()
     server = psutil.Process(int(process))
-    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False).status_code == 401
+    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False, timeout=60).status_code == 401
     user, secret = password.split(":", 1)
-    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False).json() == []
+    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False, timeout=60).json() == []
     assert secret not in " ".join(server.cmdline())
     with closing(sqlite3.connect(home / "prefect.db")) as database:
         (blocks,) = database.execute("SELECT count(*) FROM block_type").fetchone()
