@@ -4,8 +4,10 @@ A run belongs to its newest attempt. The process of an older one that is still t
 more.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +23,7 @@ from storage.landing import land
 CUT_OFF = "its process was gone"
 OVERTAKEN = "another process went on with the run"
 PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt, which looks every two
+LEASE_SECONDS = 4.0  # less than that patience: when the newer attempt asks, no lease of an older one lasts
 LOOK_SECONDS = 0.2
 
 
@@ -64,6 +67,28 @@ def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
     """Raise OvertakenError where another attempt of a run is newer than the one that began at `started_at`."""
     if is_overtaken(lake, run_id, started_at):
         raise OvertakenError(f"run {run_id}: {OVERTAKEN}")
+
+
+class Lease:
+    """The right of an attempt to ask, which lasts for seconds after no newer attempt was seen.
+
+    A process that stood still, as a laptop's do while it sleeps, finds it run out, and looks before it asks.
+    """
+
+    def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
+        self._lake, self._run_id, self._started_at = lake, run_id, started_at
+        self._looked_at = 0.0  # by the wall clock, which goes on while a machine sleeps
+
+    async def holds(self) -> bool:
+        """Tell whether the attempt may ask: where the lease has run out, by looking for a newer one."""
+        now = time.time()
+        if self._started_at is None or abs(now - self._looked_at) < LEASE_SECONDS:
+            return True
+        with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):  # a lake out of reach is read the next time
+            if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
+                return False
+            self._looked_at = now
+        return True
 
 
 def open_attempts(lake: Lake, run_id: str) -> list[datetime]:

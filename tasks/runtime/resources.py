@@ -14,6 +14,7 @@ from storage.lake import Lake
 from storage.ledger import reply_lengths
 from storage.ledger_writer import LedgerWriter
 from suites.registry import baselines
+from tasks.runtime.attempts import Lease
 from tasks.runtime.budget import Budget
 from tasks.runtime.context import RunContext
 from tasks.runtime.secrets import read_secret
@@ -36,7 +37,8 @@ class RunOverError(EvalakeError):
 @dataclass(eq=False)
 class _Shared:
     client: Client
-    budget: Budget | None
+    lease: Lease
+    budget: Budget | None = None
     users: int = 0
 
 
@@ -74,6 +76,12 @@ def budget_of(context: RunContext) -> Budget | None:
         return _clients[context.run_id, context.attempt].budget
 
 
+def lease_of(context: RunContext) -> Lease:
+    """Look up the right of this attempt of a run to ask, while its client is in use."""
+    with _lock:
+        return _clients[context.run_id, context.attempt].lease
+
+
 def release_client(context: RunContext) -> None:
     """Close the client of an attempt of a run, where this process has one."""
     with _lock:
@@ -95,13 +103,14 @@ def _begin(context: RunContext) -> _Shared:
     client = Client(
         context.configuration, read_secret=read_secret, baselines=baselines(), processes=processes_sharing()
     )
+    lease = Lease(context.lake, context.run_id, context.started_at)
     if not context.ceiling:
-        return _Shared(client, None)
+        return _Shared(client, lease)
     lengths = reply_lengths(context.lake) if context.ceiling.usd is not None else {}
     longest = {model: known.longest for model, known in lengths.items()}
     flush = lambda: ledger_writer(context.lake).flush()  # noqa: E731 - of the writer that there is by then
     budget = Budget(context.lake, context.run_id, context.ceiling, context.configuration, flush, longest)
-    return _Shared(client, budget)
+    return _Shared(client, lease, budget)
 
 
 def stop_calls(context: RunContext, reason: str) -> None:

@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from contracts.contract import Row
 from contracts.tables import CALLS
 from core.errors import ProviderError
-from providers.admission import always
+from providers.admission import WithoutSlot
 from providers.attempts import CallsEndedError
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex
 from suites.base import Converse, Exchange, Item
+from tasks.runtime.attempts import OVERTAKEN
 from tasks.runtime.budget import Spending
 from tasks.runtime.context import RunContext
-from tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, ledger_writer
+from tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
 from tasks.steps.judge_parameters import judge_parameters, seeded_once
 
 # What the ledger keeps of a reply beside its text
@@ -110,7 +110,13 @@ def call(
 
     async def answer(request: Request, replicate: int) -> Exchange:
         spending = Spending(request)
-        admit = always if budget is None else partial(budget.admit, spending)
+
+        async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
+            if not await lease.holds():
+                raise CallsEndedError(OVERTAKEN)
+            if budget is not None:
+                await budget.admit(spending, failed_cost_usd, without_slot)
+
         try:
             outcome = await client.call(request, replicate, admit)
         except BaseException:
@@ -143,7 +149,7 @@ def call(
         return True
 
     with client_of(context) as client:
-        budget = budget_of(context)
+        budget, lease = budget_of(context), lease_of(context)
         try:
             ended = client.run([walk(conversation) for conversation in replay.unanswered])
             if budget is not None:

@@ -1,9 +1,11 @@
 """Attempts of runs: the first start stays, each attempt has asked and paid its own part, and none stays open."""
 
+import asyncio
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import time
 from typing import Any
 
 import polars as pl
@@ -14,7 +16,7 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.ledger import append
 from tasks.runtime import runs
-from tasks.runtime.attempts import is_overtaken, with_attempts
+from tasks.runtime.attempts import LEASE_SECONDS, PATIENCE_SECONDS, Lease, is_overtaken, with_attempts
 from tasks.runtime.beside import beside
 from tasks.runtime.runs import Run, Tally
 from tests.e2e.processes import wait_until
@@ -90,6 +92,21 @@ def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake)
     (row,) = lake.frame(RUNS).collect().to_dicts()
     assert (row["state"], row["message"]) == ("running", None)
     assert not runs.give_way(lake, second)
+
+
+def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_began(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.begin(lake, started(), 1, None)
+    older = Lease(lake, "r", LONG_AGO)
+    assert asyncio.run(older.holds())
+    now = datetime.now(UTC)
+    runs.begin(lake, started(now), 2, None, patience_seconds=0)
+    assert asyncio.run(older.holds())  # for the seconds that the newer attempt waits
+    assert LEASE_SECONDS < PATIENCE_SECONDS
+    monkeypatch.setattr("tasks.runtime.attempts.time.time", lambda: time() + LEASE_SECONDS)
+    assert not asyncio.run(older.holds())
+    assert asyncio.run(Lease(lake, "r", now).holds())
 
 
 def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
