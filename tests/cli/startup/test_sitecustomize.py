@@ -129,3 +129,22 @@ for command in (None, "other command"):
     print(configuration.command == (command or f"{sys.executable} -m prefect.engine"))
 """
     assert python(code, folder) == "True\nTrue\n"
+
+
+def test_the_names_of_time_zones_are_read_once(tmp_path: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    code = """
+import os
+from cli.environment import prepare
+prepare()
+from prefect.client.schemas.schedules import CronSchedule
+CronSchedule(cron="0 3 * * *", timezone="Europe/Berlin")
+os.walk = None  # by which they are found
+for timezone in ("UTC", "Asia/Tokyo"):
+    print(CronSchedule(cron="0 3 * * *", timezone=timezone).timezone)
+try:
+    CronSchedule(cron="0 3 * * *", timezone="Europe/Nowhere")
+except ValueError as error:
+    print("Invalid timezone" in str(error))
+"""
+    assert python(code, folder) == "UTC\nAsia/Tokyo\nTrue\n"
