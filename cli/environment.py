@@ -1,6 +1,5 @@
 """The environment of the command: nothing of the working directory, no telemetry, a long start timeout, no warnings."""
 
-import gc
 import os
 import secrets
 import sys
@@ -36,12 +35,7 @@ def prepare() -> None:
     end_quickly()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    # Imports make tens of thousands of objects that stay: looking through them for garbage took 0.2 s of a command.
-    gc.set_threshold(50_000, 10, 10)
     _close_working_directory()
-    # Prefect imports jsonschema, which compiles a grammar for a second where this package is: every Jupyter brings it,
-    # and nothing here asks whether text is an IRI.
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     if not names_a_server():
         lock_server()
     if not sys.warnoptions:  # a user cannot mend what one library warns of in another

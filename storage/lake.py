@@ -291,15 +291,15 @@ class Lake:
 
     def _constrain(self, table: DeltaTable, contract: Contract) -> None:
         wanted = check_constraints(contract)
-        while missing := wanted.keys() - constraints(table):
-            name = min(missing)
+        while missing := wanted.keys() - (there := constraints(table)):
             try:
-                table.alter.add_constraint({name: wanted[name]})
+                table.alter.add_constraint({name: wanted[name] for name in sorted(missing)})
             except (DeltaError, OSError) as error:
                 table.update_incremental()
-                if name not in constraints(table):
+                if constraints(table) == there:  # no other process has added any
                     raise LakeError(
-                        f"cannot add the constraint {name} to {contract.table}: {first_words(error)}"
+                        f"cannot add the constraints {', '.join(sorted(missing))} to {contract.table}: "
+                        f"{first_words(error)}"
                     ) from error
 
 

@@ -148,3 +148,11 @@ except ValueError as error:
     print("Invalid timezone" in str(error))
 """
     assert python(code, folder) == "UTC\nAsia/Tokyo\nTrue\n"
+
+
+def test_what_is_imported_is_not_looked_through_for_garbage_again_and_again(tmp_path: Path) -> None:
+    """Neither in the command nor in what it starts, such as a Prefect server, a worker or a flow run."""
+    (folder := tmp_path / "folder").mkdir()
+    tell = "import gc; print(gc.get_threshold()[0] >= 50_000, flush=True)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {tell!r}], check=True)"
+    assert python(f"from cli.environment import prepare; prepare(); {tell}; {child}", folder) == "True\nTrue\n"
