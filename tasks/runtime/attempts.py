@@ -78,17 +78,22 @@ class Lease:
     def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
         self._lake, self._run_id, self._started_at = lake, run_id, started_at
         self._looked_at = 0.0  # by the wall clock, which goes on while a machine sleeps
+        self._looking = asyncio.Lock()
 
     async def holds(self) -> bool:
         """Tell whether the attempt may ask: where the lease has run out, by looking for a newer one."""
-        now = time.time()
-        if self._started_at is None or abs(now - self._looked_at) < LEASE_SECONDS:
+        if self._started_at is None:
             return True
-        with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):  # a lake out of reach is read the next time
-            if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
-                return False
-            self._looked_at = now
-        return True
+        async with self._looking:  # calls that begin at once wait for one look
+            if abs(time.time() - self._looked_at) < LEASE_SECONDS:
+                return True
+            self._looked_at = time.time()
+            # A lake out of reach is read the next time.
+            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):
+                if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
+                    self._looked_at = 0.0
+                    return False
+            return True
 
 
 def open_attempts(lake: Lake, run_id: str) -> list[datetime]:

@@ -97,6 +97,8 @@ def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake)
 def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_began(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = [time()]
+    monkeypatch.setattr("tasks.runtime.attempts.time.time", lambda: clock[0])
     runs.begin(lake, started(), 1, None)
     older = Lease(lake, "r", LONG_AGO)
     assert asyncio.run(older.holds())
@@ -104,9 +106,27 @@ def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_
     runs.begin(lake, started(now), 2, None, patience_seconds=0)
     assert asyncio.run(older.holds())  # for the seconds that the newer attempt waits
     assert LEASE_SECONDS < PATIENCE_SECONDS
-    monkeypatch.setattr("tasks.runtime.attempts.time.time", lambda: time() + LEASE_SECONDS)
+    clock[0] += LEASE_SECONDS
     assert not asyncio.run(older.holds())
     assert asyncio.run(Lease(lake, "r", now).holds())
+
+
+def test_calls_that_begin_at_once_look_once_for_a_newer_attempt(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.begin(lake, started(), 1, None)
+    looks: list[str] = []
+
+    def look(lake: Lake, run_id: str, started_at: datetime) -> bool:
+        looks.append(run_id)
+        return is_overtaken(lake, run_id, started_at)
+
+    monkeypatch.setattr("tasks.runtime.attempts.is_overtaken", look)
+    lease = Lease(lake, "r", LONG_AGO)
+
+    async def begin(calls: int) -> list[bool]:
+        return await asyncio.gather(*(lease.holds() for _ in range(calls)))
+
+    assert asyncio.run(begin(20)) == [True] * 20
+    assert looks == ["r"]
 
 
 def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
