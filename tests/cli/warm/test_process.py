@@ -104,6 +104,9 @@ def test_a_hangup_that_its_caller_ignores_does_not_end_a_command(warm: Warm) -> 
 
 def test_a_stopped_command_goes_on(warm: Warm) -> None:
     caller, copy = endless(warm)
+    # Until the process of its query has begun, the copy waits for that, and not as a stopped one: the system says so.
+    begun = lambda: [child for child in copy.children() if child.cmdline() != copy.cmdline()]  # noqa: E731
+    wait_until(begun, "the process of its query")
     caller.send_signal(signal.SIGTSTP)
     wait_until(lambda: copy.status() == psutil.STATUS_STOPPED, "that it stops")
     caller.send_signal(signal.SIGCONT)
