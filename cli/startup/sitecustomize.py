@@ -18,8 +18,8 @@ installed with. The engine takes these steps itself, and evalake is installed.
 A thread sends a flow run's heartbeats, and looks once a second whether the run is over; the flow run waited for that,
 half a second in the mean. Prefect's own asynchronous flows do not wait for theirs.
 
-The names of all time zones are read from some 600 files each time that a schedule is made, for one schedule of one
-deployment in an answer of the server, too: 7 ms of processor.
+The names of all time zones are read from some 600 files for each schedule that is made, and the server makes one for
+each that an answer tells of: 7 ms of processor.
 
 The command calls `install`; a Python that is started finds this file by its
 name, for `cli.environment` puts this folder into PYTHONPATH.

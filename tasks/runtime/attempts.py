@@ -72,7 +72,7 @@ def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
 class Lease:
     """The right of an attempt to ask, which lasts for seconds after no newer attempt was seen.
 
-    A process that stood still, as a laptop's do while it sleeps, finds it run out, and looks before it asks.
+    A process that stood still, as on a laptop that slept, finds that it has run out, and looks before it asks.
     """
 
     def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:

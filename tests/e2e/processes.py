@@ -29,12 +29,14 @@ EVERY_SECONDS = 0.1
 EVERY_SECONDS_OF_RUNS = 0.5
 RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} \|)", re.MULTILINE)  # of the log, with the traceback below it
 ERROR = re.compile(r"\b(ERROR|CRITICAL)\b|Traceback|^\w+Error: ", re.MULTILINE)
-# SQLite lets only one of two transactions go on that read and then write, at once, however patient they are. Prefect
-# answers 503 or tries again, so a busy machine has such lines in its log and no harm done.
-BUSY = "database is locked"
-# Prefect holds a trigger by a weak reference to its automation (3.8.8, events/schemas/automations.py). One that is
-# replaced while it is looked at is looked at again five seconds later.
-REPLACED = "Trigger._automation has been garbage collected"
+HARMLESS = (
+    # SQLite lets only one of two transactions go on that read and then write, at once, however patient they are.
+    # Prefect answers 503 or tries again, so a busy machine has such lines in its log and no harm done.
+    "database is locked",
+    # Prefect holds a trigger by a weak reference to its automation (3.8.8, events/schemas/automations.py). One that is
+    # replaced while it is looked at is looked at again five seconds later.
+    "Trigger._automation has been garbage collected",
+)
 PLAIN = False  # no certificates are loaded for http, which would take 20 ms of processor at each request
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 
@@ -55,7 +57,9 @@ def wait_until(
 def require_no_errors(log: Path) -> None:
     """Fail where a server has logged an error: what it cannot do any more, it says nowhere else."""
     records = RECORD.split(log.read_text(errors="replace"))
-    errors = [record for record in records if ERROR.search(record) and not any(it in record for it in (BUSY, REPLACED))]
+    errors = [
+        record for record in records if ERROR.search(record) and not any(harmless in record for harmless in HARMLESS)
+    ]
     assert not errors, f"{log} holds errors:\n{''.join(errors)[-8000:]}"
 
 
