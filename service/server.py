@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from types import FrameType
 
 import httpx
@@ -130,6 +131,7 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
     before = gateway.declared_at()  # by an earlier runner of this lake, where the server is a lasting one
     runner = Beside("service.scoring.runner", str(limit), lake)
     try:
+        import_module("service.app")  # seconds, in which the runner comes up
         _wait_until(
             lambda: gateway.declared_at() not in (None, before),
             "the scoring flow to be served",

@@ -10,6 +10,8 @@ import os
 import socket
 import sys
 import threading
+from concurrent.futures import Future
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from service.local.database import is_migrated
@@ -27,9 +29,11 @@ TEMPORARY = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFE
 def main(descriptor: int) -> None:
     """Serve on the socket with this number, until standard input ends."""
     os.environ.update(TEMPORARY)
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type] # cli/environment.py says why
-
     import uvicorn
+
+    made: Future[uvicorn.Server] = Future()
+    threading.Thread(target=_end_with_input, args=(made,), daemon=True).start()
+
     from prefect.settings import (
         PREFECT_API_BLOCKS_REGISTER_ON_START,
         PREFECT_API_DATABASE_MIGRATE_ON_START,
@@ -44,20 +48,23 @@ def main(descriptor: int) -> None:
         ready = is_usual and is_migrated(database)
     except OSError:  # the command reports it, for it reads the folder, too
         sys.exit(1)
+    import_module(SERVER.partition(":")[0])  # seconds, in which the command may end
     changed = {PREFECT_API_DATABASE_MIGRATE_ON_START: False, PREFECT_API_BLOCKS_REGISTER_ON_START: False}
     with temporary_settings(changed if ready else {}), socket.socket(fileno=descriptor) as listener:
         config = uvicorn.Config(SERVER, factory=True, log_level="error", lifespan="on")
         config.timeout_graceful_shutdown = GRACE_SECONDS
-        server = uvicorn.Server(config)
-        threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
+        made.set_result(server := uvicorn.Server(config))
         server.run(sockets=[listener])
 
 
-def _end_with_input(server: "uvicorn.Server") -> None:
+def _end_with_input(made: "Future[uvicorn.Server]") -> None:
+    """End with the command: at once where it ends before a server is made, as after a mistake, else politely."""
     while os.read(0, 1):
         pass
+    if not made.done():
+        os._exit(0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else a reader of the command's messages would wait
-    server.should_exit = True
+    made.result().should_exit = True
     atexit.register(gc.freeze)  # the interpreter need not look for garbage before it ends
 
 

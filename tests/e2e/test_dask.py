@@ -50,7 +50,12 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_doubles_nothing(
     work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
     items = 240
     run = stack.open(*command(work, work.dataset(items)), **of(cluster))
-    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to the second worker")
+
+    def both_are_at_it() -> bool:
+        first_asked = any(asker(request) == "first" for request in work.server.requests())
+        return first_asked and bool(committed_by(work, "second"))
+
+    wait_until(lambda: both_are_at_it() or run.poll() is not None, "calls of both workers, and a reply to the second")
     assert run.poll() is None, run.communicate()
     second.kill()
     asked, committed = work.asked(), work.committed()

@@ -1,14 +1,26 @@
 """The server's process ends with the standard input that its command holds."""
 
+import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.cli.command import ROOT
 
 
 def test_who_reads_the_messages_of_a_command_does_not_wait_for_its_server_to_end() -> None:
-    ending = "from service.local.server import _end_with_input\n_end_with_input(Server())\nsignal.pause()"
-    words = [sys.executable, "-c", f"import signal\nclass Server: pass\n{ending}"]
+    code = """
+import signal
+from concurrent.futures import Future
+from service.local.server import _end_with_input
+class Server: pass
+made = Future()
+made.set_result(Server())
+_end_with_input(made)
+signal.pause()
+"""
+    words = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stderr=pipe, text=True) as server:
         assert server.stdin is not None
@@ -17,3 +29,19 @@ def test_who_reads_the_messages_of_a_command_does_not_wait_for_its_server_to_end
         assert server.stderr.read() == ""
         assert server.poll() is None
         server.kill()
+
+
+def test_nothing_is_made_for_a_command_that_has_ended_already(tmp_path: Path) -> None:
+    """One that was mistyped, say: its server would go on for seconds of processor."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        done = subprocess.run(
+            [sys.executable, "-m", "service.local.server", str(listener.fileno())],
+            cwd=ROOT,
+            env={**os.environ, "PREFECT_HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            capture_output=True,
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(tmp_path.rglob("*.db")) == []
