@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from cli.environment import DEFAULTS
 from core.private_folders import CACHE, make_private
 from service.local.database import template
+from service.local.temporary import WAIT_SECONDS
 from storage.sql.landlock import version
 from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql
@@ -58,10 +60,12 @@ LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Have tests, and all that they start, keep what they can make anew in a folder of their own; spare processor.
 
-    Four processes of tests share two cores: a second thread of each one's Delta engine only made them wait for each
-    other, and looking for garbage as often as Python does by itself took a tenth of their time.
+    Several processes of tests share two cores: a second thread of each one's Delta engine only made them wait for each
+    other, and looking for garbage as often as Python does by itself took a tenth of their time. A server that Prefect
+    starts by itself has as long as a command gives it, not twenty seconds.
     """
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
+    os.environ.setdefault(WAIT_SECONDS, DEFAULTS[WAIT_SECONDS])
     gc.set_threshold(50_000, 10, 10)
     config.add_cleanup(gc.unfreeze)
     folder = TemporaryDirectory(prefix="evalake-tests-")
