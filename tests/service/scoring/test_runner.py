@@ -1,11 +1,17 @@
 """The runner takes a lake's scorings from a queue of their own, and walks many at once in one process."""
 
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import psutil
 import pytest
 
 from flows.score_session import queue_of
+from service.scoring.runner import _Scorings
+from storage.cached_table import OpenTable
+from storage.lake import Lake
+from suites.session_review.contract import RESULTS
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import Place, Service, start
@@ -31,6 +37,29 @@ def test_it_serves_the_queue_of_its_lake(idle: PrefectStack) -> None:
     )
     assert [each["id"] for each in again] == [deployment["id"]]
     process.stop()
+
+
+class Client:
+    """A client of Prefect that counts how often it is asked for flow runs that wait."""
+
+    asked = 0
+
+    def get_scheduled_flow_runs_for_deployments(self, *_: Any, **__: Any) -> list[Any]:
+        self.asked += 1
+        return []
+
+
+def test_prefect_is_asked_again_and_again_only_after_the_table_was_written_to(tmp_path: Path) -> None:
+    """Each question costs Prefect's server some 30 ms of processor, and a service mostly waits."""
+    lake, client = Lake(str(tmp_path / "lake")), Client()
+    scorings = _Scorings(client, uuid4(), 1, OpenTable(lake, RESULTS))  # type: ignore[arg-type]
+    for _ in range(20):
+        scorings.look()
+    assert client.asked == 1
+    lake.ensure(RESULTS)
+    for _ in range(5):
+        scorings.look()
+    assert client.asked == 1 + 5
 
 
 @pytest.mark.e2e
