@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
-import yaml
 from typing_extensions import override
 
 from core.errors import EvalakeError
@@ -23,6 +22,7 @@ from core.visible_text import on_one_line
 from service.beside import Beside, free_port, lets_in
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import start_settings
+from service.local.deployment import pools_of
 from tasks.runtime.prefect_internals import LEASES
 
 READY = "ready"
@@ -86,10 +86,13 @@ class _Servers:
         quick["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
         command = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
         server = self._child(*command, environment=quick)
+        os.environ[ADDRESS] = prefect
+        deployment = self._begin_to_deploy(project) if project else None
         way_in = httpx.BasicAuth("evalake", self._password)
         self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")
-        os.environ[ADDRESS] = prefect
-        pools = self._deploy(project) if project else ()
+        if project and deployment:
+            self._deploy(project, deployment)
+        pools = pools_of(project) if project else ()
         _say("starting the pages …")
         pages = f"http://127.0.0.1:{port}"
         service = self._child("cli", "serve", "--port", str(port), "--lake", self._lake)
@@ -120,23 +123,22 @@ class _Servers:
                 raise EvalakeError("told to end before everything was up")
         raise EvalakeError(f"{what} did not answer within {START_SECONDS:g} seconds: see {self._folder / 'up.log'}")
 
-    def _deploy(self, project: Path) -> tuple[str, ...]:
-        """Deploy all of a project's prefect.yaml; returns the pools that are to have workers."""
-        _say(f"deploying {project / 'prefect.yaml'} …")
-        declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
-        pools = tuple(sorted({deployment["work_pool"]["name"] for deployment in declared}))
+    def _begin_to_deploy(self, project: Path) -> "subprocess.Popen[bytes]":
+        """Start what deploys a project: it imports Prefect while the server does, and waits for a line."""
         # Without EVALAKE_HOME, its placeholder stays in the deployments, and the worker puts the folder there.
-        os.environ.pop("EVALAKE_HOME", None)
-        for pool in pools:
-            self._prefect(project, "work-pool", "create", pool, "--type", "process", "--overwrite")
-        self._prefect(project, "deploy", "--all")
-        os.environ["EVALAKE_HOME"] = str(project)
-        return pools
+        environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_HOME"}
+        command = [sys.executable, "-P", "-m", "service.local.deployment", str(project)]
+        begun = subprocess.Popen(command, cwd=project, env=environment, stdin=subprocess.PIPE, stdout=2)
+        self._running.callback(begun.communicate)  # without a line it ends by itself
+        return begun
 
-    def _prefect(self, project: Path, *words: str) -> None:
-        command = [sys.executable, "-P", "-m", "prefect", "--no-prompt", *words]
-        if subprocess.run(command, cwd=project, stdin=subprocess.DEVNULL, stdout=2).returncode:
-            raise EvalakeError(f"`prefect {' '.join(words[:2])}` failed; why stands in {self._folder / 'up.log'}")
+    def _deploy(self, project: Path, begun: "subprocess.Popen[bytes]") -> None:
+        """Deploy all of a project's prefect.yaml, now that the server answers."""
+        _say(f"deploying {project / 'prefect.yaml'} …")
+        begun.communicate(b"\n")
+        if begun.returncode:
+            raise EvalakeError(f"deploying {project} failed; why stands in {self._folder / 'up.log'}")
+        os.environ["EVALAKE_HOME"] = str(project)
 
 
 class Bearer(httpx.Auth):

@@ -1,0 +1,35 @@
+"""What deploys a project beside the server's start; tests/e2e/test_up.py has what it deploys."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from service.local.deployment import pools_of
+from tests.cli.command import ROOT
+
+DECLARED = """
+deployments:
+- {name: a, work_pool: {name: nights}}
+- {name: b, work_pool: {name: days}}
+- {name: c, work_pool: {name: nights}}
+"""
+
+
+def test_each_pool_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "prefect.yaml").write_text(DECLARED)
+    assert pools_of(tmp_path) == ("days", "nights")
+
+
+def test_it_ends_with_who_has_started_it_and_has_asked_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "prefect.yaml").write_text(DECLARED)
+    nowhere = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-m", "service.local.deployment", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, **nowhere},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
