@@ -87,12 +87,10 @@ class _Servers:
         command = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
         server = self._child(*command, environment=quick)
         os.environ[ADDRESS] = prefect
-        deployment = self._begin_to_deploy(project) if project else None
+        deploying = self._begin_to_deploy(project) if project else None
         way_in = httpx.BasicAuth("evalake", self._password)
         self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")
-        if project and deployment:
-            self._deploy(project, deployment)
-        pools = pools_of(project) if project else ()
+        pools = self._deploy(project, deploying) if project and deploying else ()
         _say("starting the pages …")
         pages = f"http://127.0.0.1:{port}"
         service = self._child("cli", "serve", "--port", str(port), "--lake", self._lake)
@@ -132,13 +130,14 @@ class _Servers:
         self._running.callback(begun.communicate)  # without a line it ends by itself
         return begun
 
-    def _deploy(self, project: Path, begun: "subprocess.Popen[bytes]") -> None:
-        """Deploy all of a project's prefect.yaml, now that the server answers."""
+    def _deploy(self, project: Path, begun: "subprocess.Popen[bytes]") -> tuple[str, ...]:
+        """Deploy all of a project's prefect.yaml, now that the server answers; returns the pools to have workers."""
         _say(f"deploying {project / 'prefect.yaml'} …")
         begun.communicate(b"\n")
         if begun.returncode:
             raise EvalakeError(f"deploying {project} failed; why stands in {self._folder / 'up.log'}")
         os.environ["EVALAKE_HOME"] = str(project)
+        return pools_of(project)
 
 
 class Bearer(httpx.Auth):
