@@ -1,7 +1,7 @@
 """Replaces a few functions of Prefect, in the command and in every Python it starts, as soon as they are loaded.
 
 They keep the working directory's settings and code out, have those who write to a server's SQLite database wait, have
-a worker start a flow run's process at once, have a flow run end when it is over, and read the names of time zones once.
+a worker's flow runs begin at once, have a flow run end when it is over, and read the names of time zones once.
 
 Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the folder it is imported in, and one of its settings names
 a file that runs code. Its server and its flow runs put that folder where modules are looked for first. Its environment
@@ -13,7 +13,8 @@ four. A hundred flow runs, created by ten clients, took 14 s; they take 2 s wher
 
 Where no command is configured, a worker of the type `process` first starts another process, which imports Prefect for
 two seconds, takes the deployment's pull steps and then becomes the engine, so that pull steps can choose what it is
-installed with. The engine takes these steps itself, and evalake is installed.
+installed with. The engine takes these steps itself, and evalake is installed. It imports Prefect, LiteLLM and the rest
+for four seconds more; so the flow runs of a worker are copies of one process that has (`cli/warm/flow_runs.py`).
 
 A thread sends a flow run's heartbeats, and looks once a second whether the run is over; the flow run waited for that,
 half a second in the mean. Prefect's own asynchronous flows do not wait for theirs.
@@ -27,10 +28,9 @@ name, for `cli.environment` puts this folder into PYTHONPATH.
 
 import gc
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -67,10 +67,23 @@ def _asking_to_write_at_once(begin: Callable[..., Any]) -> Callable[..., Any]:
     return begin_transaction
 
 
-def _as_the_engine(prepare: Callable[..., None]) -> Callable[..., None]:
+def _as_a_copy(prepare: Callable[..., None]) -> Callable[..., None]:
+    @cache
+    def warm() -> Any:
+        from cli.warm.flow_runs import WarmFlowRuns
+
+        return WarmFlowRuns()
+
     def prepare_for_flow_run(self: Any, *arguments: Any, **named: Any) -> None:
-        self.command = self.command or shlex.join([sys.executable, "-m", "prefect.engine"])
+        is_configured = self.command is not None
+        self.command = self.command or "evalake"  # a command that is configured is started at once
         prepare(self, *arguments, **named)
+        if not is_configured:
+            from prefect.settings import get_current_settings
+
+            settings = get_current_settings().to_environment_variables(exclude_unset=True)
+            environment = {**os.environ, **self.env, **settings}  # as it will be told to the flow run
+            self.command = warm().command({name: value for name, value in environment.items() if value is not None})
 
     return prepare_for_flow_run
 
@@ -89,7 +102,7 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.utilities.importtools": {"load_module": _in_home_only},  # by which a flow run finds its flow
     # `.`, when a server looks at its database
     "alembic.config": {"Config.get_prepend_sys_paths_list": lambda _: _none},
-    "prefect.workers.process": {"ProcessJobConfiguration.prepare_for_flow_run": _as_the_engine},
+    "prefect.workers.process": {"ProcessJobConfiguration.prepare_for_flow_run": _as_a_copy},
     "prefect.types._datetime": {"available_timezones": lru_cache},
     "prefect.flow_engine": {"_send_heartbeats": lambda send: partial(send, join_on_exit=False)},
     "prefect.server.database.configurations": {"AioSqliteConfiguration.begin_transaction": _asking_to_write_at_once},

@@ -1,4 +1,4 @@
-"""A command as the warm process carries it out: its streams are handed over, its signals passed on."""
+"""A process as a warm process carries it out: its streams are handed over, its signals passed on."""
 
 import json
 import os
@@ -17,16 +17,20 @@ from core.errors import EvalakeError
 from service.local.background import WARM
 
 LENGTH, STATUS = struct.Struct("!I"), struct.Struct("!i")
-ACCEPTED = b"y"
+ACCEPTED, GO_ON = b"y", b"g"
 PATIENCE_SECONDS = 5.0
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT)
 
 
-def carry_out(folder: Path) -> int | None:
-    """Have the warm process of a lake's servers carry out the command line of this process, to its end.
+def carry_out(
+    folder: Path, patience_seconds: float = PATIENCE_SECONDS, when_gone: signal.Signals = signal.SIGTERM
+) -> int | None:
+    """Have a warm process carry out what this process was started for, to its end.
 
     Args:
-        folder: Where the state of the servers is kept.
+        folder: Where the warm process has its socket.
+        patience_seconds: How long it may take to answer.
+        when_gone: The signal by which it ends where this process is killed.
 
     Returns:
         The exit code; None where there is no warm process, or it is not like this one: carry it out here then.
@@ -37,16 +41,18 @@ def carry_out(folder: Path) -> int | None:
     if not _has_streams():
         return None
     with socket.socket(socket.AF_UNIX) as connection, ExitStack() as passing:
-        connection.settimeout(PATIENCE_SECONDS)
+        connection.settimeout(patience_seconds)
         with _signals_held():  # one that comes while the copy is made reaches it, too
             try:
                 with address(folder) as place:
                     connection.connect(place)
-                if peer(connection) != os.geteuid() or not _accepted(connection):
+                if peer(connection) != os.geteuid() or not _accepted(connection, when_gone):
                     return None
             except OSError:
                 return None
             connection.settimeout(None)
+            # Only now does the copy begin: had this process given up waiting for it, it would be done twice.
+            connection.sendall(GO_ON)
             passing.enter_context(_signals_passed_on(connection))
         answer = connection.recv(STATUS.size, socket.MSG_WAITALL)
     if len(answer) < STATUS.size:
@@ -78,7 +84,7 @@ def _has_streams() -> bool:
         return False
 
 
-def _accepted(connection: socket.socket) -> bool:
+def _accepted(connection: socket.socket, when_gone: signal.Signals) -> bool:
     sys.stdout.flush()
     umask = os.umask(0)
     os.umask(umask)
@@ -88,6 +94,7 @@ def _accepted(connection: socket.socket) -> bool:
         "folder": os.getcwd(),  # noqa: PTH109 - as the shell's user came here, through links or not
         "likeness": likeness(),
         "umask": umask,
+        "when_gone": when_gone,
     }
     message = json.dumps(asked).encode()
     socket.send_fds(connection, [LENGTH.pack(len(message))], [0, 1, 2])

@@ -1,4 +1,4 @@
-"""What a command and the warm process must have in common, or the command would not do there what it does here.
+"""What a caller and a warm process must have in common, or what it asks for would not be done there as it is here.
 
 Libraries read some of the environment when they are imported, which the warm process has done long before.
 """
@@ -44,6 +44,7 @@ _READ_AT_IMPORT = (
     "XDG_STATE_HOME",
     "_RJEM_",
 )
+_OF_ONE_FLOW_RUN = "PREFECT__"  # how the names of what a worker tells each flow run begin
 # Each command has its own, or they are those of the servers of `evalake up`, which both use.
 _OF_ONE_COMMAND = frozenset(
     {
@@ -56,7 +57,7 @@ _OF_ONE_COMMAND = frozenset(
 
 
 def likeness() -> dict[str, Any]:
-    """Describe, as JSON values, what a command's process and the warm process must have in common."""
+    """Describe, as JSON values, what a caller's process and the warm process must have in common."""
     return {
         "python": [sys.prefix, sys.version, sys._xoptions, list(sys.warnoptions), sys.flags.optimize],
         "evalake": str(Path(__file__).resolve().parents[2]),
@@ -72,7 +73,7 @@ def _of_imports(environment: Mapping[str, str]) -> dict[str, str]:
         name: value
         for name, value in environment.items()
         if name.startswith(_READ_AT_IMPORT) or name.lower().endswith("_proxy")
-        if name not in _OF_ONE_COMMAND
+        if name not in _OF_ONE_COMMAND and not name.startswith(_OF_ONE_FLOW_RUN)
     }
 
 

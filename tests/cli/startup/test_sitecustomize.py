@@ -112,11 +112,11 @@ def test_a_flow_run_does_not_wait_for_the_thread_of_its_heartbeats(tmp_path: Pat
     assert python(f"from cli.environment import prepare; prepare(); {look}{tell}", folder) == "False\n"
 
 
-def test_a_worker_starts_a_flow_runs_engine_at_once_unless_another_command_is_configured(tmp_path: Path) -> None:
-    """Holds what spares each flow run a process that imports Prefect before the engine does."""
+def test_a_workers_flow_runs_are_copies_unless_another_command_is_configured(tmp_path: Path) -> None:
+    """Holds what spares each flow run two processes that import Prefect; tests/cli/warm has how the copies are."""
     (folder := tmp_path / "folder").mkdir()
     code = """
-import sys
+import shlex
 from uuid import uuid4
 from cli.environment import prepare
 prepare()
@@ -126,9 +126,9 @@ for command in (None, "other command"):
     configuration = ProcessJobConfiguration(command=command)
     configuration.prepare_for_flow_run(FlowRun(flow_id=uuid4()))
     assert configuration._command_configured
-    print(configuration.command == (command or f"{sys.executable} -m prefect.engine"))
+    print(command or shlex.split(configuration.command)[1:4], configuration.command == command)
 """
-    assert python(code, folder) == "True\nTrue\n"
+    assert python(code, folder) == "['-P', '-m', 'cli.warm.flow_run'] False\nother command True\n"
 
 
 def test_the_names_of_time_zones_are_read_once(tmp_path: Path) -> None:

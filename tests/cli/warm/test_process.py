@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,33 @@ def test_what_says_nothing_that_can_be_read_hinders_nobody(warm: Warm) -> None:
             connection.sendall(said)
     assert warm.run("runs")[0] == 0
     assert warm.process.is_running()
+
+
+def test_what_a_caller_asked_for_that_has_given_up_is_not_done_here_too(warm: Warm) -> None:
+    code = "import json; from cli.environment import prepare; prepare(); from cli.warm.likeness import likeness; "
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}print(json.dumps(likeness()))"],
+        env=warm.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    asked = {
+        "arguments": ["evalake", "import", write(warm), "--suite", "command_guard", "--lake", "other"],
+        "environment": warm.environment,
+        "folder": str(warm.folder),
+        "likeness": json.loads(told.stdout),
+        "umask": 0o077,
+        "when_gone": signal.SIGTERM,
+    }
+    message = json.dumps(asked).encode()
+    with socket.socket(socket.AF_UNIX) as connection, Path(os.devnull).open("r+b") as nothing:
+        connection.connect(str(warm.socket))
+        socket.send_fds(connection, [struct.pack("!I", len(message))], [nothing.fileno()] * 3)
+        connection.sendall(message)
+    assert warm.run("runs")[0] == 0  # the next one, so the first has been received
+    wait_until(lambda: not warm.copies() and not warm.process.children(), "the end of all copies")
+    assert not (warm.folder / "other").exists()
 
 
 def test_it_begins_anew_with_code_that_has_changed(warm: Warm) -> None:
