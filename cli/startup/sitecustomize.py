@@ -1,7 +1,8 @@
 """Replaces a few functions of Prefect, in the command and in every Python it starts, as soon as they are loaded.
 
 They keep the working directory's settings and code out, have those who write to a server's SQLite database wait, have
-a worker's flow runs begin at once, have a flow run end when it is over, and read the names of time zones once.
+a worker's flow runs begin at once, have a flow run end when it is over, and read certificates and the names of time
+zones once.
 
 Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the folder it is imported in, and one of its settings names
 a file that runs code. Its server and its flow runs put that folder where modules are looked for first. Its environment
@@ -20,7 +21,8 @@ A thread sends a flow run's heartbeats, and looks once a second whether the run 
 half a second in the mean. Prefect's own asynchronous flows do not wait for theirs.
 
 The names of all time zones are read from some 600 files for each schedule that is made, and the server makes one for
-each that an answer tells of: 7 ms of processor.
+each that an answer tells of: 7 ms of processor. The certificates of all authorities are read for each client of a
+server, also where its address has no TLS: 20 ms, and a flow run makes a dozen clients.
 
 The command calls `install`; a Python that is started finds this file by its
 name, for `cli.environment` puts this folder into PYTHONPATH.
@@ -88,6 +90,19 @@ def _as_a_copy(prepare: Callable[..., None]) -> Callable[..., None]:
     return prepare_for_flow_run
 
 
+def _reading_certificates_once(module: ModuleType) -> SimpleNamespace:
+    @lru_cache(maxsize=8)
+    def context(cafile: str, _changed_at: int) -> Any:
+        return module.create_default_context(cafile=cafile)
+
+    def create_default_context(**named: Any) -> Any:
+        if named.keys() == {"cafile"}:  # any other is changed by who asks for it
+            return context(named["cafile"], os.stat(named["cafile"]).st_mtime_ns)  # noqa: PTH116 - pathlib takes time
+        return module.create_default_context(**named)
+
+    return SimpleNamespace(**{**vars(module), "create_default_context": create_default_context})
+
+
 # By module, what is replaced there, and by what
 _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.settings.sources": {
@@ -104,6 +119,8 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "alembic.config": {"Config.get_prepend_sys_paths_list": lambda _: _none},
     "prefect.workers.process": {"ProcessJobConfiguration.prepare_for_flow_run": _as_a_copy},
     "prefect.types._datetime": {"available_timezones": lru_cache},
+    "prefect.client.orchestration": {"ssl": _reading_certificates_once},
+    "prefect._internal.version_checking": {"ssl": _reading_certificates_once},
     "prefect.flow_engine": {"_send_heartbeats": lambda send: partial(send, join_on_exit=False)},
     "prefect.server.database.configurations": {"AioSqliteConfiguration.begin_transaction": _asking_to_write_at_once},
 }

@@ -26,7 +26,7 @@ from cli.warm.likeness import likeness
 IDLE_SECONDS = 900.0
 _LOG = logging.getLogger(__name__)
 _WAITING = 128  # flow runs that may wait for the imports
-_RARE = 2  # after so many flow runs LiteLLM is imported, too, which takes seconds, and which not every flow run needs
+_RARE = 2  # after so many flow runs LiteLLM and the rest are imported, too, which takes seconds, and which not all need
 
 
 class WarmFlowRuns:
@@ -70,7 +70,7 @@ class WarmFlowRuns:
 
 
 def serve(folder: Path, descriptor: int) -> None:
-    """Import everything, and be each flow run in a copy, until the worker ends or none comes any more.
+    """Import what flow runs need, and be each of them in a copy, until the worker ends or none comes any more.
 
     Args:
         folder: The folder of the socket, which is removed at the end.
@@ -78,13 +78,13 @@ def serve(folder: Path, descriptor: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the worker, which tells its flow runs
     first_environment, ours = dict(os.environ), likeness()
-    from cli.warm.imports import import_flows, use_once
+    from cli.warm.imports import import_first, import_the_rest
 
-    import_flows()
+    import_first()
     listener = socket.socket(fileno=descriptor)
     await_one = partial(await_request, listener, ours, owner=sys.stdin.fileno(), idle_seconds=IDLE_SECONDS)
     if (request := await_one(most=_RARE)) is End.ENOUGH_CAME:
-        use_once()
+        import_the_rest()
         request = await_one()
     if request is End.CODE_HAS_CHANGED:
         listener.set_inheritable(True)

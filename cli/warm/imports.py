@@ -3,13 +3,13 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
+# What the first flow run of a worker waits for
+_FIRST = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
 # What is imported late, and what libraries import on their first use
-_MODULES = (
+_LATER = (
     "graphviz",
     "metrics.variance",
     "numpy.ma",
-    "prefect.flow_engine",
-    "prefect.task_engine",
     "prefect.utilities.visualization",
     "pyarrow.compute",
     "reports.console",
@@ -22,20 +22,28 @@ _MODULES = (
 )
 
 
-def import_flows() -> None:
-    """Import the flows, the suites and what they use; starts no thread. Prefect's settings must be as wanted before."""
-    import flows
-
-    for name in (*(f"flows.{module.name}" for module in iter_modules(flows.__path__)), *_MODULES):
+def import_first() -> None:
+    """Import the flow that runs most, and Prefect's engine, with their settings as the environment has them now."""
+    for name in _FIRST:
         import_module(name)
+
+
+def import_the_rest() -> None:
+    """Import all flows and suites and, which takes longest, LiteLLM; use once what loads or makes something then.
+
+    Nothing of it starts a thread.
+    """
+    import flows
     from suites.places import FOLDER
 
+    for name in (*(f"flows.{module.name}" for module in iter_modules(flows.__path__)), *_LATER):
+        import_module(name)
     for suite in FOLDER.glob("*/suite.py"):
         import_module(f"suites.{suite.parent.name}.suite")
+    _use_once()
 
 
-def use_once() -> None:
-    """Use what loads or makes something on its first use, LiteLLM above all, in ways that start no thread."""
+def _use_once() -> None:
     import anyio
     import plotly.graph_objects as go
 

@@ -15,7 +15,7 @@ from cli import environment, waiting
 from cli.main import main as command
 from cli.warm.client import address
 from cli.warm.copies import End, await_request, take_the_callers_place
-from cli.warm.imports import import_flows, use_once
+from cli.warm.imports import import_first, import_the_rest
 from cli.warm.likeness import likeness
 from service.local.background import WARM
 
@@ -31,8 +31,8 @@ def serve(lake: str) -> None:
         if module.name != "__main__" and not module.ispkg:
             import_module(f"cli.{module.name}")
     import_module("fastapi")
-    import_flows()
-    use_once()
+    import_first()
+    import_the_rest()
     with _listener(folder) as listener:
         request = await_request(listener, ours)
     if isinstance(request, End):  # something was installed or edited since: begin anew with that

@@ -156,3 +156,34 @@ def test_what_is_imported_is_not_looked_through_for_garbage_again_and_again(tmp_
     tell = "import gc; print(gc.get_threshold()[0] >= 50_000, flush=True)"
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {tell!r}], check=True)"
     assert python(f"from cli.environment import prepare; prepare(); {tell}; {child}", folder) == "True\nTrue\n"
+
+
+def test_certificates_are_read_once_and_again_where_they_have_changed(tmp_path: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    code = """
+import os, ssl, certifi
+from pathlib import Path
+from cli.environment import prepare
+prepare()
+read = []
+really = ssl.create_default_context
+def create_default_context(**named):
+    if named.get("cafile", "mine.pem") == "mine.pem":  # of what these clients ask for
+        read.append(named)
+    return really(**named)
+ssl.create_default_context = create_default_context
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_SSL_CERT_FILE, PREFECT_API_TLS_INSECURE_SKIP_VERIFY, temporary_settings
+mine = Path("mine.pem")
+mine.write_text(Path(certifi.where()).read_text())
+with temporary_settings({PREFECT_API_SSL_CERT_FILE: str(mine)}):
+    for _ in range(3):
+        get_client(sync_client=True), get_client()
+    print(read)
+    os.utime(mine, (1, 1))
+    get_client()
+with temporary_settings({PREFECT_API_TLS_INSECURE_SKIP_VERIFY: True}):
+    get_client(), get_client()
+print(read[1:])
+"""
+    assert python(code, folder) == "[{'cafile': 'mine.pem'}]\n[{'cafile': 'mine.pem'}, {}, {}]\n"
