@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
 EVERY_SECONDS = 0.1
 # A look at a flow run costs the server six milliseconds of processor: ten a second, for as long as tests wait, add up.
-EVERY_SECONDS_OF_RUNS = 0.5
+EVERY_SECONDS_OF_RUNS = 1.0
 RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} \|)", re.MULTILINE)  # of the log, with the traceback below it
 ERROR = re.compile(r"\b(ERROR|CRITICAL)\b|Traceback|^\w+Error: ", re.MULTILINE)
 HARMLESS = (
@@ -114,7 +114,7 @@ class PrefectStack:
         self.environment = {
             "PREFECT_API_URL": self.url,
             "PREFECT_HOME": str(folder / "home"),
-            "PREFECT_WORKER_QUERY_SECONDS": "2",  # each time costs its server 30 ms of processor
+            "PREFECT_WORKER_QUERY_SECONDS": "4",  # each time costs its server 30 ms of processor
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
