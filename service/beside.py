@@ -87,7 +87,8 @@ def keep(arguments: Sequence[str]) -> int:
     Returns its exit code where it ended by itself, soon after its start, or where the service has ended.
     """
     for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.SIG_IGN)  # it ends with the service alone, not by Ctrl-C
+        # It ends with the service alone, not by Ctrl-C. What is ignored, the process would ignore, too.
+        signal.signal(name, lambda *_: None)
     over = threading.Event()
     threading.Thread(target=_await_end_of_service, args=(over,), daemon=True).start()
     while True:

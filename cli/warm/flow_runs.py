@@ -4,6 +4,7 @@ A worker starts one with its first flow run, which waits for the imports as it w
 follow begin at once. It ends with its worker, and where no flow run has come for a while, so that it holds no memory.
 """
 
+import atexit
 import logging
 import os
 import runpy
@@ -55,6 +56,8 @@ class WarmFlowRuns:
 
     def _start(self, environment: Mapping[str, str]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="evalake-flow-runs-"))  # nobody else may enter it
+        # The process removes it at its end; where both are told to end it may be killed before.
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         with socket.socket(socket.AF_UNIX) as listener:
             with address(self._folder) as place:
                 listener.bind(place)

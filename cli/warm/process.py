@@ -1,7 +1,6 @@
 """The warm process of `evalake up`: `python -m cli.warm.process LAKE`, started beside its servers for commands."""
 
 import os
-import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from service.local.background import WARM
 
 def serve(lake: str) -> None:
     """Import everything, and carry out commands until told to end. A copy returns when its command has ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its keeper ignores it, which a child inherits
     first_environment = dict(os.environ)
     environment.prepare()
     ours = likeness()

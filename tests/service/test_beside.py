@@ -18,6 +18,18 @@ KEEPER = (
 )
 CHARGE = "import os, pathlib, signal; pathlib.Path('pids').open('a').write(f'{os.getpid()}\\n'); signal.pause()\n"
 
+# Prefect's worker asks itself to end by Ctrl-C, as it understands SIGTERM.
+WORKER = """
+import os, pathlib, signal
+signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+pathlib.Path("started").touch()
+try:
+    while True:
+        signal.pause()
+except KeyboardInterrupt:
+    pathlib.Path("ended").touch()
+"""
+
 
 def test_it_is_started_again_where_it_dies_and_ends_with_the_service(tmp_path: Path) -> None:
     (tmp_path / "charge.py").write_text(CHARGE)
@@ -39,6 +51,19 @@ def test_it_is_started_again_where_it_dies_and_ends_with_the_service(tmp_path: P
         keeper.stdin.close()
         keeper.wait(60)
         assert not psutil.pid_exists(second)
+
+
+def test_it_is_told_to_end_in_the_way_that_a_worker_understands(tmp_path: Path) -> None:
+    (tmp_path / "charge.py").write_text(WORKER)
+    started, ended = tmp_path / "started", tmp_path / "ended"
+    command = [sys.executable, "-c", KEEPER, "600", "charge"]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    with subprocess.Popen(command, cwd=tmp_path, env=paths, stdin=subprocess.PIPE) as keeper:
+        wait_until(started.exists, "the start")
+        assert keeper.stdin is not None
+        keeper.stdin.close()
+        keeper.wait(60)
+    assert ended.exists(), "it was killed"
 
 
 def test_what_ends_at_its_start_is_not_started_again(tmp_path: Path) -> None:

@@ -154,17 +154,33 @@ def test_code_that_has_changed_is_what_the_next_ones_run(
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
-def test_it_ends_with_its_worker_however_that_ends(environment: dict[str, str], tmp_path: Path) -> None:
-    own = {**environment, "TMPDIR": str(tmp_path)}
-    words = [sys.executable, "-P", "-c", WORKER]
+@contextmanager
+def another_worker(
+    environment: dict[str, str], temporary: Path
+) -> Iterator[tuple["subprocess.Popen[str]", psutil.Process, Path]]:
+    """A worker, its warm process, and the folder of that."""
+    words, own = [sys.executable, "-P", "-c", WORKER], {**environment, "TMPDIR": str(temporary)}
     with subprocess.Popen(words, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         folder = Path(shlex.split(worker.stdout.readline())[-1])
         (warm,) = psutil.Process(worker.pid).children()
+        yield worker, warm, folder
+
+
+def test_it_ends_with_its_worker_however_that_ends(environment: dict[str, str], tmp_path: Path) -> None:
+    with another_worker(environment, tmp_path) as (worker, warm, folder):
         assert folder.parent == tmp_path
         assert folder.stat().st_mode & 0o077 == 0
         worker.kill()
     wait_until(lambda: not warm.is_running(), "the end of the warm process")
+    assert not folder.exists()
+
+
+def test_a_worker_whose_warm_process_is_killed_leaves_nothing_of_it(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with another_worker(environment, tmp_path) as (_, warm, folder):
+        warm.kill()
     assert not folder.exists()
 
 
