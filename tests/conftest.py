@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,6 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
     os.environ.setdefault(WAIT_SECONDS, DEFAULTS[WAIT_SECONDS])
+    # A script's background job ignores Ctrl-C, and so would all that tests start in order to interrupt it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(50_000, 10, 10)
     config.add_cleanup(gc.unfreeze)
     folder = TemporaryDirectory(prefix="evalake-tests-")

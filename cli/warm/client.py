@@ -48,11 +48,11 @@ def carry_out(
                     connection.connect(place)
                 if peer(connection) != os.geteuid() or not _accepted(connection, when_gone):
                     return None
+                # Only now does the copy begin: had this process given up waiting for it, it would be done twice.
+                connection.sendall(GO_ON)
             except OSError:
                 return None
             connection.settimeout(None)
-            # Only now does the copy begin: had this process given up waiting for it, it would be done twice.
-            connection.sendall(GO_ON)
             passing.enter_context(_signals_passed_on(connection))
         answer = connection.recv(STATUS.size, socket.MSG_WAITALL)
     if len(answer) < STATUS.size:

@@ -1,6 +1,7 @@
-"""A lake whose servers are up as far as commands look, with the warm process beside them."""
+"""A lake whose servers are up as far as commands look, with the warm process beside them; and what a worker is."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,15 @@ import pytest
 from service.local.background import WARM, Background, held, tell
 from tests.cli.command import ROOT, WIDTH
 from tests.e2e.processes import wait_until
+
+# Starts the warm process of its flow runs, and says how each is started.
+WORKER = """
+import os
+import sys
+from cli.warm.flow_runs import WarmFlowRuns
+print(WarmFlowRuns().command(dict(os.environ)), flush=True)
+sys.stdin.read()
+"""
 
 
 @dataclass(frozen=True)
@@ -79,3 +89,16 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
                 yield Warm(psutil.Process(process.pid), folder, there, environment)
                 process.terminate()
     assert (place / "log").read_text() == ""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment whose Prefect server takes connections, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield {
+            **os.environ,
+            "PREFECT_API_URL": f"http://127.0.0.1:{server.getsockname()[1]}/api",
+            "PREFECT_HOME": str(tmp_path_factory.mktemp("home")),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "cli" / "startup"), str(ROOT)]),
+            "TMPDIR": str(tmp_path_factory.mktemp("temporary")),
+        }
