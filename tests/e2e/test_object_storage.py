@@ -26,7 +26,7 @@ from suites.command_guard.contract import RESULTS
 from suites.registry import all_contracts
 from tests.cli.command import ROOT, evalake, recorded
 from tests.e2e.buckets import SECRET, Bucket, bucket_of
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import MODEL, Workplace
 from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.storage.rows import TOYS, call, key_of, toy
@@ -80,10 +80,10 @@ def test_maintenance_and_integrity(lake: Lake, bucket: Bucket) -> None:
     assert inspect(lake, TOYS).damage == list(find_tampering(lake, TOYS)) == []
     prefix = lake.uri.removeprefix("s3://lake/")
     (data,) = [key for key in bucket.keys(f"{prefix}/toys/model=") if key.endswith(".parquet")]
-    bucket.client().delete_object(Bucket="lake", Key=data)
+    bucket.client.delete_object(Bucket="lake", Key=data)
     (gone,) = inspect(lake, TOYS).damage
     assert data.rsplit("/", 1)[1] in gone.problem
-    bucket.client().delete_object(Bucket="lake", Key=f"{prefix}/toys/_delta_log/{2:020}.json")
+    bucket.client.delete_object(Bucket="lake", Key=f"{prefix}/toys/_delta_log/{2:020}.json")
     (missing,) = inspect(lake, TOYS).damage
     assert f"{2:020}.json" in missing.problem
 
@@ -93,13 +93,15 @@ def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Buck
     here, there = Lake(str(tmp_path / "lake")), Lake("s3://lake/older", bucket.options)
     for path in Path(here.uri).rglob("*"):
         if path.is_file():
-            bucket.client().upload_file(str(path), "lake", f"older/{path.relative_to(here.uri)}")
+            bucket.client.put_object(Bucket="lake", Key=f"older/{path.relative_to(here.uri)}", Body=path.read_bytes())
     commits = len(commits_below(bucket, "older"))
     words = [sys.executable, "-m", "cli", "maintain", "--migrate", "--lake", there.uri]
     environment = {**os.environ, **bucket.options, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, cwd=tmp_path, env=environment) as process:
-        while len(commits_below(bucket, "older")) < commits + 2:
-            assert process.poll() is None, "it ended before it could be killed"
+        wait_until(
+            lambda: len(commits_below(bucket, "older")) >= commits + 2 or process.poll() is not None, "two commits"
+        )
+        assert process.poll() is None, "it ended before it could be killed"
         process.kill()
     assert pending(there, all_contracts())
     done = evalake("maintain", "--migrate", "--lake", there.uri, folder=tmp_path, **bucket.options)
@@ -170,7 +172,7 @@ def test_the_commands_work_on_a_bucket_and_leave_no_key_behind(bucket: Bucket, t
     assert not (tmp_path / "s3:").exists()
     objects = bucket.keys("commands/deep/")
     assert objects
-    stored = [bucket.client().get_object(Bucket="lake", Key=key)["Body"].read() for key in objects]
+    stored = [bucket.client.get_object(Bucket="lake", Key=key)["Body"].read() for key in objects]
     assert not any(SECRET.encode() in content for content in (*stored, *(text.encode() for text in said)))
 
 
