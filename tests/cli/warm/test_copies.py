@@ -1,5 +1,6 @@
 """A process that forks for its callers, with nothing imported: whom it waits for, and why it ends."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.command import ROOT
 
+OURS = {**os.environ, "PYTHONPATH": str(ROOT)}
 WARM = """
 import socket, sys
 from pathlib import Path
@@ -40,9 +42,8 @@ sys.exit(carry_out(Path(".")))
 @contextmanager
 def warm(folder: Path, limits: str = "") -> Iterator["subprocess.Popen[str]"]:
     """A warm process that callers in the folder reach."""
-    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{WARM.format(limits=limits)}"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=folder, stdin=pipe, stdout=pipe, text=True) as process:
+    words, pipe = [sys.executable, "-c", WARM.format(limits=limits)], subprocess.PIPE
+    with subprocess.Popen(words, cwd=folder, env=OURS, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
@@ -50,8 +51,8 @@ def warm(folder: Path, limits: str = "") -> Iterator["subprocess.Popen[str]"]:
 
 def call(folder: Path, word: str) -> "subprocess.CompletedProcess[str]":
     """Start a caller, and wait for its end."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{CALLER}"
-    return subprocess.run([sys.executable, "-c", code, word], cwd=folder, capture_output=True, text=True, timeout=300)
+    words = [sys.executable, "-c", CALLER, word]
+    return subprocess.run(words, cwd=folder, env=OURS, capture_output=True, text=True, timeout=300)
 
 
 def test_each_caller_gets_a_copy_until_as_many_have_come_as_are_wanted(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from cli.warm import likeness
+from tests.cli.command import ROOT
 from tests.cli.warm.conftest import WORKER
 from tests.e2e.processes import wait_until
 
@@ -21,6 +22,7 @@ from tests.e2e.processes import wait_until
 def worker(environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
     with subprocess.Popen(
         [sys.executable, "-P", "-c", WORKER],
+        cwd=ROOT,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -89,7 +91,9 @@ def test_each_is_prefects_engine_with_its_own_environment_and_output(
 
 
 def test_it_is_where_its_worker_starts_it(flow_run: FlowRun, tmp_path: Path) -> None:
-    wait_until(lambda: Path(flow_run[1].cwd()) == tmp_path, "that it is in its folder")
+    _, copy = flow_run
+    wait_until(lambda: Path(copy.cwd()) != ROOT, "that it has left the folder of the warm process")
+    assert Path(copy.cwd()) == tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -100,9 +104,7 @@ def test_a_signal_of_its_worker_ends_it_by_the_same(flow_run: FlowRun, number: s
     wait_until(lambda: not copy.is_running(), "the end of the copy")
 
 
-def test_where_the_system_kills_it_its_worker_learns_that(
-    flow_run: FlowRun,
-) -> None:
+def test_where_the_system_kills_it_its_worker_learns_that(flow_run: FlowRun) -> None:
     process, copy = flow_run
     copy.kill()
     assert process.wait(timeout=300) == -signal.SIGKILL
@@ -125,7 +127,10 @@ def test_code_that_has_changed_is_what_the_next_ones_run(
     try:
         with started(command, environment, tmp_path) as first:
             wait_until(lambda: is_the_engine(first), "that it begins by itself, for what is warm is out of date")
-        with started(command, environment, tmp_path):
-            wait_until(lambda: copies(worker), "a copy with the code of now")
+            assert copies(worker) == []
+        with started(command, environment, tmp_path) as second:
+            (copy,) = wait_until(lambda: copies(worker), "a copy with the code of now")
+            assert not is_the_engine(second)
+            assert copy.is_running()
     finally:
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
