@@ -15,7 +15,7 @@ from cli.options import (
     style_of,
     suite_with,
 )
-from cli.starting import begin_flows
+from cli.starting import flows_begun, start_server
 from cli.terminal import say
 
 
@@ -41,9 +41,10 @@ def calibrate(
     chosen = suite_with("calibration set", calibrated_suites(), suite)
     wanted = names("--judges", judges) or []
     say("starting Prefect …")
+    server = start_server()
 
     from flows.calibrate import calibrate as flow
 
-    begin_flows()
-    rows = flow(chosen, wanted, lake, str(config) if config else None)
+    with flows_begun(server):
+        rows = flow(chosen, wanted, lake, str(config) if config else None)
     show.rows(pl.DataFrame(rows), style)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import LAKE, ConfigOption, JsonOption, LakeOption, suite_with
-from cli.starting import begin_flows
+from cli.starting import flows_begun, start_server
 from cli.terminal import say
 from core.default_lake import whole_address
 
@@ -40,22 +40,25 @@ def roadmap(
 
     name = suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")
+    server = start_server()
 
     from flows.roadmap import measure_roadmap
     from flows.roadmap import roadmap as flow
     from reports.plain_page import write_roadmap
     from storage.lake import Lake
 
-    begin_flows()
     file = str(config) if config else None
     if measure:
-        measured = measure_roadmap(name, judge, lake, file)
+        with flows_begun(server):
+            measured = measure_roadmap(name, judge, lake, file)
         if json:
             show.as_json(measured)
         else:
             _print_measured(measured)
         return
-    data = as_data(rows_of(Lake(lake), flow([name], judge, lake, file).get(name, "")))
+    with flows_begun(server):
+        made = flow([name], judge, lake, file)
+    data = as_data(rows_of(Lake(lake), made.get(name, "")))
     if json:
         show.as_json(data)
     elif data["roadmap_id"] is None:

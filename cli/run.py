@@ -1,6 +1,5 @@
 """`evalake run`: evaluate models on a suite."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from cli.options import (
     TagsOption,
     names,
 )
-from cli.starting import begin_flows
+from cli.starting import flows_begun, start_server
 from cli.suites_told import TellsSuites, complete_suite
 from cli.terminal import say
 
@@ -77,13 +76,11 @@ def run(
 ) -> None:
     """Evaluate models on a suite: only what the ledger does not know yet is asked."""
     from cli.configuration import read
-    from cli.environment import names_a_server
     from providers.routes import require_usual_keys
-    from service.local.temporary import TemporaryServer
 
     subjects, judging = names("--models", models), names("--judges", judges)
     require_usual_keys([*(subjects or ()), *(judging or ())], read(config))
-    server = None if dry_run or names_a_server() else TemporaryServer()  # it starts while all else is looked at
+    server = None if dry_run else start_server()
 
     from tasks.steps.announce import lines_of
     from tasks.steps.preflight import Order, carried, check
@@ -122,8 +119,7 @@ def run(
     from flows.evaluate import evaluate
     from flows.opening import run_id_of
 
-    begin_flows()
-    with server.in_use() if server else nullcontext(), carried(order, plan):
+    with flows_begun(server), carried(order, plan):
         state = evaluate(**order.parameters, return_state=True)
     finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, order.command, as_json=json)
 

@@ -1,12 +1,11 @@
 """`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
-from cli.starting import begin_flows
+from cli.starting import flows_begun, start_server
 from cli.terminal import say
 
 if TYPE_CHECKING:
@@ -38,10 +37,8 @@ def settle(
     undecided, 2 on wrong usage.
     """
     from cli.configuration import read
-    from cli.environment import names_a_server
-    from service.local.temporary import TemporaryServer
 
-    server = None if names_a_server() else TemporaryServer()  # it starts while all else is looked at
+    server = start_server()
 
     from storage.lake import Lake
     from tasks.conclusions.settle import limit_for, require_settleable
@@ -69,9 +66,8 @@ def settle(
         limit = None if size == plan.samples else limit_for(size, counts)
         return order_run(**orders, limit=limit, max_cost_usd=ceiling)
 
-    begin_flows()
     rounds: list[Round] = []
-    with server.in_use() if server else nullcontext():
+    with flows_begun(server):
         for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget_usd=budget):
             rounds.append(each)
             _say(each, len(rounds), plan.samples)

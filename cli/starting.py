@@ -1,12 +1,28 @@
 """What a command does before the flows that it runs in its own process begin."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from cli.environment import names_a_server
 from cli.interrupt import leave_at_once
 
+if TYPE_CHECKING:
+    from service.local.temporary import TemporaryServer
 
-def begin_flows() -> None:
-    """Require Prefect's server, have Ctrl-C end the process at once, and say to flows that a command calls them.
 
-    Raises ServerError where the server that is named cannot be used.
+def start_server() -> "TemporaryServer | None":
+    """Start a Prefect server for this command, where none is named: it comes up while the command looks at its work."""
+    from service.local.temporary import TemporaryServer
+
+    return None if names_a_server() else TemporaryServer()
+
+
+@contextmanager
+def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
+    """Use the command's own server, or the one that is named; Ctrl-C ends the process at once; flows know who calls.
+
+    Raises ServerError where the server that is named cannot be used, EvalakeError where the command's does not start.
     """
     from tasks.runtime.server import require_server
     from tasks.runtime.started_by import CALLER, COMMAND_LINE
@@ -14,3 +30,5 @@ def begin_flows() -> None:
     require_server()
     leave_at_once()
     CALLER.set(COMMAND_LINE)
+    with server.in_use() if server else nullcontext():
+        yield

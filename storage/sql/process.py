@@ -6,10 +6,9 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,82 +68,83 @@ def answer() -> int:
 
 
 def _answer(request: Request) -> None:
-    opened, unreadable = _open_tables(request)
+    """Answer from the tables and views that the query names; where the engine lacks one, from all that there are.
+
+    To open a table takes a dozen requests to an object store. An expression may make a name, though; and where a name
+    is wrong, the engine tells one of all that is like it.
+    """
+    try:
+        with suppress(duckdb.CatalogException):
+            return _answer_from(request, _named(request))
+        return _answer_from(request, frozenset(_all_names(request)))
+    except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
+        # What fails while rows are fetched comes through Arrow, as an OSError with the engine's words.
+        raise QueryError(_reason(error, request.limits)) from error
+
+
+def _answer_from(request: Request, names: Collection[str]) -> None:
+    """Answer from the tables and views of these names; raises CatalogException where the query needs another."""
+    opened, unreadable = _open_tables(request, names)
     files = {name: files_of(table) for name, table in opened.items()}
     with _connect(request.limits, [path for paths in files.values() for path in paths]) as connection:
-        known = tuple(_views(request, opened, unreadable))
-        layouts: dict[str, Callable[[], object]] = {
-            contract.table: partial(lay_out, connection, contract, opened[contract.table], files[contract.table])
-            for contract in request.contracts
-            if contract.table in opened
-        }
-        layouts |= {
-            view.name: partial(connection.execute, f"create temp view {view.name} as {view.sql}") for view in known
-        }
-        for name in _named(request.sql, known, layouts):
-            layouts.pop(name)()
+        for contract in request.contracts:
+            if contract.table in opened:
+                lay_out(connection, contract, opened[contract.table], files[contract.table])
+        for view in _views(request, names, opened, unreadable):
+            connection.execute(f"create temp view {view.name} as {view.sql}")
         connection.execute("set lock_configuration = true")
         _confine(request.limits)
         try:
-            _write_after(layouts.values(), connection, request)
+            _write(connection, request.sql, request.limits)
         except duckdb.CatalogException as error:
             absent = _ABSENT_TABLE.search(str(error))
             if absent and absent[1].lower() in unreadable:
                 raise unreadable[absent[1].lower()] from None
-            raise QueryError(_reason(error, request.limits)) from error
-        # What fails while rows are fetched comes through Arrow, as an OSError with the engine's words.
-        except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
-            raise QueryError(_reason(error, request.limits)) from error
+            raise
 
 
-def _named(sql: str, known: Sequence[View], layouts: Collection[str]) -> list[str]:
-    """List the tables and views that a query needs by its words: no other has to be laid out, which takes time.
+def _all_names(request: Request) -> list[str]:
+    return [each.table for each in request.contracts] + [each.name for each in request.views]
 
-    Lists all where it asks what there is.
-    """
-    if _ASKS_WHAT_THERE_IS.search(sql):
-        return list(layouts)
-    words = set(_WORD.findall(sql.lower()))
-    for view in reversed(known):  # each stands after those that it reads
+
+def _named(request: Request) -> Collection[str]:
+    """List the tables and views that a query needs by its words, or all where it asks what there is."""
+    if _ASKS_WHAT_THERE_IS.search(request.sql):
+        return _all_names(request)
+    words = set(_WORD.findall(request.sql.lower()))
+    for view in reversed(request.views):  # each stands after those that it reads
         if view.name in words:
             words.update(_WORD.findall(view.sql.lower()))
-    return [name for name in layouts if name in words]
+    return words
 
 
-def _write_after(
-    others: Iterable[Callable[[], object]], connection: duckdb.DuckDBPyConnection, request: Request
-) -> None:
-    """Write the rows; where the engine does not know a name, lay out the other tables, and try again.
-
-    An expression may have made the name; and where it is wrong, the engine tells one of all that is like it.
-    """
-    try:
-        _write(connection, request.sql, request.limits)
-    except duckdb.CatalogException:
-        for lay_out_other in others:
-            lay_out_other()
-        _write(connection, request.sql, request.limits)
-
-
-def _open_tables(request: Request) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:
+def _open_tables(request: Request, names: Collection[str]) -> tuple[dict[str, Opened | None], dict[str, EvalakeError]]:
     """Open the tables that can be read, and note why others cannot: only a query that reads one of those is to fail."""
     opened: dict[str, Opened | None] = {}
     unreadable: dict[str, EvalakeError] = {}
     for contract in request.contracts:
+        is_pinned = any(name in request.versions for name in (contract.table, *contract.former_tables))
+        if not (is_pinned or contract.table in names):
+            continue
         try:
             opened[contract.table] = _open(request, contract)
         except EvalakeError as error:
-            if any(name in request.versions for name in (contract.table, *contract.former_tables)):
+            if is_pinned:
                 raise  # somebody asked for this version
             unreadable[contract.table] = error
     return opened, unreadable
 
 
 def _views(
-    request: Request, opened: Mapping[str, Opened | None], unreadable: dict[str, EvalakeError]
+    request: Request,
+    names: Collection[str],
+    opened: Mapping[str, Opened | None],
+    unreadable: dict[str, EvalakeError],
 ) -> Iterator[View]:
     """Yield the views over tables that are open; note in `unreadable` why another cannot be read."""
     for view in request.views:
+        if view.name not in names:
+            continue
         if missing := [name for name in view.needs if name in unreadable]:
             unreadable[view.name] = unreadable[missing[0]]
         elif opened.keys() >= set(view.needs):
@@ -182,6 +182,8 @@ def _connect(limits: Limits, files: list[str]) -> duckdb.DuckDBPyConnection:
 
 def _confine(limits: Limits) -> None:
     """Set limits past which the operating system ends this process, however deep in a function it is."""
+    if resource.getrlimit(resource.RLIMIT_FSIZE) == (0, 0):
+        return  # they are set already: all that the query does counts
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if (used := _bytes_in_use()) is not None:

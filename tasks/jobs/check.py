@@ -29,13 +29,14 @@ from storage.integrity import (
     stored_files,
 )
 from storage.lake import TO_MIGRATE, Lake, first_words
+from storage.landing import land
 from storage.migrations import pending
 from storage.proofs import Files, Proofs, keep_proofs, read_proofs, rules_and_engines
 from storage.reach import require_reachable
 from suites.registry import all_contracts
 from tasks.jobs.prove_rows import ANY_FAILURE, CheckEndedError, Held, Holders
 from tasks.jobs.verify_snapshot import Outcome, Proof, has_true_id, verify_snapshots
-from tasks.steps.publish import record_checks
+from tasks.steps.publish import check_rows
 
 Engines = Mapping[str, dict[str, RuleResult]]
 
@@ -116,12 +117,13 @@ def check_lake(
                 yield from threads.map(
                     check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS]
                 )
+                unkept = unwritable or check.keep_results()
                 if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
                     yield check.own_results(seen.get(CONTRACT_CHECKS.table, Seen()))
             finally:
                 keep_proofs(lake, proofs)
-    if there and unwritable:
-        yield CheckedTable(CONTRACT_CHECKS, unwritable)
+    if there and unkept:
+        yield CheckedTable(CONTRACT_CHECKS, unkept)
 
 
 def exit_code(checked: Sequence[CheckedTable]) -> int:
@@ -182,6 +184,7 @@ class _Check:
     proofs: Proofs
     looked: Mapping[str, _Looked]
     keep: bool
+    results: list[pl.DataFrame] = field(default_factory=list)  # rows of CONTRACT_CHECKS that are to be landed
 
     def contained(self, table: _Looked) -> CheckedTable:
         """Check one table; an error becomes a finding, unless a process of the check was ended from outside."""
@@ -200,12 +203,27 @@ class _Check:
         Where all its rows were proved before, no results are added: their rows would have to be proved next time.
         """
         checked = self.contained(_look(self.lake, CONTRACT_CHECKS, seen, self.proofs))
+        if unkept := self.keep_results():
+            return replace(checked, findings=[*checked.findings, *unkept])
         if not checked.findings and checked.files > checked.files_before:
             now = _look(self.lake, CONTRACT_CHECKS, seen, self.proofs)
             if not now.findings:
                 held = self.holders.hold(self.lake, CONTRACT_CHECKS, now.to_prove)
                 self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
         return checked
+
+    def keep_results(self) -> list[Defect]:
+        """Land the results of the rules in one commit; returns why that failed, where it did."""
+        if not self.results:
+            return []
+        try:
+            land(self.lake, CONTRACT_CHECKS, pl.concat(self.results))
+        except ANY_FAILURE as error:
+            problem = f"what was found is not kept: {first_words(error)}"
+            return [Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
+        finally:
+            self.results.clear()
+        return []
 
     def _check(self, table: _Looked) -> CheckedTable:
         lake, contract, version = self.lake, table.contract, table.inspected.newest
@@ -216,7 +234,10 @@ class _Check:
         findings = [*find_tampering(lake, contract), *_false_requests(held)]
         findings += _disagreeing_or_broken(contract, results)
         if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
-            findings += _keep_results(lake, contract, results, version)
+            self.results.extend(
+                check_rows(contract, tuple(by_rule.values()), table_version=version, engine=engine)
+                for engine, by_rule in results.items()
+            )
         if contract is RUNS:
             findings += _lost_snapshots(lake)
         if contract is SNAPSHOTS:
@@ -294,17 +315,6 @@ def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, versi
     whole = audit_table(lake.frame(contract, version).select(columns).collect(), contract)
     by_engine["polars"] |= {result.rule_id: result for result in whole}
     return by_engine
-
-
-def _keep_results(lake: Lake, contract: Contract, by_engine: Engines, version: int | None) -> list[Defect]:
-    """Land the results of the rules as rows."""
-    try:
-        for engine, results in by_engine.items():
-            record_checks(lake, contract, tuple(results.values()), table_version=version, engine=engine)
-    except ANY_FAILURE as error:
-        problem = f"its results cannot be kept in contract_checks: {first_words(error)}"
-        return [Defect(contract.table, problem, "mend the table contract_checks")]
-    return []
 
 
 def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Defect]:

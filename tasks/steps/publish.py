@@ -145,9 +145,22 @@ def record_checks(
     run_id: str | None = None,
     batch_id: str | None = None,
     table_version: int | None = None,
-    engine: str = "polars",
 ) -> None:
     """Keep the result of every rule, so that the quality of the data has a history."""
+    rows = check_rows(contract, results, run_id=run_id, batch_id=batch_id, table_version=table_version)
+    land_together(lake, CONTRACT_CHECKS, rows)
+
+
+def check_rows(
+    contract: Contract,
+    results: Sequence[RuleResult],
+    *,
+    run_id: str | None = None,
+    batch_id: str | None = None,
+    table_version: int | None = None,
+    engine: str = "polars",
+) -> pl.DataFrame:
+    """Build the rows of CONTRACT_CHECKS for the results of a table's rules."""
     rows = [
         {
             "check_id": content_hash([contract.table, batch_id, table_version, result.rule_id, engine]),
@@ -163,7 +176,7 @@ def record_checks(
         }
         for result in results
     ]
-    land_together(lake, CONTRACT_CHECKS, conform(rows, CONTRACT_CHECKS))
+    return conform(rows, CONTRACT_CHECKS)
 
 
 def _as_json(row: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from tests.cli.command import ROOT
 
 BEGIN = """
 import signal
-from cli.starting import begin_flows
+from cli.starting import flows_begun
 from core.errors import EvalakeError
 from tasks.runtime.started_by import CALLER
 try:
-    begin_flows()
+    with flows_begun(None):
+        pass
 except EvalakeError as error:
     print(type(error).__name__)
 print(CALLER.get(), signal.getsignal(signal.SIGINT) is signal.default_int_handler)
