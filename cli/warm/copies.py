@@ -13,19 +13,16 @@ import signal
 import socket
 import struct
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from itertools import count
-from pathlib import Path
 from typing import Any, TextIO, cast
 
 from cli.interrupt import INTERRUPTED
 from cli.warm.client import ACCEPTED, GO_ON, LENGTH, PASSED_ON, PATIENCE_SECONDS, STATUS, peer
+from core.forks import has_threads
 
-# Threads of libraries that may run during a fork: they are started anew in the copy, or not needed there.
-_HARMLESS_THREADS = ("jemalloc_bg_thd", "polars-ooc-clea")
 _REFUSED = b"n"
 _STREAMS = (0, 1, 2)
 
@@ -70,7 +67,7 @@ def await_request(
         with connection, _received(connection) as (request, streams):
             if request is None:
                 continue
-            if request["likeness"] != ours or _has_threads():
+            if request["likeness"] != ours or has_threads():
                 _answer(connection, _REFUSED)
             elif dict(_files(known)) != known:
                 _answer(connection, _REFUSED)
@@ -113,13 +110,6 @@ def _received(connection: socket.socket) -> Iterator[tuple[dict[str, Any] | None
 def _answer(connection: socket.socket, answer: bytes) -> None:
     with suppress(OSError):
         connection.sendall(answer)
-
-
-def _has_threads() -> bool:
-    """Tell whether a library has started threads meanwhile: a fork copies the locks that they hold, but not them."""
-    native = (Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
-    own = Path("/proc/self/comm").read_text().strip()  # of OpenBLAS's threads, too, for which it handles forks
-    return threading.active_count() > 1 or any(name not in (own, *_HARMLESS_THREADS) for name in native)
 
 
 def _files(known: Mapping[str, object] | None = None) -> Iterator[tuple[str, tuple[int, int]]]:

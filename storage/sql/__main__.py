@@ -1,12 +1,15 @@
-"""The process in which one query runs: confined and timed before anything is imported that could start a thread."""
+"""The process in which one query runs: confined and timed before anything in it could start a thread.
+
+It was started for the query, or is a copy of the fork server's process.
+"""
 
 import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from storage.sql.landlock import confine
 
@@ -53,6 +56,7 @@ _NAMING = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
 def main() -> int:
     """Confine this process to the lake that the first line of standard input names, then answer the request."""
     request = json.loads(sys.stdin.buffer.readline())
+    _take_the_callers_place(request)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
     lake = request["lake"]
@@ -64,6 +68,15 @@ def main() -> int:
     from storage.sql.process import answer
 
     return answer()
+
+
+def _take_the_callers_place(request: Mapping[str, Any]) -> None:
+    """Take over the caller's folder, path of modules and environment, where this is a copy that has not got them."""
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.path[:] = request["path"]
+    if request["folder"] is not None:
+        os.chdir(request["folder"])
 
 
 def _code() -> Iterator[Path]:
@@ -89,12 +102,13 @@ def _credentials() -> Iterator[Path]:
     yield from (Path(value) for name, value in os.environ.items() if name.startswith(_NAMING) and value[:1] == "/")
 
 
-def _end(code: int) -> NoReturn:
-    """End without freeing: a thread of the engine that still runs then could crash a process that has answered."""
+def answer_and_end() -> NoReturn:
+    """Answer, and end without freeing: a thread of the engine that still runs might crash the process meanwhile."""
+    code = main()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 if __name__ == "__main__":
-    _end(main())
+    answer_and_end()

@@ -164,10 +164,10 @@ def _run(request: Request, result: BinaryIO, started: Started) -> None:
         except BaseException:
             process.kill()
             raise
-    if process.returncode < 0:
+    if (code := process.wait()) < 0:
         deadline.hold()
-    if process.returncode != 0:
-        raise _failure(process.returncode, complaint.result(), limits)
+    if code != 0:
+        raise _failure(code, complaint.result(), limits)
 
 
 def _copy(answer: BinaryIO | IO[bytes], result: BinaryIO, limits: Limits) -> None:

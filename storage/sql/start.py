@@ -17,6 +17,7 @@ from time import monotonic
 from urllib.parse import unquote
 
 from core.errors import QueryError
+from storage.sql.forked import Forked, ForkServer
 
 MEGABYTE = 2**20
 GIGABYTE = 2**30
@@ -71,23 +72,33 @@ class Deadline:
 class Started:
     """A process that waits for its request, and when it must have answered."""
 
-    process: "subprocess.Popen[bytes]"
+    process: "subprocess.Popen[bytes] | Forked"
     deadline: Deadline
+
+
+FORK_SERVER = ForkServer()
 
 
 @contextmanager
 def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
     """Start the process for a query of a lake, confined to it; it ends with the block."""
     deadline = Deadline(limits)
-    process = subprocess.Popen(
+    environment = _environment(lake)
+    process = FORK_SERVER.fork(_environment(os.curdir)) or subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "storage.sql"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(lake),
+        env=environment,
     )
     assert process.stdin is not None
-    asked = {"lake": _folder(lake), "seconds": limits.whole}
+    asked = {
+        "lake": _folder(lake),
+        "seconds": limits.whole,
+        "environment": environment,
+        "path": environment["PYTHONPATH"].split(os.pathsep),
+        "folder": _working_folder(),
+    }
     timer = Timer(deadline.left, process.kill)  # it may not have set its own alarm yet
     timer.daemon = True
     timer.start()
@@ -109,6 +120,13 @@ def _folder(uri: str) -> str | None:
     if uri.startswith("file://"):
         return unquote(uri.removeprefix("file://"))
     return None if "://" in uri else str(Path(uri).absolute())
+
+
+def _working_folder() -> str | None:
+    """Find this process's folder; None where it was removed."""
+    with suppress(FileNotFoundError):
+        return str(Path.cwd())
+    return None
 
 
 def _environment(lake: str) -> dict[str, str]:

@@ -9,11 +9,11 @@ CODE = """
 import sys
 from cli.environment import prepare
 prepare()
-from cli.warm.copies import _has_threads
+from core.forks import has_threads
 from cli.warm.imports import import_first, import_the_rest
 for import_some in (import_first, import_the_rest):
     import_some()
-    print([name in sys.modules for name in ("prefect.flow_engine", "flows.roadmap", "litellm")], _has_threads())
+    print([name in sys.modules for name in ("prefect.flow_engine", "flows.roadmap", "litellm")], has_threads())
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.sql.forked import copy_of
 from storage.sql.landlock import version
 
 pytestmark = pytest.mark.usefixtures("landlock")
@@ -38,17 +39,19 @@ def answer():
         "a connection": attempt(lambda: socket.create_connection(("127.0.0.1", port), timeout=60)),
         "a server": attempt(lambda: socket.create_server(("127.0.0.1", 0))),
         "a signal": attempt(lambda: os.kill(os.getppid(), 0)),
+        "a socket of the fork server": attempt(lambda: os.fstat(3)),
     }))
     return 0
 
 process = types.ModuleType("storage.sql.process")
 process.answer = answer
 sys.modules["storage.sql.process"] = process
-runpy.run_module("storage.sql", run_name="__main__")
 """
+STARTED = TAKEN_OVER + 'runpy.run_module("storage.sql", run_name="__main__")'
+FORKED = TAKEN_OVER + "from storage.sql.fork_server import main; main(int(sys.argv[1]))"
 
 
-def _attempts(folder: Path, *, remote: bool = False) -> dict[str, str]:
+def _attempts(folder: Path, *, forked: bool, remote: bool = False) -> dict[str, str]:
     lake, tables = folder / "lake", folder / "elsewhere"
     for each in (lake / "runs", tables, folder / "code" / "package"):
         each.mkdir(parents=True)
@@ -57,21 +60,41 @@ def _attempts(folder: Path, *, remote: bool = False) -> dict[str, str]:
     (lake / "linked").symlink_to(tables)
     path = [*filter(None, sys.path), str(Path.cwd()), str(folder / "code")]
     with socket.create_server(("127.0.0.1", 0)) as server:
-        environment = {"FOLDER": str(folder), "LAKE": str(lake), "PORT": str(server.getsockname()[1])}
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", TAKEN_OVER],
-            input=json.dumps({"lake": None if remote else str(lake), "seconds": 300}) + "\n",
-            env={**environment, "PYTHONPATH": ":".join(path)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        port = str(server.getsockname()[1])
+        environment = {"FOLDER": str(folder), "LAKE": str(lake), "PORT": port, "PYTHONPATH": ":".join(path)}
+        asked = {"lake": None if remote else str(lake), "seconds": 300, "environment": environment, "path": path}
+        request = json.dumps({**asked, "folder": str(folder)}).encode() + b"\n"
+        return dict(json.loads(_forked(request, path) if forked else _started(request, environment)))
+
+
+def _started(request: bytes, environment: dict[str, str]) -> bytes:
+    command = [sys.executable, "-P", "-c", STARTED]
+    done = subprocess.run(command, input=request, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return done.stdout
 
 
-def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_else(tmp_path: Path) -> None:
-    attempts = _attempts(tmp_path)
+def _forked(request: bytes, path: list[str]) -> bytes:
+    requests, theirs = socket.socketpair()
+    with theirs:
+        command = [sys.executable, "-P", "-c", FORKED, str(theirs.fileno())]
+        server = subprocess.Popen(command, env={"PYTHONPATH": ":".join(path)}, pass_fds=[theirs.fileno()])
+    with server, requests:
+        copy = copy_of(requests)
+        assert copy is not None
+        with copy:
+            copy.stdin.write(request)
+            copy.stdin.close()
+            answer = copy.stdout.read()
+        assert copy.returncode == 0
+    return answer
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_else(
+    tmp_path: Path, forked: bool
+) -> None:
+    attempts = _attempts(tmp_path, forked=forked)
     if version() < 6:  # which does not know signals
         attempts["a signal"] = "PermissionError"
     assert {name for name, outcome in attempts.items() if outcome == "done"} == {
@@ -79,10 +102,12 @@ def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_el
         "a table behind a link",
         "the code",
     }
+    assert attempts.pop("a socket of the fork server") == "OSError"  # there is none
     assert set(attempts.values()) == {"done", "PermissionError"}
 
 
-def test_for_a_remote_lake_it_may_make_connections_and_read_no_local_table(tmp_path: Path) -> None:
-    attempts = _attempts(tmp_path, remote=True)
+@pytest.mark.parametrize("forked", [False, True])
+def test_for_a_remote_lake_it_may_make_connections_and_read_no_local_table(tmp_path: Path, forked: bool) -> None:
+    attempts = _attempts(tmp_path, forked=forked, remote=True)
     assert attempts["a connection"] == "done"
     assert attempts["a server"] == attempts["a table"] == attempts["a private key"] == "PermissionError"

@@ -1,8 +1,9 @@
 """SQL: answers over the tables, read in parts, and wrong questions in one clear line."""
 
 import signal
-import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,7 @@ from core.errors import LakeError, QueryError
 from storage.lake import Lake
 from storage.landing import land
 from storage.sql.query import open_query, query
-from storage.sql.start import Limits
+from storage.sql.start import Limits, Started, start
 from tests.storage.rows import TOYS, toy
 from tests.storage.test_landing import frame
 
@@ -126,17 +127,22 @@ def test_a_result_is_read_in_parts(toys: Lake) -> None:
 
 
 def test_what_stops_the_reading_of_a_result_stops_the_query(toys: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    start = subprocess.Popen
+    started: list[Started] = []
+
+    @contextmanager
+    def noted(lake: str, limits: Limits) -> Iterator[Started]:
+        with start(lake, limits) as process:
+            started.append(process)
+            yield process
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("storage.sql.query._copy", interrupted)
-    monkeypatch.setattr(subprocess, "Popen", lambda *of, **how: started.append(start(*of, **how)) or started[-1])
+    monkeypatch.setattr("storage.sql.query.start", noted)
     with pytest.raises(KeyboardInterrupt):
         query(toys, TABLES, ENDLESS)
-    assert [process.returncode for process in started] == [-signal.SIGKILL]
+    assert [each.process.returncode for each in started] == [-signal.SIGKILL]
 
 
 def test_a_result_that_finds_no_room_says_where(toys: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
