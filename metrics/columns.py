@@ -24,11 +24,15 @@ class Columns:
 
     def is_condition(self, column: str) -> bool:
         """Tell whether the column holds conditions."""
-        return self.frame.schema[column] == pl.Boolean
+        return self._schema[column] == pl.Boolean
 
     def is_whole(self, column: str) -> bool:
         """Tell whether the column holds whole numbers."""
-        return self.frame.schema[column].is_integer()
+        return self._schema[column].is_integer()
+
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        return self.frame.schema  # which a frame makes anew each time
 
     def values(self, column: str) -> Array:
         """Return the column, [rows], 0 for null."""

@@ -103,7 +103,8 @@ def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
 
 def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
     """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
-    floats = [column for column in owner if frame.schema[column].is_float()]
+    schema = frame.schema  # made anew each time that it is asked for
+    floats = [column for column in owner if schema[column].is_float()]
     if not floats or frame.is_empty():
         return
     counts = frame.select((~pl.col(floats).is_finite()).sum()).row(0, named=True)

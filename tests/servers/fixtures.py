@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.processes import PrefectStack
 from tests.servers import evm as place_of_evm
 from tests.servers.chromium import chromium as place_of_chromium
 from tests.servers.model_server import ModelServer
@@ -16,6 +17,13 @@ def model_server() -> Iterator[ModelServer]:
     """A fresh model server on a free port, which answers "ok" until it is given rules."""
     with ModelServer() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Prefect server for the commands of a file, of which each would else start one for itself."""
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack:
+        yield stack.url
 
 
 @pytest.fixture(scope="session")

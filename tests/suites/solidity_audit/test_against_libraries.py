@@ -26,7 +26,7 @@ from tests.suites.solidity_audit.support import SAFE, frame_of, judgement, line
 
 pytestmark = pytest.mark.slow
 
-GROUPS = 1500
+GROUPS = 500
 JUDGES = ("a", "b", "c")
 SCORES = ("rcir", "ava", "fsv")
 

@@ -30,15 +30,16 @@ FORMER = {"judge_versions": "judge_epochs"}
 class Place:
     """A folder with a golden lake as it was written, and the samples that it was made from."""
 
-    def __init__(self, folder: Path, archive: Path) -> None:
-        self.folder, self.lake = folder, Lake(str(folder / "lake"))
+    def __init__(self, folder: Path, archive: Path, prefect_api: str) -> None:
+        self.folder, self.lake, self.prefect_api = folder, Lake(str(folder / "lake")), prefect_api
         unpack(archive, folder)
         material.write(folder)
 
     def evalake(self, *arguments: object, code: int = 0) -> str:
         """Run the command and return what it printed."""
         command = evalake if "run" in arguments else evalake_here
-        done = command(*arguments, folder=self.folder, PREFECT_HOME=str(self.folder / "prefect"))
+        environment = {"PREFECT_HOME": str(self.folder / "prefect"), "PREFECT_API_URL": self.prefect_api}
+        done = command(*arguments, folder=self.folder, **environment)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
@@ -52,9 +53,9 @@ class Place:
 
 
 @pytest.fixture(scope="module", params=ARCHIVES, ids=lambda archive: archive.name.removesuffix(".tar.xz"))
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, prefect_api: str) -> Place:
     """The lake as an older version wrote it; nobody changes it."""
-    return Place(tmp_path_factory.mktemp("written"), request.param)
+    return Place(tmp_path_factory.mktemp("written"), request.param, prefect_api)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def migrated(written: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place.__new__(Place)
     place.folder = tmp_path_factory.mktemp("migrated") / "copy"
     shutil.copytree(written.folder, place.folder)
-    place.lake = Lake(str(place.folder / "lake"))
+    place.lake, place.prefect_api = Lake(str(place.folder / "lake")), written.prefect_api
     planned = place.evalake("maintain", "--migrate", "--dry-run")
     assert "human_labels" in planned
     assert pending(place.lake, all_contracts()) == pending(written.lake, all_contracts())

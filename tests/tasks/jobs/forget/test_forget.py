@@ -185,8 +185,8 @@ def test_what_was_cut_off_is_taken_up_again(lake: Lake, monkeypatch: pytest.Monk
     assert damage(lake) == []
 
 
-def test_a_session_goes_with_the_whole_conversation_about_it(tmp_path: Path) -> None:
-    place = Place(tmp_path, ARCHIVES[-1])
+def test_a_session_goes_with_the_whole_conversation_about_it(tmp_path: Path, prefect_api: str) -> None:
+    place = Place(tmp_path, ARCHIVES[-1], prefect_api)
     lake = place.lake
     migrate(lake)
     before = lake.frame(CALLS).filter(pl.col("request").str.contains("disk-full")).collect().height
