@@ -16,7 +16,7 @@ from contracts.contract import Contract
 from storage.commit import RIGHT_AFTER, commit, merger_of
 from storage.lake import Lake
 
-MANY_ROWS = 1000  # from so many on, `_append_new` lands them, not `_merge`
+MANY_ROWS = 1000  # from so many on, those of a table whose rows may be replaced are looked for before they land
 
 # What `land_together` is to land, by lake and table
 _waiting: defaultdict[tuple[str, str], list[tuple[pl.DataFrame, Future[None]]]] = defaultdict(list)
@@ -47,7 +47,8 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
     if source.is_empty():
         return Landed()
     table = lake.ensure(contract)
-    bring = _merge if source.height < MANY_ROWS else _append_new
+    # Few rows that may replace others mostly do, and then only a merge lands them.
+    bring = _merge if contract.replaced_when and source.height < MANY_ROWS else _append_new
     done = _commit(table, contract, lambda: bring(table, contract, source))
     inserted, replaced = int(done["num_target_rows_inserted"]), int(done["num_target_rows_updated"])
     return Landed(inserted, replaced, source.height - inserted - replaced)
@@ -112,8 +113,9 @@ def _turn(table_uri: str) -> threading.RLock:
 def _append_new(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:
     """Append the rows whose key is not there, as a merge would; merge where a row that is there may be replaced.
 
-    It reads only keys; a merge takes several times as long and as much memory. Like the ledger's, the commit comes
-    right after the version that was read, or not at all: then it is made again on what the other commit wrote.
+    It reads only keys; a merge takes half as long again for one row, several times as long for many, and as much
+    memory. Like the ledger's, the commit comes right after the version that was read, or not at all: then it is made
+    again on what the other commit wrote.
     """
     there = _present(table, contract, source)
     if there.height and contract.replaced_when:

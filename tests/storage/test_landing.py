@@ -1,6 +1,7 @@
 """Landing: each key once, whatever is repeated, raced or interrupted."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import polars as pl
@@ -33,6 +34,21 @@ def test_rows_land_once_however_often_they_are_landed(lake: Lake) -> None:
     assert land(lake, TOYS, rows) == Landed(already_present=2)
     assert land(lake, TOYS, frame(toy("b"), toy("c"))) == Landed(inserted=1, already_present=1)
     assert sorted(lake.frame(TOYS).collect()["key"]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_that_are_never_replaced_are_appended_however_few_they_are(lake: Lake, count: int) -> None:
+    never_replaced = replace(TOYS, replaced_when=None)
+    keys = [f"new {number}" for number in range(count)]
+    land(lake, never_replaced, frame(toy("a", size=1.0)))
+    done = land(lake, never_replaced, frame(toy("a", size=2.0), *map(toy, keys)))
+    assert done == Landed(inserted=count, already_present=1)
+    assert land(lake, never_replaced, frame(*map(toy, keys))) == Landed(already_present=count)
+    rows = lake.frame(TOYS).collect()
+    assert sorted(rows["key"]) == sorted(["a", *keys])
+    assert rows.filter(key="a")["size"].to_list() == [1.0]
+    history = [commit["operation"] for commit in lake.open(TOYS).history()]
+    assert history == ["WRITE", "WRITE", "ADD CONSTRAINT", "CREATE TABLE"]  # none where nothing is new
 
 
 def test_the_first_row_of_a_key_within_a_batch_counts(lake: Lake) -> None:
