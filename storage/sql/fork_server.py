@@ -45,7 +45,7 @@ class Copies:
     def _fork(self) -> bool | None:
         """Make a copy for a caller; returns True in it, False where there is no caller any more, else None."""
         message, descriptors, _, _ = socket.recv_fds(self._requests, 1, 1 + len(STREAMS))
-        if not message or has_threads():
+        if not message:
             for process in list(self._callers):
                 self._end(process)
             return False
@@ -81,6 +81,9 @@ def main(descriptor: int) -> None:
     import storage.sql.process  # noqa: F401 - what a query needs
     from storage.sql.__main__ import answer_and_end
 
+    if has_threads():
+        print("a process with threads cannot be copied for queries", file=sys.stderr, flush=True)  # noqa: T201
+        os._exit(1)
     gc.collect()
     gc.freeze()  # a copy need not look through what was there before it
     copies = Copies(socket.socket(fileno=descriptor))

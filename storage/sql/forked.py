@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -34,14 +33,18 @@ class Forked:
 
     def poll(self) -> int | None:
         """Look up the exit code; None where it has not ended."""
-        if self.returncode is None and not select.select([self._connection], [], [], 0)[0]:
+        try:
+            return self._ended(socket.MSG_DONTWAIT)
+        except BlockingIOError:
             return None
-        return self.wait()
 
     def wait(self) -> int:
         """Wait until the copy has ended; returns its exit code, or less than 0 for the signal that ended it."""
+        return self._ended()
+
+    def _ended(self, flags: int = 0) -> int:
         if self.returncode is None:
-            status = self._connection.recv(STATUS.size)
+            status = self._connection.recv(STATUS.size, flags)
             # Without one, the fork server was killed, and with it whoever could ask what became of the copy.
             killed = len(status) < STATUS.size
             self.returncode = -signal.SIGKILL if killed else os.waitstatus_to_exitcode(STATUS.unpack(status)[0])
