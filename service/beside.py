@@ -35,6 +35,9 @@ class Beside:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=environment,
+            # What ends all that belongs to the service, such as its own keeper or a terminal that is closed, must not
+            # end this keeper before it has ended its process.
+            start_new_session=True,
         )
 
     @property

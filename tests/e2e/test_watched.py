@@ -69,14 +69,15 @@ class WatchedStack:
 
         return str(wait_until(told, f"a word of {automation}", 60))
 
-    def wait_for_post(self, url: str, *words: str) -> list[Posted]:
-        """Wait until something with all the words has been posted to a public address; returns all that has them."""
+    def wait_for_posts(self, url: str, count: int, *words: str) -> list[Posted]:
+        """Wait until so much with all the words has been posted to a public address; returns all that has them."""
 
         def posted() -> list[Posted]:
             there = [each for each in list(self.proxy.posted) if each.url == url]
-            return [each for each in there if all(word in json.dumps(each.body) for word in words)]
+            named = [each for each in there if all(word in json.dumps(each.body) for word in words)]
+            return named if len(named) >= count else []
 
-        found: list[Posted] = wait_until(posted, f"a post to {url}", 60)
+        found: list[Posted] = wait_until(posted, f"{count} posts to {url}", 60)
         return found
 
 
@@ -112,10 +113,10 @@ def test_a_run_that_fails_is_told_with_its_reason_to_webhook_slack_and_mail(
     watched.stack.open("prefect", "flow-run", "execute", run).communicate()
     run_name, reason = watched.stack.get(f"/flow_runs/{run}")["name"], "not-there.toml: there is none"
     subject, body = "evalake: failed run", watched.wait_for("failed run", run_name, "failed", reason)
-    (message,) = watched.wait_for_post(SLACK, run_name)
+    (message,) = watched.wait_for_posts(SLACK, 1, run_name)
     (attachment,) = message.body["attachments"]
     assert (attachment["title"], attachment["text"]) == (subject, body)
-    mails = watched.wait_for_post(SENDGRID, run_name)
+    mails = watched.wait_for_posts(SENDGRID, len(READERS), run_name)
     for mail in mails:
         assert mail.authorization == f"Bearer {SENDGRID_KEY}"
         assert (mail.body["from"]["email"], mail.body["subject"]) == (SENDER, subject)

@@ -66,6 +66,30 @@ def test_it_is_told_to_end_in_the_way_that_a_worker_understands(tmp_path: Path) 
     assert ended.exists(), "it was killed"
 
 
+SERVICE = """
+import os, signal, time
+from service.beside import Beside
+Beside("charge")
+while not os.path.exists("pids"):
+    time.sleep(0.05)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("ready", "w").close()
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("deadly", [signal.SIGKILL, signal.SIGHUP])
+def test_it_ends_also_where_all_processes_of_the_service_are_ended_at_once(tmp_path: Path, deadly: int) -> None:
+    (tmp_path / "charge.py").write_text(CHARGE)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    command = [sys.executable, "-c", SERVICE]
+    with subprocess.Popen(command, cwd=tmp_path, env=paths, start_new_session=True) as service:
+        wait_until((tmp_path / "ready").exists, "the start of both")
+        charge = psutil.Process(int((tmp_path / "pids").read_text()))
+        os.killpg(service.pid, deadly)
+    assert psutil.wait_procs([charge], timeout=60)[1] == []
+
+
 def test_what_ends_at_its_start_is_not_started_again(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KEEPER, "600", "there_is_no_such_module"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as keeper:
