@@ -250,9 +250,8 @@ def test_two_who_migrate_at_once_do_it_once(lake: Lake, contract: Contract) -> N
     assert [process.exitcode for process in both] == [0, 0]
     assert content(lake, contract) == expected(contract)
     writes = [entry for entry in lake.open(contract).history() if entry["operation"] == "WRITE"]
-    assert (
-        len([entry for entry in writes if entry["operationParameters"]["mode"] != "Append"]) == 1
-    )  # which landed rows
+    modes = [entry["operationParameters"]["mode"] for entry in writes]
+    assert len([mode for mode in modes if mode != "Append"]) == 1  # by which the rows had landed
 
 
 def test_what_another_migrated_and_wrote_since_is_not_migrated_over(lake: Lake) -> None:
