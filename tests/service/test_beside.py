@@ -67,13 +67,9 @@ def test_it_is_told_to_end_in_the_way_that_a_worker_understands(tmp_path: Path) 
 
 
 SERVICE = """
-import os, signal, time
+import signal
 from service.beside import Beside
-Beside("charge")
-while not os.path.exists("pids"):
-    time.sleep(0.05)
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open("ready", "w").close()
+beside = Beside("charge")
 signal.pause()
 """
 
@@ -84,8 +80,8 @@ def test_it_ends_also_where_all_processes_of_the_service_are_ended_at_once(tmp_p
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
     command = [sys.executable, "-c", SERVICE]
     with subprocess.Popen(command, cwd=tmp_path, env=paths, start_new_session=True) as service:
-        wait_until((tmp_path / "ready").exists, "the start of both")
-        charge = psutil.Process(int((tmp_path / "pids").read_text()))
+        pids = tmp_path / "pids"
+        charge = psutil.Process(int(wait_until(lambda: pids.exists() and pids.read_text().strip(), "the start")))
         os.killpg(service.pid, deadly)
     assert psutil.wait_procs([charge], timeout=60)[1] == []
 
