@@ -36,20 +36,18 @@ class Copies:
         while ready := self._selector.select(None if self._callers else IDLE_SECONDS):
             for key, _ in ready:
                 if key.fileobj is self._requests:
-                    if (is_copy := self._fork()) is not None:
-                        return is_copy
+                    message, descriptors, _, _ = socket.recv_fds(self._requests, 1, 1 + len(STREAMS))
+                    if not message:
+                        self._end_all()
+                        return False
+                    if self._fork(*descriptors):
+                        return True
                 elif key.data in self._callers:
                     self._end(key.data)
         return False
 
-    def _fork(self) -> bool | None:
-        """Make a copy for a caller; returns True in it, False where there is no caller any more, else None."""
-        message, descriptors, _, _ = socket.recv_fds(self._requests, 1, 1 + len(STREAMS))
-        if not message:
-            for process in list(self._callers):
-                self._end(process)
-            return False
-        caller, *streams = descriptors
+    def _fork(self, caller: int, *streams: int) -> bool:
+        """Make a copy with these streams; returns whether this is the copy."""
         if (process := os.fork()) == 0:
             for number, stream in zip(STREAMS, streams, strict=True):
                 os.dup2(stream, number)
@@ -62,7 +60,11 @@ class Copies:
             self._selector.register(sign, selectors.EVENT_READ, process)
         with suppress(OSError):
             connection.sendall(ACCEPTED)
-        return None
+        return False
+
+    def _end_all(self) -> None:
+        for process in list(self._callers):
+            self._end(process)
 
     def _end(self, process: int) -> None:
         """End a copy, where it has not ended, and tell its caller how it did."""

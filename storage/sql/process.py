@@ -76,7 +76,7 @@ def _answer(request: Request) -> None:
     try:
         with suppress(duckdb.CatalogException):
             return _answer_from(request, _named(request))
-        return _answer_from(request, frozenset(_all_names(request)))
+        return _answer_from(request, _all_names(request))
     except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
         # What fails while rows are fetched comes through Arrow, as an OSError with the engine's words.
         raise QueryError(_reason(error, request.limits)) from error
@@ -103,7 +103,7 @@ def _answer_from(request: Request, names: Collection[str]) -> None:
             raise
 
 
-def _all_names(request: Request) -> list[str]:
+def _all_names(request: Request) -> Collection[str]:
     return [each.table for each in request.contracts] + [each.name for each in request.views]
 
 
