@@ -19,6 +19,7 @@ from service.local.temporary import WAIT_SECONDS
 from storage.sql.landlock import version
 from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql
+from tests.servers.copies import end_fork_servers
 
 pytest_plugins = ["tests.servers.fixtures", "tests.rerun"]
 
@@ -72,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(50_000, 10, 10)
     config.add_cleanup(gc.unfreeze)
+    config.add_cleanup(end_fork_servers)
     folder = TemporaryDirectory(prefix="evalake-tests-")
     config.add_cleanup(folder.cleanup)
     there = template()  # of a Prefect database, which takes seconds to make

@@ -136,10 +136,11 @@ def install() -> None:
     # Prefect imports jsonschema, which compiles a grammar for a second where this package is: every Jupyter brings it,
     # and nothing here asks whether text is an IRI.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
     for name in _REPLACED.keys() & sys.modules.keys():
         replace(sys.modules[name])
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Finder())
 
 
 def replace(module: ModuleType) -> None:

@@ -61,14 +61,15 @@ def likeness() -> dict[str, Any]:
     return {
         "python": [sys.prefix, sys.version, sys._xoptions, list(sys.warnoptions), sys.flags.optimize],
         "evalake": str(Path(__file__).resolve().parents[2]),
-        "environment": dict(sorted(_of_imports(os.environ).items())),
+        "environment": dict(sorted(read_at_import(os.environ).items())),
         "limits": [list(resource.getrlimit(limit)) for limit in sorted(_limits().values())],
         "processors": sorted(os.sched_getaffinity(0)),
         "niceness": os.nice(0),
     }
 
 
-def _of_imports(environment: Mapping[str, str]) -> dict[str, str]:
+def read_at_import(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment can decide how libraries are imported."""
     return {
         name: value
         for name, value in environment.items()

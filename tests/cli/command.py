@@ -14,6 +14,7 @@ from unittest.mock import patch
 from cli import environment as process_environment
 from cli.main import app, main
 from tests.environment import environment_kept
+from tests.servers.copies import Copy
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = {"COLUMNS": "160"}
@@ -21,14 +22,14 @@ WIDTH = {"COLUMNS": "160"}
 
 def evalake(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Run the command in a folder, as a process: where streams, signals, servers or its start are what is tested."""
-    return subprocess.run(
-        [sys.executable, "-m", "cli", *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    words, whole = ["cli", *map(str, arguments)], {**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment}
+    with Copy(*words, cwd=folder, env=whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, err = process.communicate(timeout=300)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

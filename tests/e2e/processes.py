@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 
 from service.beside import free_port
 from service.local.database import start_settings
+from tests.servers.copies import Copy
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
@@ -73,13 +73,7 @@ class Process:
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self.command, self.log = command, log
         with log.open("ab") as file:
-            self.popen = subprocess.Popen(
-                [sys.executable, "-m", *command],
-                cwd=ROOT,
-                env={**os.environ, **environment},
-                stdout=file,
-                stderr=file,
-            )
+            self.popen = Copy(*command, cwd=ROOT, env={**os.environ, **environment}, stdout=file, stderr=file)
 
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""
@@ -176,22 +170,16 @@ class PrefectStack:
 
     def call(self, *command: str) -> str:
         """Run a Python module to its end, and return what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        with self.open(*command) as process:
+            out, err = process.communicate()
+        assert process.returncode == 0, out + err
+        return str(out)
 
     def open(self, *command: str, **environment: str) -> "subprocess.Popen[str]":
         """Start a Python module whose output the test reads, and which it ends itself."""
         whole = {**os.environ, **self.environment, **environment}
         pipe = subprocess.PIPE
-        words = [sys.executable, "-m", *command]
-        return subprocess.Popen(words, cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
+        return Copy(*command, cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
     def deploy(self, name: str = "") -> None:
         """Create the pool and deploy everything in prefect.yaml, or what is named, without its schedules running."""

@@ -1,9 +1,10 @@
 """The ways in which the model server misbehaves, by the names that rules give them."""
 
 import asyncio
+import struct
 import zlib
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from aiohttp import web
@@ -127,8 +128,12 @@ async def _gzip_bomb(request: web.BaseRequest, rule: Rule, body: Mapping[str, An
 
 @cache
 def _packed_blanks(megabytes: int) -> bytes:
-    packer = zlib.compressobj(wbits=31)
-    return b"".join(packer.compress(b" " * 2**20) for _ in range(megabytes)) + packer.flush()
+    """A gzip file whose content is one packed megabyte again and again: packing them all would take seconds."""
+    blanks, packer = b" " * 2**20, zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH)  # which refers to nothing before it
+    checksum = reduce(lambda so_far, _: zlib.crc32(blanks, so_far), range(megabytes), 0)
+    head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    return head + packed * megabytes + packer.flush() + struct.pack("<LL", checksum, megabytes * 2**20)
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -157,7 +162,7 @@ FAULTS: Mapping[str, Fault] = {
     "stream_silent": _stream_silent,
     "stream_endless": _stream_endless,
     "gzip_bomb": _gzip_bomb,
-    "huge": _body(lambda rule, body: completion(Rule(reply="x" * 50 * 2**20), body)),
+    "huge": _body(lambda rule, body: completion(Rule(reply="?"), body).replace(b"?", b"x" * 50 * 2**20)),
     "invalid_utf8": _body(lambda rule, body: completion(Rule(reply="BLOCK?"), body).replace(b"?", b"\xff\xfe\xc3")),
     "empty_body": _body(lambda rule, body: b""),
     "html": _body(lambda rule, body: b"<html><body>Bad gateway</body></html>", "text/html"),

@@ -1,0 +1,141 @@
+"""Makes Python processes for tests: copies of one that has imported already what they would import for seconds.
+
+`python -m tests.servers.fork_server SOCKET OWNER`: each copy is a child of the owner, the process of the tests.
+"""
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from cli import environment
+from cli.warm.copies import take_the_callers_place
+from core.forks import has_threads
+
+LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
+STREAMS = 3
+STARTUP = str(Path(environment.sitecustomize.__file__).parent)
+NONE = 0  # in place of a process id, where there can be no copy
+COMMAND = "cli"
+_PREFECT = ("prefect.cli",)
+_ENGINE = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
+# What `python -m` with these words imports before long; of those that fit, the longest words count.
+_IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("prefect",): _PREFECT,
+    ("prefect", "server"): (*_PREFECT, "prefect.cli.server", "prefect.server.api.server", "uvicorn"),
+    ("prefect", "worker"): (*_PREFECT, "prefect.cli.worker", "prefect.workers.process"),
+    ("prefect", "--no-prompt", "deploy"): (*_PREFECT, "prefect.cli.deploy"),
+    ("prefect", "flow-run"): (*_PREFECT, *_ENGINE),
+    ("prefect.engine",): _ENGINE,
+    (COMMAND,): ("cli.main",),
+    (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
+    (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
+    (COMMAND, "run"): (*_ENGINE, "litellm", "reports.console", "service.local.temporary"),
+    (COMMAND, "serve"): ("service.app",),
+}
+
+
+def serve(connection: socket.socket, owner: int) -> Mapping[str, Any] | None:
+    """Fork for each request.
+
+    Returns:
+        In a copy, the request; None in the fork server itself, once its owner has gone.
+    """
+    while (received := _receive(connection)) is not None:
+        request, streams = received
+        _import(tuple(request["arguments"]))
+        if has_threads():
+            connection.sendall(PID.pack(NONE))
+        elif between := os.fork():
+            os.waitpid(between, 0)
+        elif os.fork():
+            os._exit(0)  # which makes the owner the parent of the copy
+        else:
+            while os.getppid() != owner:
+                time.sleep(0.0005)
+            connection.sendall(PID.pack(os.getpid()))
+            connection.close()
+            _begin(request, streams)
+            return request
+        for stream in streams:
+            os.close(stream)
+    return None
+
+
+def _receive(connection: socket.socket) -> tuple[Mapping[str, Any], list[int]] | None:
+    length, streams, _, _ = socket.recv_fds(connection, LENGTH.size, STREAMS)
+    if not length:
+        return None
+    return json.loads(connection.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)), streams
+
+
+@cache
+def _import(words: tuple[str, ...]) -> None:
+    """Import what a process with these words would have to import, too."""
+    environment.sitecustomize.install()  # as the command does, and each Python that has the folder of it in its path
+    if words[0] == COMMAND:
+        for name, value in environment.DEFAULTS.items():
+            os.environ.setdefault(name, value)
+    known = [each for each in _IMPORTS if words[: len(each)] == each]
+    for name in _IMPORTS[max(known, key=len)] if known else ():
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def _begin(request: Mapping[str, Any], streams: Sequence[int]) -> None:
+    """Have the folder, environment, streams and signals of a process that is started in the usual way."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    take_the_callers_place(request)
+    sys.path[:1] = [request["folder"], *_path_of(os.environ)]
+    tempfile.tempdir = None
+    atexit.register(gc.unfreeze)
+    if "prefect.context" in sys.modules:
+        _read_settings_again()
+
+
+def _path_of(variables: Mapping[str, str]) -> list[str]:
+    entries = variables.get("PYTHONPATH", "").split(os.pathsep)
+    return [entry for entry in entries if entry not in ("", STARTUP)]
+
+
+def _read_settings_again() -> None:
+    """Have Prefect read its settings where they are asked for first: a command sets some, and then imports it."""
+    from prefect import context
+
+    get = context.SettingsContext.get
+
+    def get_what_is_new() -> Any:
+        context.SettingsContext.get = get  # type: ignore[method-assign]
+        context.refresh_global_settings_context()
+        return get()
+
+    context.SettingsContext.get = get_what_is_new  # type: ignore[method-assign]
+
+
+def main(descriptor: int, owner: int) -> None:
+    """Serve requests until the owner has gone; in a copy, be what was asked for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the tests
+    request = serve(socket.socket(fileno=descriptor), owner)
+    if request is None:
+        os._exit(0)
+    else:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
