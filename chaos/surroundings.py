@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -41,17 +41,20 @@ class Seen:
 class Writer:
     """A process of `chaos.writer`, which is bound by the modes of files even where it runs as root."""
 
-    def __init__(self, lake: Path, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, lake: Path, log: Path, contracts: Sequence[Contract], environment: Mapping[str, str] | None = None
+    ) -> None:
         bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
         self._log = log.open("a", encoding="utf-8")
         self._process = subprocess.Popen(
-            [*bound, sys.executable, "-m", "chaos.writer", str(lake)],
+            [*bound, sys.executable, "-m", "chaos.writer", str(lake), *(contract.table for contract in contracts)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env={**os.environ, **environment},
+            env={**os.environ, **(environment or {})},
         )
+        self.contracts = contracts
         self.promised: set[tuple[str, int]] = set()  # a table, and the round in which a row of it was acknowledged
 
     def round(self, order: str = "write") -> list[str]:
@@ -78,9 +81,12 @@ class Writer:
         self._log.close()
 
 
-def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Change one thing at a time while a writer writes; each once at least. Afterwards it goes on in the same lake."""
-    chance = random.Random(seed)
+def campaign(folder: Path, seed: int, seconds: float, contracts: Sequence[Contract] | None = None) -> Iterator[Outcome]:
+    """Change one thing at a time while a writer writes; each once at least. Afterwards it goes on in the same lake.
+
+    It writes to the tables of these contracts, to all that there are where none are given.
+    """
+    chance, contracts = random.Random(seed), contracts or all_contracts()
     until = time.monotonic() + seconds
     with _disk(folder) as disk, _clock(folder) as clock:
         faults: dict[str, Callable[[Path], Iterator[None]]] = {"permissions taken away": _closed}
@@ -91,13 +97,16 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
         for number, (name, fault) in enumerate(cycle(faults.items())):
             if number >= len(faults) and time.monotonic() > until - seconds / 2:
                 break
-            _inject(place / str(number), folder / "writer.log", seen[name], contextmanager(fault)(place / str(number)))
+            lake = place / str(number)
+            writer = Writer(lake, folder / "writer.log", contracts)
+            _inject(lake, writer, seen[name], contextmanager(fault)(lake))
         if clock is not None:
             moved = seen["clock moved back and forward"] = Seen()
             while not moved.injected or time.monotonic() < until:
-                _move(folder / f"clock {moved.injected}", folder / "writer.log", moved, clock, chance)
+                lake = folder / f"clock {moved.injected}"
+                _move(lake, Writer(lake, folder / "writer.log", contracts, clock), moved, clock, chance)
     for name, each in seen.items():
-        rows = f"{each.rows} rows of {len(all_contracts())} tables once each"
+        rows = f"{each.rows} rows of {len(contracts)} tables once each"
         held = f"{rows}, `check` finds nothing, writing goes on; {each.refused} commits refused"
         yield Outcome(f"lake: {name}", each.injected, held, "; ".join(each.broken))
     if disk is None:
@@ -106,8 +115,7 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
         yield Outcome("lake: clock moved back and forward", 0, "not injected: there is no C compiler for a wrong clock")
 
 
-def _inject(lake: Path, log: Path, seen: Seen, fault: AbstractContextManager[None]) -> None:
-    writer = Writer(lake, log, {})
+def _inject(lake: Path, writer: Writer, seen: Seen, fault: AbstractContextManager[None]) -> None:
     try:
         sound = writer.round()
         with fault:
@@ -128,8 +136,7 @@ def _inject(lake: Path, log: Path, seen: Seen, fault: AbstractContextManager[Non
     shutil.rmtree(lake)
 
 
-def _move(lake: Path, log: Path, seen: Seen, clock: Mapping[str, str], chance: random.Random) -> None:
-    writer = Writer(lake, log, clock)
+def _move(lake: Path, writer: Writer, seen: Seen, clock: Mapping[str, str], chance: random.Random) -> None:
     try:
         writer.round()
         for wrong_by in chance.sample(CLOCKS, len(CLOCKS)):
@@ -147,7 +154,7 @@ def _move(lake: Path, log: Path, seen: Seen, clock: Mapping[str, str], chance: r
 
 def _wrong(lake: Lake, writer: Writer) -> list[str]:
     """List how the tables differ from what the writer was promised."""
-    return [problem for contract in all_contracts() for problem in _wrong_with(lake, contract, writer.promised)]
+    return [problem for contract in writer.contracts for problem in _wrong_with(lake, contract, writer.promised)]
 
 
 def _wrong_with(lake: Lake, contract: Contract, promised: set[tuple[str, int]]) -> list[str]:

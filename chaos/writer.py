@@ -1,6 +1,6 @@
-"""A writer in a process of its own: lands rows in every table until its input ends, and prints what was acknowledged.
+"""A writer in a process of its own: lands rows in tables until its input ends, and prints what was acknowledged.
 
-`python -m chaos.writer LAKE`: prints a line of JSON for every commit, `{"table": name, "landed": number}` or
+`python -m chaos.writer LAKE TABLE...`: prints a line of JSON for every commit, `{"table": name, "landed": number}` or
 `{"refused": sentence}`; for every line on standard input it makes a round of commits, one to each table, after
 maintenance where the line is `maintenance`. A reply is appended to the ledger, any other row is landed with
 `land`.
@@ -8,7 +8,7 @@ maintenance where the line is `maintenance`. A reply is appended to the ledger, 
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chaos.every_table import sound_row
@@ -25,9 +25,9 @@ from suites.registry import all_contracts
 from tests.storage.rows import call, key_of
 
 
-def main(uri: str) -> None:
-    """Make a round of commits for each line of standard input."""
-    lake, contracts = Lake(uri), all_contracts()
+def main(uri: str, tables: Sequence[str]) -> None:
+    """Make a round of commits to the tables for each line of standard input."""
+    lake, contracts = Lake(uri), [contract for contract in all_contracts() if contract.table in tables]
     for number, line in enumerate(sys.stdin, start=1):
         if line.strip() == "maintenance":
             _say(lambda: maintain(lake, contracts), {})
@@ -60,4 +60,4 @@ def _say(do: Callable[[], object], promise: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

@@ -27,8 +27,9 @@ def with_people(results: pl.LazyFrame, labels: pl.LazyFrame, labelling: Labellin
     human_QUESTION         what most people say, or the mean of numbers; null where nobody answered, or there is a tie
     human_weight_QUESTION  how many results the labelled one stands for; null where nobody answered
     """
+    unjoined = results  # in every stage: with what others have joined to them, the plan would be many times as large
     for stage, questions in _compared(labelling):
-        asked = _asked(labels, results, labelling.suite, stage)
+        asked = _asked(labels, unjoined, labelling.suite, stage)
         weight = represented(asked, stage.about)
         for question in questions:
             given = _word(asked.filter(pl.col("question") == question.name), stage, question)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 
 from metrics import agreement
@@ -55,36 +56,35 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     The slice `judge_pair` covers one model's audits; `judge_pair_pooled` covers those of all models that the panel
     judged, and is repeated for each of them. Audits that a model did not give are left out: there was nothing to judge.
     """
-    parts = []
     panels = frame.filter(pl.col("judge").str.starts_with(PREFIX)).select("model", "judge").unique().sort("model")
     given = frame.filter(pl.col("subject_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
-    pooled: dict[str, pl.DataFrame] = {}
+    models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for model, panel in panels.iter_rows():
-        rows = given.filter(pl.col("model") == model)
-        judges = sorted(rows["judge"].unique())
+        judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
         if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
             continue  # a panel of judges that this run does not have
-        parts.append(_of_judges(rows, panel, judges, "judge_pair"))
-        if panel not in pooled:
-            together = panels.filter(judge=panel)["model"].implode()
-            whole = given.filter(pl.col("model").is_in(together))
-            pooled[panel] = _of_judges(whole, panel, judges, POOLED)
-        parts.append(pooled[panel].with_columns(model=pl.lit(model)))
-    return _stacked(parts)
+        models_of.setdefault((panel, judges), []).append(model)
+    parts = []
+    for (panel, judges), models in models_of.items():
+        together = given.filter(pl.col("model").is_in(panels.filter(judge=panel)["model"].implode()))
+        wide, classes = _wide(together, "judge", judges, DECIDED), _classes(together, judges)
+        one_of_them, all_as_one = pl.col("model").is_in(models), pl.lit("").alias("model")
+        own = _of_judges(wide.filter(one_of_them), classes.filter(one_of_them), judges, "judge_pair")
+        pooled = _of_judges(wide.with_columns(all_as_one), classes.with_columns(all_as_one), judges, POOLED)
+        repeated = pl.DataFrame({"model": models}).join(pooled.drop("model"), how="cross")
+        parts += [part.with_columns(judge=pl.lit(panel)) for part in (own, repeated)]
+    return _stacked(parts).sort("model", maintain_order=True)
 
 
-def _of_judges(rows: pl.DataFrame, panel: str, judges: Sequence[str], slice_: str) -> pl.DataFrame:
-    """Measure the agreement of a panel's pairs of judges in a slice, and, for one model, that of all its judges."""
+def _of_judges(wide: pl.DataFrame, classes: pl.DataFrame, judges: Sequence[str], slice_: str) -> pl.DataFrame:
+    """Measure the agreement of a panel's pairs of judges in a slice, and, for each model, that of all its judges."""
     targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
     decided = {} if slice_ == POOLED else {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
     classed: dict[tuple[str, str, str], Metric] = {}
     for a, b in combinations(judges, 2):
         decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b, targets)}
         classed |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_findings(a, b)}
-    wide, classes = _wide(rows, "judge", judges, DECIDED), _classes(rows, judges)
-    one = {"model": pl.lit("")} if slice_ == POOLED else {}
-    measured = [_measured(of.with_columns(**one), each) for of, each in ((wide, decided), (classes, classed))]
-    return _stacked([each.with_columns(judge=pl.lit(panel)) for each in measured])
+    return pl.concat([_measured(wide, decided), _measured(classes, classed)])
 
 
 def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
@@ -106,8 +106,6 @@ def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
 
 def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Compute each judge's lowest rank correlation of the models' SUI between two weight sets; n counts its models."""
-    from scipy.stats import spearmanr
-
     sets = sui_weight_sets(options)
     unstated = calibration_unstated(options)
     declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
@@ -120,10 +118,15 @@ def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFr
         models = wide.height
         ranks = {name: wide[name].round(12).rank().to_list() for name in sets}
         varied = models > 1 and all(len({*ranked}) > 1 for ranked in ranks.values())
-        lowest = min(float(spearmanr(a, b)[0]) for a, b in combinations(ranks.values(), 2)) if varied else None
+        lowest = min(_correlation(a, b) for a, b in combinations(ranks.values(), 2)) if varied else None
         counts = {"n": models, "units": models}
         rows += [metric_row(each, judge, "sui_rank_stability", **counts, value=lowest) for each in wide["model"]]
     return pl.DataFrame(rows, schema=METRIC_ROWS)
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Compute Pearson's correlation; of ranks it is Spearman's, for which SciPy takes a second to be imported."""
+    return float(np.corrcoef(np.column_stack((a, b)), rowvar=False)[1, 0])
 
 
 def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
@@ -202,7 +205,7 @@ def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[s
 
 
 def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]) -> pl.DataFrame:
-    """Compute the metrics of one model, each renamed to its slice, slice value and name."""
+    """Compute the metrics of each model, each renamed to its slice, slice value and name."""
     measured = measure(wide, list(metrics.values()), groups=("model",), cluster="cluster")
     keys = pl.DataFrame(
         [

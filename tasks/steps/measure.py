@@ -118,7 +118,8 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
     if suite.labelling is not None:
         rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
     if suite.join_inputs is not None:
-        rows = suite.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.inputs})
+        read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
+        rows = suite.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.inputs})
     frame = rows.collect()
     return with_clusters(frame, run_samples(lake, suite, frame, versions))
 

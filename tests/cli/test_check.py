@@ -1,6 +1,7 @@
 """`evalake check` as a user runs it: exit codes 0, 1 and 3, and what it says of tables and snapshots."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,19 @@ from tests.cli.command import evalake_here, recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one imported run."""
-    (tmp_path / "results.jsonl").write_text("\n".join(recorded(n) for n in range(6)))
-    lake = Lake(str(tmp_path / "lake"))
-    import_recorded(lake, suite("command_guard"), [tmp_path / "results.jsonl"])
-    return lake
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "results.jsonl").write_text("\n".join(recorded(n) for n in range(6)))
+    import_recorded(Lake(str(folder / "lake")), suite("command_guard"), [folder / "results.jsonl"])
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(imported: Path, tmp_path: Path) -> Lake:
+    """A copy of it."""
+    return Lake(str(shutil.copytree(imported, tmp_path / "lake")))
 
 
 def test_the_command_exits_with_one_and_says_what_to_mend(lake: Lake, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Small frames and short cuts for the tests of this folder."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,14 @@ def one_group(**columns: Any) -> pl.DataFrame:
 def estimate(frame: pl.DataFrame, estimator: Estimator, **options: Any) -> dict[str, Any]:
     """The single row that measures `estimator` in a frame of one group."""
     return measure(frame, [Metric("it", estimator)], **options).row(0, named=True)
+
+
+def estimates(frames: Sequence[pl.DataFrame], estimator: Estimator) -> list[dict[str, Any]]:
+    """The row that measures `estimator` in each of several frames of one group, all measured at once."""
+    together = pl.concat([frame.with_columns(model=pl.lit(number)) for number, frame in enumerate(frames)])
+    rows = measure(together, [Metric("it", estimator)]).to_dicts()
+    assert [row["model"] for row in rows] == list(range(len(frames)))
+    return rows
 
 
 def guard_samples(n: int, seed: int = 0) -> pl.DataFrame:

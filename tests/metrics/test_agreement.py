@@ -24,12 +24,13 @@ from metrics.agreement import (
 )
 from metrics.estimator import Estimator
 from metrics.estimators import Rate
-from tests.metrics.frames import estimate, one_group
+from tests.metrics.frames import estimate, estimates, one_group
 
 BANDS = ("red", "yellow", "green")
 a, b, c = (pl.col(name) for name in "abc")
 answer = st.sampled_from(BANDS) | st.none()
-panels = st.lists(st.tuples(answer, answer, answer), min_size=1, max_size=40)
+SEVERAL = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
+panels = st.lists(st.lists(st.tuples(answer, answer, answer), min_size=1, max_size=40), **SEVERAL)
 Panel = list[tuple[str | None, str | None, str | None]]
 
 
@@ -39,43 +40,43 @@ def frame_of(panel: Panel) -> pl.DataFrame:
 
 @pytest.mark.slow
 @given(panels)
-@settings(max_examples=100)
-def test_two_raters_agree_as_scikit_learn_says(panel: Panel) -> None:
-    frame = frame_of(panel)
-    both = [(x, y) for x, y, _ in panel if x is not None and y is not None]
-    share = estimate(frame, percent_agreement(a, b))
-    kappa = estimate(frame, cohen_kappa(a, b, BANDS))
-    assert share["n"] == kappa["n"] == len(both)
-    assert share["value"] == (pytest.approx(np.mean([x == y for x, y in both])) if both else None)
-    if len({answer for pair in both for answer in pair}) < 2:
-        assert kappa["value"] is None
-    else:
-        assert kappa["value"] == pytest.approx(cohen_kappa_score(*zip(*both, strict=True)), abs=1e-9)
+@settings(max_examples=15)
+def test_two_raters_agree_as_scikit_learn_says(panels: list[Panel]) -> None:
+    frames = [frame_of(panel) for panel in panels]
+    shares, kappas = estimates(frames, percent_agreement(a, b)), estimates(frames, cohen_kappa(a, b, BANDS))
+    for panel, share, kappa in zip(panels, shares, kappas, strict=True):
+        both = [(x, y) for x, y, _ in panel if x is not None and y is not None]
+        assert share["n"] == kappa["n"] == len(both)
+        assert share["value"] == (pytest.approx(np.mean([x == y for x, y in both])) if both else None)
+        if len({answer for pair in both for answer in pair}) < 2:
+            assert kappa["value"] is None
+        else:
+            assert kappa["value"] == pytest.approx(cohen_kappa_score(*zip(*both, strict=True)), abs=1e-9)
 
 
 @pytest.mark.slow
 @given(panels)
-@settings(max_examples=100)
-def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panel: Panel) -> None:
-    frame, counts = frame_of(panel), votes([a, b, c], BANDS)
-    fleiss = estimate(frame, fleiss_kappa(counts, 3))
-    alpha = estimate(frame, krippendorff_alpha(counts))
-    complete = [row for row in panel if None not in row]
-    paired = [row for row in panel if row.count(None) < 2]
-    assert (fleiss["n"], alpha["n"]) == (len(complete), len(paired))
+@settings(max_examples=15)
+def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panels: list[Panel]) -> None:
+    frames, counts = [frame_of(panel) for panel in panels], votes([a, b, c], BANDS)
+    kappas, alphas = estimates(frames, fleiss_kappa(counts, 3)), estimates(frames, krippendorff_alpha(counts))
+    for panel, fleiss, alpha in zip(panels, kappas, alphas, strict=True):
+        complete = [row for row in panel if None not in row]
+        paired = [row for row in panel if row.count(None) < 2]
+        assert (fleiss["n"], alpha["n"]) == (len(complete), len(paired))
 
-    if len({x for row in complete for x in row}) < 2:
-        assert fleiss["value"] is None
-    else:
-        table = [[row.count(band) for band in BANDS] for row in complete]
-        assert fleiss["value"] == pytest.approx(statsmodels_fleiss(np.array(table)), abs=1e-9)
+        if len({x for row in complete for x in row}) < 2:
+            assert fleiss["value"] is None
+        else:
+            table = [[row.count(band) for band in BANDS] for row in complete]
+            assert fleiss["value"] == pytest.approx(statsmodels_fleiss(np.array(table)), abs=1e-9)
 
-    if len({x for row in paired for x in row if x is not None}) < 2:
-        assert alpha["value"] is None
-    else:
-        codes = [[BANDS.index(row[i]) if row[i] is not None else np.nan for row in paired] for i in range(3)]
-        expected = krippendorff.alpha(np.array(codes), level_of_measurement="nominal", value_domain=[0, 1, 2])
-        assert alpha["value"] == pytest.approx(expected, abs=1e-9)
+        if len({x for row in paired for x in row if x is not None}) < 2:
+            assert alpha["value"] is None
+        else:
+            codes = [[BANDS.index(row[i]) if row[i] is not None else np.nan for row in paired] for i in range(3)]
+            expected = krippendorff.alpha(np.array(codes), level_of_measurement="nominal", value_domain=[0, 1, 2])
+            assert alpha["value"] == pytest.approx(expected, abs=1e-9)
 
 
 def test_conditions_are_categories_too() -> None:
@@ -128,58 +129,74 @@ def test_correlation_without_variation_is_undefined_and_keeps_its_samples() -> N
         assert got["ci_low"] is None
 
 
+score = st.integers(0, 100) | st.none()
+Scores = list[tuple[int | None, int | None]]
+
+
 @pytest.mark.slow
-@given(st.lists(st.tuples(st.integers(0, 100) | st.none(), st.integers(0, 100) | st.none()), min_size=1, max_size=50))
-@settings(max_examples=100)
-def test_correlation_is_that_of_scipy(scores: list[tuple[int | None, int | None]]) -> None:
-    frame = one_group(**{name: pl.Series([s[i] for s in scores], dtype=pl.Int64) for i, name in enumerate("ab")})
-    got = estimate(frame, pearson(a, b))
-    both = np.array([s for s in scores if None not in s], dtype=float).reshape(-1, 2)
-    assert got["n"] == len(both)
-    if len(both) < 2 or np.ptp(both[:, 0]) == 0 or np.ptp(both[:, 1]) == 0:
-        assert got["value"] is None
-    else:
-        assert got["value"] == pytest.approx(stats.pearsonr(both[:, 0], both[:, 1]).statistic, abs=1e-9)
+@given(st.lists(st.lists(st.tuples(score, score), min_size=1, max_size=50), **SEVERAL))
+@settings(max_examples=15)
+def test_correlation_is_that_of_scipy(several: list[Scores]) -> None:
+    frames = [
+        one_group(**{name: pl.Series([s[i] for s in scores], dtype=pl.Int64) for i, name in enumerate("ab")})
+        for scores in several
+    ]
+    for scores, got in zip(several, estimates(frames, pearson(a, b)), strict=True):
+        both = np.array([s for s in scores if None not in s], dtype=float).reshape(-1, 2)
+        assert got["n"] == len(both)
+        if len(both) < 2 or np.ptp(both[:, 0]) == 0 or np.ptp(both[:, 1]) == 0:
+            assert got["value"] is None
+        else:
+            assert got["value"] == pytest.approx(stats.pearsonr(both[:, 0], both[:, 1]).statistic, abs=1e-9)
 
 
 WEIGHT = pl.col("weight")
+Weighed = list[tuple[str, str, float]]
 weighed = st.lists(
-    st.tuples(st.sampled_from(BANDS), st.sampled_from(BANDS), st.sampled_from([1.0, 2.5, 40.0])),
-    min_size=2,
-    max_size=40,
+    st.lists(
+        st.tuples(st.sampled_from(BANDS), st.sampled_from(BANDS), st.sampled_from([1.0, 2.5, 40.0])),
+        min_size=2,
+        max_size=40,
+    ),
+    **SEVERAL,
 )
 
 
 @pytest.mark.slow
 @given(weighed)
-@settings(max_examples=60)
-def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(rows: list[tuple[str, str, float]]) -> None:
-    first, second, weight = (list(column) for column in zip(*rows, strict=True))
-    frame = one_group(a=first, b=second, weight=weight)
-    share = estimate(frame, percent_agreement(a, b, WEIGHT))
-    agreeing = [x == y for x, y, _ in rows]
-    assert share["value"] == pytest.approx(np.average(agreeing, weights=weight))
-    assert 0 <= share["ci_low"] <= share["value"] <= share["ci_high"] <= 1
-    assert share["n"] == len(rows)
-    if len({*first, *second}) > 1:
-        expected = cohen_kappa_score(first, second, sample_weight=weight)
-        assert estimate(frame, cohen_kappa(a, b, BANDS, WEIGHT))["value"] == pytest.approx(expected, abs=1e-9)
+@settings(max_examples=10)
+def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(several: list[Weighed]) -> None:
+    columns = [[list(column) for column in zip(*rows, strict=True)] for rows in several]
+    frames = [one_group(a=first, b=second, weight=weight) for first, second, weight in columns]
+    shares = estimates(frames, percent_agreement(a, b, WEIGHT))
+    kappas = estimates(frames, cohen_kappa(a, b, BANDS, WEIGHT))
+    for (first, second, weight), share, kappa in zip(columns, shares, kappas, strict=True):
+        agreeing = [x == y for x, y in zip(first, second, strict=True)]
+        assert share["value"] == pytest.approx(np.average(agreeing, weights=weight))
+        assert 0 <= share["ci_low"] <= share["value"] <= share["ci_high"] <= 1
+        assert share["n"] == len(weight)
+        if len({*first, *second}) > 1:
+            expected = cohen_kappa_score(first, second, sample_weight=weight)
+            assert kappa["value"] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.slow
 @given(weighed)
-@settings(max_examples=60)
-def test_scores_agree_as_scikit_learn_s_quadratic_kappa_says(rows: list[tuple[str, str, float]]) -> None:
-    first, second = ([BANDS.index(row[at]) for row in rows] for at in (0, 1))
-    weight = [row[2] for row in rows]
-    frame = one_group(a=first, b=second, weight=weight)
-    found = estimate(frame, quadratic_kappa(a, b, WEIGHT))
-    if len({*first, *second}) > 1:
-        expected = cohen_kappa_score(first, second, weights="quadratic", sample_weight=weight)
-        assert found["value"] == pytest.approx(expected, abs=1e-9)
-    apart = estimate(frame, mean_absolute_difference(a, b, WEIGHT, most=2))
-    assert apart["value"] == pytest.approx(np.average(np.abs(np.subtract(first, second)), weights=weight))
-    assert 0 <= apart["ci_low"] <= apart["value"] <= apart["ci_high"] <= 2
+@settings(max_examples=10)
+def test_scores_agree_as_scikit_learn_s_quadratic_kappa_says(several: list[Weighed]) -> None:
+    columns = [
+        ([BANDS.index(row[0]) for row in rows], [BANDS.index(row[1]) for row in rows], [row[2] for row in rows])
+        for rows in several
+    ]
+    frames = [one_group(a=first, b=second, weight=weight) for first, second, weight in columns]
+    kappas = estimates(frames, quadratic_kappa(a, b, WEIGHT))
+    differences = estimates(frames, mean_absolute_difference(a, b, WEIGHT, most=2))
+    for (first, second, weight), found, apart in zip(columns, kappas, differences, strict=True):
+        if len({*first, *second}) > 1:
+            expected = cohen_kappa_score(first, second, weights="quadratic", sample_weight=weight)
+            assert found["value"] == pytest.approx(expected, abs=1e-9)
+        assert apart["value"] == pytest.approx(np.average(np.abs(np.subtract(first, second)), weights=weight))
+        assert 0 <= apart["ci_low"] <= apart["value"] <= apart["ci_high"] <= 2
 
 
 @pytest.mark.parametrize("weight", [1.0, 7.0])
@@ -204,14 +221,10 @@ def test_the_interval_of_a_weighted_share_covers_what_the_plain_one_misses() -> 
     agrees = np.arange(2000) >= 178
     chance = np.where(agrees, 1.0, 4.0)
     chance *= 150 / chance.sum()
-    values, covered, plain = [], 0, []
-    for _ in range(300):
-        drawn = rng.random(2000) < chance
-        frame = one_group(ok=agrees[drawn], weight=1 / chance[drawn])
-        found = estimate(frame, percent_agreement(pl.col("ok"), pl.lit(value=True), WEIGHT))
-        values.append(found["value"])
-        covered += bool(found["ci_low"] <= 0.911 <= found["ci_high"])
-        plain.append(agrees[drawn].mean())
-    assert np.mean(values) == pytest.approx(0.911, abs=0.004)
-    assert np.mean(plain) < 0.75
+    draws = [rng.random(2000) < chance for _ in range(300)]
+    frames = [one_group(ok=agrees[drawn], weight=1 / chance[drawn]) for drawn in draws]
+    found = estimates(frames, percent_agreement(pl.col("ok"), pl.lit(value=True), WEIGHT))
+    covered = sum(each["ci_low"] <= 0.911 <= each["ci_high"] for each in found)
+    assert np.mean([each["value"] for each in found]) == pytest.approx(0.911, abs=0.004)
+    assert np.mean([agrees[drawn].mean() for drawn in draws]) < 0.75
     assert 0.93 <= covered / 300 <= 0.995

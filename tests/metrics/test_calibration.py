@@ -19,7 +19,7 @@ from metrics.calibration import (
 from metrics.compute import measure
 from metrics.definition import Metric
 from metrics.estimators import Mean
-from tests.metrics.frames import estimate, one_group
+from tests.metrics.frames import estimate, estimates, one_group
 
 confidence, correct = pl.col("confidence"), pl.col("correct")
 stated = st.integers(0, 100).map(lambda i: i / 100)
@@ -37,19 +37,23 @@ def gaps(rows: list[tuple[float, bool]]) -> list[tuple[float, int]]:
 
 
 @pytest.mark.slow
-@given(samples)
-@settings(max_examples=100)
-def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(rows: list[tuple[float | None, bool]]) -> None:
-    frame = one_group(confidence=pl.Series([c for c, _ in rows], dtype=pl.Float64), correct=[ok for _, ok in rows])
-    expected, largest = (estimate(frame, metric(confidence, correct)) for metric in (ece, mce))
-    known = [(c, ok) for c, ok in rows if c is not None]
-    if not known:
-        assert (expected["value"], expected["n"], largest["value"]) == (None, 0, None)
-        return
-    bins = gaps(known)
-    assert expected["n"] == largest["n"] == len(known)
-    assert expected["value"] == pytest.approx(sum(gap * n for gap, n in bins) / len(known), abs=1e-9)
-    assert largest["value"] == pytest.approx(max(gap for gap, _ in bins), abs=1e-9)
+@given(st.lists(samples, min_size=5, max_size=15))
+@settings(max_examples=15)
+def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(several: list[list[tuple[float | None, bool]]]) -> None:
+    frames = [
+        one_group(confidence=pl.Series([c for c, _ in rows], dtype=pl.Float64), correct=[ok for _, ok in rows])
+        for rows in several
+    ]
+    errors = (estimates(frames, metric(confidence, correct)) for metric in (ece, mce))
+    for rows, expected, largest in zip(several, *errors, strict=True):
+        known = [(c, ok) for c, ok in rows if c is not None]
+        if not known:
+            assert (expected["value"], expected["n"], largest["value"]) == (None, 0, None)
+            continue
+        bins = gaps(known)
+        assert expected["n"] == largest["n"] == len(known)
+        assert expected["value"] == pytest.approx(sum(gap * n for gap, n in bins) / len(known), abs=1e-9)
+        assert largest["value"] == pytest.approx(max(gap for gap, _ in bins), abs=1e-9)
 
 
 def test_the_edges_of_bins_belong_to_the_bin_below() -> None:
@@ -107,19 +111,22 @@ def test_the_mean_square_gap_is_the_brier_score_of_scikit_learn(rows: list[tuple
 
 
 @pytest.mark.slow
-@given(st.lists(st.tuples(stated, st.booleans()), min_size=2, max_size=60))
-@settings(max_examples=30)
-def test_the_parts_of_the_brier_score_add_up(rows: list[tuple[float, bool]]) -> None:
+@given(st.lists(st.lists(st.tuples(stated, st.booleans()), min_size=2, max_size=60), min_size=5, max_size=15))
+@settings(max_examples=5)
+def test_the_parts_of_the_brier_score_add_up(several: list[list[tuple[float, bool]]]) -> None:
     # one confidence a bin, where the decomposition is exact
-    frame = one_group(confidence=[np.ceil(c * 10) / 10 if c else 0.1 for c, _ in rows], correct=[ok for _, ok in rows])
-    parts = {
-        name: estimate(frame, CalibrationError(confidence, correct, name))
-        for name in ("reliability", "resolution", "uncertainty")
-    }
-    whole = estimate(frame, Mean((confidence - correct.cast(pl.Float64)) ** 2))["value"]
-    value = {name: part["value"] for name, part in parts.items()}
-    assert value["reliability"] - value["resolution"] + value["uncertainty"] == pytest.approx(whole, abs=1e-9)
-    assert all(part["ci_low"] - 1e-12 <= part["value"] <= part["ci_high"] + 1e-12 for part in parts.values())
+    frames = [
+        one_group(confidence=[np.ceil(c * 10) / 10 if c else 0.1 for c, _ in rows], correct=[ok for _, ok in rows])
+        for rows in several
+    ]
+    names = ("reliability", "resolution", "uncertainty")
+    parts = [estimates(frames, CalibrationError(confidence, correct, name)) for name in names]
+    wholes = estimates(frames, Mean((confidence - correct.cast(pl.Float64)) ** 2))
+    for reliability, resolution, uncertainty, whole in zip(*parts, wholes, strict=True):
+        summed = reliability["value"] - resolution["value"] + uncertainty["value"]
+        assert summed == pytest.approx(whole["value"], abs=1e-9)
+        for part in (reliability, resolution, uncertainty):
+            assert part["ci_low"] - 1e-12 <= part["value"] <= part["ci_high"] + 1e-12
 
 
 def test_a_debiased_error_is_nearer_to_the_truth() -> None:

@@ -1,5 +1,6 @@
 """Comparisons: values against scipy and statsmodels, and what seeded simulations say of errors of both kinds."""
 
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -32,6 +33,13 @@ def one(a: pl.DataFrame, b: pl.DataFrame, metric: Metric = ACCURACY, **options: 
     """The single row of a comparison in one metric."""
     (row,) = compare(a, b, [metric], cluster="cluster", pair="sample", **options).to_dicts()
     return row
+
+
+def of_runs(runs: Iterable[Sequence[pl.DataFrame]], metrics: Sequence[Metric] = (ACCURACY,), **options: Any) -> Any:
+    """The comparison of the two sides of each run, all made at once: each run is a judge."""
+    of_judges = ([side.with_columns(judge=pl.lit(f"{number:03}")) for side in run] for number, run in enumerate(runs))
+    a, b = (pl.concat(side) for side in zip(*of_judges, strict=True))
+    return compare(a, b, metrics, cluster="cluster", pair="sample", **options)
 
 
 def test_one_answer_a_unit_is_mcnemars_test() -> None:
@@ -208,34 +216,37 @@ def simulated(rng: np.random.Generator, n: int, gain: float, replicates: int) ->
 @pytest.mark.slow
 def test_equal_models_asked_five_times_are_rarely_called_different() -> None:
     rng = np.random.default_rng(7)
-    rows = [one(*simulated(rng, 60, 0.0, 5), draws=1_000) for _ in range(600)]
-    assert np.mean([row["p"] < 0.05 for row in rows]) <= 0.06
-    covered = np.mean([row["ci_low"] <= 0 <= row["ci_high"] for row in rows])
-    assert covered >= 0.93
+    rows = of_runs((simulated(rng, 60, 0.0, 5) for _ in range(600)), draws=1_000)
+    assert rows.drop_nulls("p").height == 600
+    assert (rows["p"] < 0.05).mean() <= 0.06
+    assert rows.select(pl.lit(0).is_between("ci_low", "ci_high")).to_series().mean() >= 0.93
 
 
 @pytest.mark.slow
 def test_four_points_at_500_samples_are_found() -> None:
     rng = np.random.default_rng(8)
-    found = []
+    runs = []
     for _ in range(200):
         a = rng.random(500) < 0.86
         b = a ^ (rng.random(500) < np.where(a, 0.08, 0.08 * 0.86 / 0.14 - 0.04 / 0.14))
-        found.append(one(answers(a), answers(b))["p"] < 0.05)
-    assert np.mean(found) >= 0.8
+        runs.append((answers(a), answers(b)))
+    rows = of_runs(runs)
+    assert rows.drop_nulls("p").height == 200
+    assert (rows["p"] < 0.05).mean() >= 0.8
 
 
 @pytest.mark.slow
 def test_equal_models_are_rarely_called_different_in_any_of_ten_metrics_once_adjusted() -> None:
     rng = np.random.default_rng(9)
     metrics = [Metric(f"score {i}", Mean(pl.col(f"score {i}"), low=0, high=1)) for i in range(10)]
-    wrong, unadjusted = [], []
+    runs = []
     for _ in range(200):
         shared = rng.normal(0, 0.1, (40, 1))  # scores of one answer hang together
         a, b = (np.clip(0.5 + shared + rng.normal(0, 0.1, (40, 10)), 0, 1) for _ in range(2))
-        sides = (answers([True] * 40, **{m.name: scores[:, i] for i, m in enumerate(metrics)}) for scores in (a, b))
-        rows = with_holm(compare(*sides, metrics, cluster="cluster", pair="sample", draws=999))
-        wrong.append((rows["p_holm"] < 0.05).any())
-        unadjusted.append((rows["p"] < 0.05).any())
-    assert np.mean(wrong) <= 0.06
-    assert np.mean(unadjusted) > 0.2
+        runs.append(
+            [answers([True] * 40, **{m.name: scores[:, i] for i, m in enumerate(metrics)}) for scores in (a, b)]
+        )
+    of_run = of_runs(runs, metrics, draws=999).partition_by("judge")
+    assert [rows.drop_nulls("p").height for rows in of_run] == [10] * 200
+    assert np.mean([(with_holm(rows)["p_holm"] < 0.05).any() for rows in of_run]) <= 0.06
+    assert np.mean([(rows["p"] < 0.05).any() for rows in of_run]) > 0.2

@@ -1,9 +1,11 @@
 """Rates, counts, totals, means, quantiles and maxima, against NumPy, SciPy and statsmodels; and what has no value."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -11,28 +13,41 @@ from statsmodels.stats.proportion import proportion_confint
 from core.errors import MetricError
 from metrics.estimator import Estimator
 from metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
-from tests.metrics.frames import estimate, one_group
+from tests.metrics.frames import estimate, estimates, one_group
 
 values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: round(x, 4)), min_size=1, max_size=60)
+known_or_not = st.booleans() | st.none()
+rows_of_conditions = st.lists(st.tuples(known_or_not, known_or_not), min_size=1, max_size=60)
+Values = list[float | None]
+SEVERAL = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
 x = pl.col("x")
 
 
+def estimates_of(several: list[Values], estimator: Estimator) -> list[dict[str, Any]]:
+    """What the estimator says of each list of values for `x`."""
+    return estimates([one_group(x=pl.Series(values, dtype=pl.Float64)) for values in several], estimator)
+
+
 @pytest.mark.slow
-@given(st.lists(st.tuples(st.booleans() | st.none(), st.booleans() | st.none()), min_size=1, max_size=60))
-def test_a_rate_counts_rows_that_are_meant_and_known(rows: list[tuple[bool | None, bool | None]]) -> None:
-    frame = one_group(good=pl.Series([r[0] for r in rows], dtype=pl.Boolean), of=[r[1] for r in rows])
-    got = estimate(frame.cast({"of": pl.Boolean}), Rate(pl.col("good"), pl.col("of")))
-    counted = [good for good, of in rows if of and good is not None]
-    assert got["n"] == len(counted)
-    assert got["reliable"] == (len(counted) >= 30)
-    if not counted:
-        assert (got["value"], got["se"], got["ci_low"], got["ci_high"]) == (None, None, None, None)
-        return
-    p, n = np.mean(counted), len(counted)
-    assert got["value"] == pytest.approx(p)
-    assert (got["ci_low"], got["ci_high"]) == pytest.approx(proportion_confint(sum(counted), n, method="wilson"))
-    assert got["ci_low"] <= got["value"] <= got["ci_high"]
-    assert got["se"] == (pytest.approx(np.std(counted, ddof=1) / np.sqrt(n)) if n > 1 else None)
+@given(st.lists(rows_of_conditions, **SEVERAL))
+@settings(max_examples=15)
+def test_a_rate_counts_rows_that_are_meant_and_known(several: list[list[tuple[bool | None, bool | None]]]) -> None:
+    frames = [
+        one_group(**{name: pl.Series([r[i] for r in rows], dtype=pl.Boolean) for i, name in enumerate(("good", "of"))})
+        for rows in several
+    ]
+    for rows, got in zip(several, estimates(frames, Rate(pl.col("good"), pl.col("of"))), strict=True):
+        counted = [good for good, of in rows if of and good is not None]
+        assert got["n"] == len(counted)
+        assert got["reliable"] == (len(counted) >= 30)
+        if not counted:
+            assert (got["value"], got["se"], got["ci_low"], got["ci_high"]) == (None, None, None, None)
+            continue
+        p, n = np.mean(counted), len(counted)
+        assert got["value"] == pytest.approx(p)
+        assert (got["ci_low"], got["ci_high"]) == pytest.approx(proportion_confint(sum(counted), n, method="wilson"))
+        assert got["ci_low"] <= got["value"] <= got["ci_high"]
+        assert got["se"] == (pytest.approx(np.std(counted, ddof=1) / np.sqrt(n)) if n > 1 else None)
 
 
 def test_a_rate_of_counts_has_the_counted_units_as_denominator() -> None:
@@ -57,35 +72,35 @@ def test_counts_are_null_where_there_is_nothing_to_count_among() -> None:
 
 
 @pytest.mark.slow
-@given(values_or_nothing)
-def test_a_total_is_known_only_if_every_term_is(values: list[float | None]) -> None:
-    got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Total(x))
-    assert got["n"] == len(values)
-    if None in values:
-        assert got["value"] is None
-    else:
-        assert got["value"] == pytest.approx(sum(values), abs=1e-6)
-    assert got["se"] is None
+@given(st.lists(values_or_nothing, **SEVERAL))
+@settings(max_examples=15)
+def test_a_total_is_known_only_if_every_term_is(several: list[Values]) -> None:
+    for values, got in zip(several, estimates_of(several, Total(x)), strict=True):
+        assert got["n"] == len(values)
+        known = [v for v in values if v is not None]
+        assert got["value"] == (pytest.approx(sum(known), abs=1e-6) if len(known) == len(values) else None)
+        assert got["se"] is None
 
 
 @pytest.mark.slow
-@given(values_or_nothing)
-def test_a_mean_is_of_the_known_values(values: list[float | None]) -> None:
-    got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Mean(x))
-    known = [v for v in values if v is not None]
-    assert got["n"] == len(known)
-    if not known:
-        assert got["value"] is None
-        return
-    assert got["value"] == pytest.approx(np.mean(known), abs=1e-9)
-    if len(known) == 1:
-        assert (got["se"], got["ci_low"], got["ci_high"]) == (None, None, None)
-        return
-    se = stats.sem(known)
-    assert got["se"] == pytest.approx(se, abs=1e-9)
-    reach = stats.t.ppf(0.975, len(known) - 1) * se
-    expected = (np.mean(known) - reach, np.mean(known) + reach)
-    assert (got["ci_low"], got["ci_high"]) == pytest.approx(expected, abs=1e-6)
+@given(st.lists(values_or_nothing, **SEVERAL))
+@settings(max_examples=15)
+def test_a_mean_is_of_the_known_values(several: list[Values]) -> None:
+    for values, got in zip(several, estimates_of(several, Mean(x)), strict=True):
+        known = [v for v in values if v is not None]
+        assert got["n"] == len(known)
+        if not known:
+            assert got["value"] is None
+            continue
+        assert got["value"] == pytest.approx(np.mean(known), abs=1e-9)
+        if len(known) == 1:
+            assert (got["se"], got["ci_low"], got["ci_high"]) == (None, None, None)
+            continue
+        se = stats.sem(known)
+        assert got["se"] == pytest.approx(se, abs=1e-9)
+        reach = stats.t.ppf(0.975, len(known) - 1) * se
+        expected = (np.mean(known) - reach, np.mean(known) + reach)
+        assert (got["ci_low"], got["ci_high"]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_complete_mean_is_unknown_if_any_price_is() -> None:
@@ -97,20 +112,22 @@ def test_a_complete_mean_is_unknown_if_any_price_is() -> None:
 
 
 @pytest.mark.slow
-@given(values_or_nothing, st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.99, 1.0]))
-def test_a_quantile_is_that_of_numpy_and_lies_in_its_interval(values: list[float | None], q: float) -> None:
-    got = estimate(one_group(x=pl.Series(values, dtype=pl.Float64)), Quantile(x, q))
-    known = [v for v in values if v is not None]
-    assert got["n"] == len(known)
-    if not known:
-        assert got["value"] is None
-        return
-    assert got["value"] == pytest.approx(np.quantile(known, q), abs=1e-9)
-    if got["ci_low"] is None:
-        assert (got["ci_high"], got["se"]) == (None, None)
-    else:
-        assert got["ci_low"] in known
-        assert got["ci_high"] in known
+@pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 0.9, 0.99, 1.0])
+@given(st.lists(values_or_nothing, **SEVERAL))
+@settings(max_examples=3)
+def test_a_quantile_is_that_of_numpy_and_lies_in_its_interval(q: float, several: list[Values]) -> None:
+    for values, got in zip(several, estimates_of(several, Quantile(x, q)), strict=True):
+        known = [v for v in values if v is not None]
+        assert got["n"] == len(known)
+        if not known:
+            assert got["value"] is None
+            continue
+        assert got["value"] == pytest.approx(np.quantile(known, q), abs=1e-9)
+        if got["ci_low"] is None:
+            assert (got["ci_high"], got["se"]) == (None, None)
+        else:
+            assert got["ci_low"] in known
+            assert got["ci_high"] in known
 
 
 @pytest.mark.parametrize(("n", "q"), [(20, 0.5), (100, 0.5), (100, 0.9), (1000, 0.1), (1000, 0.99), (50_000, 0.99)])

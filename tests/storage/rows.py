@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -107,11 +108,16 @@ def day(number: int) -> datetime:
 def measured(lake: Lake, run_id: str, judge: str, when: datetime, value: float | None, **of_run: str) -> None:
     """A run and its snapshot with one value, by one judge."""
     land(lake, RUNS, conform([run(run_id, "s", when) | of_run], RUNS))
-    name = {"model": "m", "judge": judge, "slice": "all", "slice_value": "", "metric": "rate", "tier": None}
-    values = {**name, "value": value, "n": 1, "units": 1, "n_eff": 1.0} | {
-        **dict.fromkeys(("se", "ci_low", "ci_high")),
-        "reliable": False,
-    }
-    snapshot = Snapshot(run_id, "s", {}, "0" * 64, "1", 1, {"judge": judge}, "1")
-    frame = pl.DataFrame([values], schema_overrides=dict.fromkeys(("value", "se", "ci_low", "ci_high"), pl.Float64))
+    snapshot_of(lake, run_id, {judge: value})
+
+
+def snapshot_of(lake: Lake, run_id: str, values: Mapping[str, float | None]) -> None:
+    """A run's snapshot with one value by each judge."""
+    name = {"model": "m", "slice": "all", "slice_value": "", "metric": "rate", "tier": None}
+    counts = {"n": 1, "units": 1, "n_eff": 1.0, **dict.fromkeys(("se", "ci_low", "ci_high")), "reliable": False}
+    snapshot = Snapshot(run_id, "s", {}, "0" * 64, "1", 1, {"judge": "+".join(values)}, "1")
+    frame = pl.DataFrame(
+        [{**name, "judge": judge, "value": value, **counts} for judge, value in values.items()],
+        schema_overrides=dict.fromkeys(("value", "se", "ci_low", "ci_high"), pl.Float64),
+    )
     land_snapshot(lake, snapshot, frame.with_columns(pl.col("tier").cast(pl.Int64)))

@@ -19,12 +19,18 @@ from tests.cli.command import recorded
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one import, of a model whose name is escaped in the paths of its partition."""
-    found = Lake(str(tmp_path / "my lake"))
-    add(found, tmp_path, 0)
-    return found
+    folder = tmp_path_factory.mktemp("imported")
+    add(Lake(str(folder / "lake")), folder, 0)
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(imported: Path, tmp_path: Path) -> Lake:
+    """A copy of it."""
+    return Lake(str(shutil.copytree(imported, tmp_path / "my lake")))
 
 
 def add(lake: Lake, folder: Path, first: int) -> None:

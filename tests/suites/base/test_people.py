@@ -1,8 +1,11 @@
 """People's answers beside results: how they join, and agreement weighed by what each answer stands for."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
+from suites.base import Stage
 from suites.base.labelling import ANSWER, SAMPLE
 from suites.base.people import decisions, measure_people, pairs_with_people, people_metrics, with_people
 from tests.suites.base.quiz import LABELLING, WHEN, results, said, sheet
@@ -27,6 +30,17 @@ def test_a_word_on_a_sample_counts_for_all_of_its_answers_and_the_majority_for_t
     assert pairs.filter(judge="label").height == 4 * 3, "once a sample and person, however many models"
     assert pairs.filter(judge="m1").height == 4 * 3
     assert decisions(LABELLING) == ("points", "true")
+
+
+def test_stages_add_to_the_plan_what_each_adds_alone() -> None:
+    """Nested in one another they took seconds and hundreds of threads."""
+    rows = results(2).lazy()
+
+    def added(*stages: Stage) -> int:
+        plan = with_people(rows, said([]).lazy(), replace(LABELLING, stages=stages))
+        return plan.explain(optimized=False).count("DF [") - 1
+
+    assert added(*LABELLING.stages) == sum(added(stage) for stage in LABELLING.stages) > 0
 
 
 def test_numbers_near_each_other_agree_and_a_later_word_takes_the_earlier_ones_place() -> None:

@@ -2,8 +2,9 @@
 
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -18,9 +19,11 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 from statsmodels.stats.proportion import proportion_confint
 
 from metrics.compute import measure
-from suites.solidity_audit.cross_row_metrics import judge_agreement
-from suites.solidity_audit.metrics import metrics
-from suites.solidity_audit.options import DEFAULTS
+from metrics.definition import Metric
+from metrics.values import values
+from suites.solidity_audit.cross_row_metrics import judge_agreement, rank_stability
+from suites.solidity_audit.metrics import metrics, sui
+from suites.solidity_audit.options import DEFAULTS, calibration_unstated, sui_weight_sets
 from suites.solidity_audit.panels.rows import panel_name
 from tests.suites.solidity_audit.support import SAFE, frame_of, judgement, line
 
@@ -82,10 +85,15 @@ def check(
     results: pl.DataFrame, measured: dict[tuple[str, str], dict[str, Any]], name: str, reference: Callable[..., Any]
 ) -> None:
     """The metric equals the reference in every group; both are undefined in the same ones."""
+    check_values(measured, name, {str(model): reference(rows) for (model,), rows in results.group_by("model")})
+
+
+def check_values(measured: dict[tuple[str, str], dict[str, Any]], name: str, by_model: Mapping[str, Any]) -> None:
+    """The metric equals the value given for every group; both are undefined in the same ones."""
+    assert {model for model, metric in measured if metric == name} == set(by_model)
     defined = 0
-    for (model,), rows in results.group_by("model"):
-        expected = reference(rows)
-        value = measured[str(model), name]["value"]
+    for model, expected in by_model.items():
+        value = measured[model, name]["value"]
         if expected is None or np.isnan(expected):
             assert value is None, (model, name)
         else:
@@ -98,35 +106,26 @@ def truth_and_answer(rows: pl.DataFrame) -> tuple[Any, Any]:
     return rows["is_vulnerable"].to_numpy(), rows["said_vulnerable"].to_numpy()
 
 
-def classification(name: str, **options: Any) -> Callable[[pl.DataFrame], float]:
-    def reference(rows: pl.DataFrame) -> float:
-        return float(getattr(sk, name)(*truth_and_answer(rows), zero_division=np.nan, **options))
-
-    return reference
-
-
-def f_score(beta: float) -> Callable[[pl.DataFrame], float]:
-    def reference(rows: pl.DataFrame) -> float:
-        truth, answer = truth_and_answer(rows)
-        if not truth.any() and not answer.any():
-            return float("nan")
-        return float(sk.fbeta_score(truth, answer, beta=beta, zero_division=0.0))
-
-    return reference
+def test_accuracy_agrees_with_scikit_learn(results: Any, measured: Any) -> None:
+    check(results, measured, "accuracy", lambda rows: sk.accuracy_score(*truth_and_answer(rows)))
 
 
 @pytest.mark.parametrize(
-    ("name", "reference"),
+    ("name", "score"),
     [
-        ("accuracy", lambda rows: sk.accuracy_score(*truth_and_answer(rows))),
-        ("precision", classification("precision_score")),
-        ("recall", classification("recall_score")),
-        ("f1", f_score(1)),
-        ("f2", f_score(2)),
+        ("precision", partial(sk.precision_score, zero_division=np.nan)),
+        ("recall", partial(sk.recall_score, zero_division=np.nan)),
+        ("f1", partial(sk.fbeta_score, beta=1, zero_division=np.nan)),
+        ("f2", partial(sk.fbeta_score, beta=2, zero_division=np.nan)),
     ],
 )
-def test_detection_agrees_with_scikit_learn(results: Any, measured: Any, name: str, reference: Any) -> None:
-    check(results, measured, name, reference)
+def test_detection_agrees_with_scikit_learn(results: Any, measured: Any, name: str, score: Any) -> None:
+    """All groups are scored at once: each is a label, which rows of other groups neither have nor are given."""
+    models, group = np.unique(results["model"].to_numpy(), return_inverse=True)
+    labels = [np.zeros((len(group), len(models)), dtype=np.bool_) for _ in range(2)]
+    for label, said in zip(labels, truth_and_answer(results), strict=True):
+        label[np.arange(len(group)), group] = said
+    check_values(measured, name, dict(zip(models.tolist(), score(*labels, average=None), strict=True)))
 
 
 def confident(rows: pl.DataFrame) -> tuple[Any, Any]:
@@ -186,6 +185,17 @@ def test_intervals_of_rates_agree_with_statsmodels(results: Any, measured: Any) 
             assert (row["ci_low"], row["ci_high"]) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
         else:
             assert (row["value"], row["n"]) == (None, 0)
+
+
+def test_rank_stability_agrees_with_scipy(results: Any) -> None:
+    sets = sui_weight_sets(DEFAULTS)
+    declared = [Metric(name, sui(weights, calibration_unstated(DEFAULTS))) for name, weights in sets.items()]
+    confident = results.filter(pl.col("confidence").is_not_null().any().over("model"))
+    known = values(confident, declared, ("model", "judge")).drop_nulls(list(sets))
+    expected = min(scipy.stats.spearmanr(known[a], known[b])[0] for a, b in combinations(sets, 2))
+    stability = rank_stability(confident, DEFAULTS)
+    assert stability.height == known.height > GROUPS / 10
+    assert stability["value"].to_list() == pytest.approx([expected] * known.height, abs=1e-9)
 
 
 def random_panels(models: int, seed: int) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from suites.registry import all_contracts
 from tasks.conclusions.compare import NotComparableError
 from tasks.conclusions.trend import Trend, step, trend
 from tests.storage.recorded_lake import MODELS, lake_of_nights
-from tests.storage.rows import day, measured
+from tests.storage.rows import day, measured, run, snapshot_of
 
 pytestmark = pytest.mark.slow
 
@@ -49,17 +49,23 @@ def test_a_series_is_what_the_view_joins(lake: Lake) -> None:
         {"samples": ["a"]},
     )
     judges = ("bob", "panel:alice+bob")
-    kinds = list(product(parameters, judges, ({"d": "1" * 64}, {"d": "2" * 64})))
-    for number, (asked, judge, versions) in enumerate(kinds * 2):
+    kinds = list(product(parameters, ({"d": "1" * 64}, {"d": "2" * 64})))
+    runs = []
+    for number, (asked, versions) in enumerate(kinds * 2):
         texts = {"parameters": json.dumps(asked, sort_keys=True), "dataset_versions": json.dumps(versions)}
-        measured(lake, f"run{number}", judge, day(1 + number // 4), float(number), **texts)
-    of_view = dict(query(lake, all_contracts(), "select snapshot_id, previous_value from metric_history").iter_rows())
+        runs.append(run(f"run{number}", "s", day(1 + number // 2)) | texts)
+    land(lake, RUNS, conform(runs, RUNS))
+    for number in range(len(runs)):
+        snapshot_of(lake, f"run{number}", {judge: 2.0 * number + place for place, judge in enumerate(judges)})
+    sql = "select snapshot_id, judge, previous_value from metric_history"
+    of_view = {(at, judge): value for at, judge, value in query(lake, all_contracts(), sql).iter_rows()}
     values = read(lake).values
-    value_of = dict(values.select("snapshot_id", "value").iter_rows())
-    assert len(value_of) == 2 * len(kinds)
-    before = {at: value_of.get(earlier) for at, earlier in values.select("snapshot_id", "previous_id").iter_rows()}
+    value_of = {(at, judge): value for at, judge, value in values.select("snapshot_id", "judge", "value").iter_rows()}
+    assert len(value_of) == 2 * len(kinds) * len(judges)
+    earlier = values.select("snapshot_id", "judge", "previous_id").iter_rows()
+    before = {(at, judge): value_of.get((previous, judge)) for at, judge, previous in earlier}
     assert before == of_view
-    assert len(kinds) / 2 <= sum(earlier is not None for earlier in before.values()) < len(kinds)
+    assert len(value_of) / 4 <= sum(value is not None for value in before.values()) < len(value_of) / 2
 
 
 def test_a_series_says_under_what_its_values_were_measured(lake: Lake) -> None:

@@ -1,19 +1,20 @@
 """Data docs of a check: every rule of every table by both engines, and what was found."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from contracts.tables import METRIC_SNAPSHOTS, RUNS, SAMPLES
+from storage.lake import Lake
 from tasks.jobs.check import check_lake
 from tasks.jobs.data_docs import data_docs, leave_data_docs
-from tests.storage.recorded_lake import recorded_lake
 
 pytestmark = pytest.mark.slow
 
 
-def test_every_rule_is_told_of_each_engine_and_what_is_gone_is_found(tmp_path: Path) -> None:
-    lake = recorded_lake(tmp_path)
+def test_every_rule_is_told_of_each_engine_and_what_is_gone_is_found(recorded_runs: Lake, tmp_path: Path) -> None:
+    lake = Lake(str(shutil.copytree(recorded_runs.uri, tmp_path / "lake")))
     checked = list(check_lake(lake, [SAMPLES, RUNS, METRIC_SNAPSHOTS]))
     whole = data_docs(lake, checked)
     assert (whole["findings"], sum(whole["snapshots"].values())) == (0, 3)

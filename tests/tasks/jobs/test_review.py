@@ -13,7 +13,6 @@ from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
 from tasks.jobs.review import LONGEST_TITLE, ReviewSheet, title
-from tests.storage.recorded_lake import recorded_lake
 from tests.suites.solidity_audit.support import finding, judgement, line, target
 
 pytestmark = pytest.mark.slow
@@ -84,7 +83,6 @@ def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of
             assert not {"anyOf", "default"} & field.keys()
 
 
-def test_a_run_that_is_not_labelled_through_sheets_is_named(tmp_path: Path) -> None:
-    lake = recorded_lake(tmp_path)
+def test_a_run_that_is_not_labelled_through_sheets_is_named(recorded_runs: Lake) -> None:
     with pytest.raises(UsageError, match="has no run nobody"):
-        ReviewSheet.draw(lake, "nobody", 1)
+        ReviewSheet.draw(recorded_runs, "nobody", 1)

@@ -1,5 +1,6 @@
 """Judge bias: the departure of a judge from the others, and what it goes with."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -105,17 +106,19 @@ def test_without_other_judges_there_is_nothing_to_depart_from() -> None:
 @pytest.mark.slow
 def test_a_judge_without_bias_is_rarely_said_to_have_one() -> None:
     rng = np.random.default_rng(8)
-    outside, families = 0, ("openai/gpt-4o", "anthropic/claude-4")
+    judges, families = ("openai/o3", "xai/grok-4", "mistral/mistral-large"), ("openai/gpt-4o", "anthropic/claude-4")
+    rows = list(product(judges, families, range(40)))
+    missed, found = (
+        frame_of([line(n, judged=seen(word), judge=judge, model=model) for judge, model, n in rows])
+        for word in (False, True)
+    )
+    outside = 0
     for _ in range(60):
         truth = rng.random((2, 40)) < 0.6
-        lines = [
-            line(n, judged=seen(bool(word ^ (rng.random() < 0.15))), judge=judge, model=model)
-            for judge in ("openai/o3", "xai/grok-4", "mistral/mistral-large")
-            for model, row in zip(families, truth, strict=True)
-            for n, word in enumerate(row)
-        ]
-        rows = judge_bias(frame_of(lines)).filter(metric="judge_bias_own_family", judge="openai/o3")
-        low, high = rows.select("ci_low", "ci_high").row(0)
+        words = np.tile(truth.ravel(), len(judges)) ^ (rng.random(len(rows)) < 0.15)
+        frame = pl.concat([missed.filter(~words), found.filter(words)])
+        biases = judge_bias(frame).filter(metric="judge_bias_own_family", judge="openai/o3")
+        low, high = biases.select("ci_low", "ci_high").row(0)
         outside += not low <= 0 <= high
     assert outside <= 8  # of 60: 3 expected at 95 %
 
