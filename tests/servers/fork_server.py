@@ -42,6 +42,7 @@ _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     (COMMAND,): ("cli.main",),
     (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
     (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
+    (COMMAND, "maintain"): ("cli.maintain", "tasks.jobs.migrate"),
     (COMMAND, "run"): (*_ENGINE, "litellm", "reports.console", "service.local.temporary"),
     (COMMAND, "serve"): ("service.app",),
 }

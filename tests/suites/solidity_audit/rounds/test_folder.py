@@ -1,8 +1,6 @@
 """A round that was recorded elsewhere imports as it lies; what is left out is named."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from suites.solidity_audit.rounds.labels import NO_CLASS, NO_FINDING, NO_JUDGEME
 from suites.solidity_audit.rounds.round import NOT_JSON
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
+from tests.cli.command import evalake
 from tests.suites.solidity_audit.rounds.material import CLAIMS, ROUND, imported, judgement, read, review, write
 
 pytestmark = pytest.mark.slow
@@ -164,17 +163,8 @@ def test_a_real_round_is_counted_by_folder_and_file(real_data: Path, tmp_path: P
     assert reviewed == {"claude_opus_4.5": 4, "deepseek_v3.2": 5, "gemini_3_pro_preview": 5}
     refused = [(out.where, out.reason) for out in read.skipped if out.payload is not None]
     assert refused == [("expert_reviews/claude_opus_4.5/r_nc_ds_234.json", NOT_JSON)]
-    args = [
-        "import",
-        str(folder),
-        "--suite",
-        "solidity_audit",
-        "--lake",
-        str(tmp_path / "lake"),
-        "--out",
-        str(tmp_path),
-    ]
-    done = subprocess.run([sys.executable, "-m", "cli", *args], capture_output=True, text=True)
+    where = ("--lake", tmp_path / "lake", "--out", tmp_path)
+    done = evalake("import", folder, "--suite", "solidity_audit", *where, folder=tmp_path)
     assert done.returncode == 1
     assert "left out, not a JSON object: 1\n  expert_reviews/claude_opus_4.5/r_nc_ds_234.json\n" in done.stdout
     assert "Traceback" not in done.stderr
