@@ -13,6 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from cli.environment import DEFAULTS
+from cli.startup import sitecustomize
 from core.private_folders import CACHE, make_private
 from service.local.database import template
 from service.local.temporary import WAIT_SECONDS
@@ -63,15 +64,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have tests, and all that they start, keep what they can make anew in a folder of their own; spare processor.
 
     Several processes of tests share two cores: a second thread of each one's Delta engine only made them wait for each
-    other, and looking for garbage as often as Python does by itself took a tenth of their time. A server that Prefect
-    starts by itself has as long as a command gives it, not twenty seconds.
+    other. A server that Prefect starts by itself has as long as a command gives it, not twenty seconds.
     """
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
     os.environ.setdefault(WAIT_SECONDS, DEFAULTS[WAIT_SECONDS])
     # A script's background job ignores Ctrl-C, and so would all that tests start in order to interrupt it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(50_000, 10, 10)
+    sitecustomize.install()  # Prefect as the command has it; with longer pauses between looks for garbage
     config.add_cleanup(gc.unfreeze)
     config.add_cleanup(end_fork_servers)
     folder = TemporaryDirectory(prefix="evalake-tests-")

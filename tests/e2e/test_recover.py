@@ -99,9 +99,13 @@ def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str],
     asked, committed = work.asked(), work.committed()
     assert asked < ITEMS
     stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
-    assert stack.wait_for(flow_run, *ENDS) == "Completed"
+    on_their_way = 0
+    if stack.wait_for(flow_run, *ENDS) == "Crashed":  # its worker tells late how the first process ended
+        on_their_way = CONCURRENCY
+        stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
+        assert stack.wait_for(flow_run, *ENDS) == "Completed"
     assert not [request for request in work.server.seen[asked:] if request.content in committed]
-    assert work.asked() == asked + ITEMS - len(committed)
+    assert 0 <= work.asked() - asked - ITEMS + len(committed) <= on_their_way
     assert asked - len(committed) <= CONCURRENCY + CONCURRENCY / LATENCY_SECONDS
     (run,) = work.rows(RUNS).iter_rows(named=True)
     assert (run["state"], run["calls_made"], run["calls_failed"]) == ("completed", ITEMS, 0)

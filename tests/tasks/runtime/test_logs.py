@@ -144,6 +144,23 @@ def test_a_warning_is_a_line_too() -> None:
     assert "UserWarning: of\ntwo lines" in line["message"]
 
 
+def test_a_copy_of_a_process_has_other_streams_than_what_its_handlers_write_to() -> None:
+    code = """
+import logging, sys
+from tasks.runtime.logs import redact_logs
+library = logging.getLogger("library")
+library.propagate = False
+library.addHandler(logging.StreamHandler())
+sys.stderr = open(2, "w", closefd=False)
+redact_logs()
+library.warning("of before")
+"""
+    environment = {**os.environ, "EVALAKE_LOG_FORMAT": "json"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    (line,) = map(json.loads, done.stderr.splitlines())
+    assert (line["logger"], line["message"]) == ("library", "of before")
+
+
 def test_a_format_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALAKE_LOG_FORMAT", "xml")
     with pytest.raises(ConfigurationError, match="EVALAKE_LOG_FORMAT is json, or not set: not xml"):
