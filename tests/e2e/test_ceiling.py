@@ -30,6 +30,7 @@ def work(work: Workplace) -> Workplace:
 
 def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: PrefectStack, work: Workplace) -> None:
     limited(work, f"max_cost_usd = {60.5 * PRICE}")
+    answer(work, latency=2.0)  # a worker's first flow run imports for seconds: the other's still asks then
     with stack.pool(RUN, SHARD) as pool:
         for name in ("first", "second"):
             stack.worker("--limit", "2", pool=pool, **key_of(name))
@@ -41,6 +42,7 @@ def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: 
         assert work.asked() == first["calls_made"]
         assert work.rows(RUN_RESERVATIONS)["holder"].n_unique() > 1  # whichever workers took the flow runs
         limited(work, f"max_cost_usd = {ITEMS * 1.5 * PRICE}")
+        answer(work, latency=0.2)
         stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
         assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
     assert the_run(work)["cost_usd"] == pytest.approx(ITEMS * PRICE)
