@@ -17,6 +17,7 @@ CONCURRENCY = 8  # by LIMITS
 LATENCY_SECONDS = 0.4
 ITEMS = 120
 ENDS = ("Completed", "Failed", "Crashed")
+MOST_RETRIES = 5  # for a minute, Prefect's runner can end a retry of what was cancelled (docs/operations.md)
 
 
 @pytest.fixture
@@ -98,14 +99,14 @@ def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str],
     wait_until(lambda: work.server.in_flight == 0, "the end of the calls in flight")
     asked, committed = work.asked(), work.committed()
     assert asked < ITEMS
-    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
-    on_their_way = 0
-    if stack.wait_for(flow_run, *ENDS) == "Crashed":  # its worker tells late how the first process ended
-        on_their_way = CONCURRENCY
+    retries, state = 0, ""
+    while state != "Completed" and retries < MOST_RETRIES:
         stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
-        assert stack.wait_for(flow_run, *ENDS) == "Completed"
+        state, retries = stack.wait_for(flow_run, *ENDS, "Cancelled"), retries + 1
+    assert state == "Completed"
     assert not [request for request in work.server.seen[asked:] if request.content in committed]
-    assert 0 <= work.asked() - asked - ITEMS + len(committed) <= on_their_way
+    # What was on its way when a retry was ended, too, is made again.
+    assert 0 <= work.asked() - asked - ITEMS + len(committed) <= CONCURRENCY * (retries - 1)
     assert asked - len(committed) <= CONCURRENCY + CONCURRENCY / LATENCY_SECONDS
     (run,) = work.rows(RUNS).iter_rows(named=True)
     assert (run["state"], run["calls_made"], run["calls_failed"]) == ("completed", ITEMS, 0)
