@@ -8,19 +8,15 @@ import pytest
 
 from contracts.tables import SAMPLES
 from storage.lake import Lake
-from suites.registry import suite
-from tasks.jobs.import_results import import_recorded
-from tests.cli.command import evalake_here, recorded
+from tests.cli.command import evalake_here
 from tests.storage.foreign_snapshot import foreign_snapshot
+from tests.storage.recorded_lake import lake_of_one_run
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one imported run."""
-    folder = tmp_path_factory.mktemp("imported")
-    (folder / "results.jsonl").write_text("\n".join(recorded(n) for n in range(6)))
-    import_recorded(Lake(str(folder / "lake")), suite("command_guard"), [folder / "results.jsonl"])
-    return folder / "lake"
+    return lake_of_one_run(tmp_path_factory.mktemp("imported"), 6)
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import struct
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -48,15 +49,15 @@ _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
 }
 
 
-def serve(connection: socket.socket, owner: int) -> Mapping[str, Any] | None:
+def serve(connection: socket.socket, owner: int) -> bool:
     """Fork for each request.
 
     Returns:
-        In a copy, the request; None in the fork server itself, once its owner has gone.
+        Whether this is a copy, and to be what was asked for; the fork server itself returns once its owner has gone.
     """
     while (received := _receive(connection)) is not None:
         request, streams = received
-        _import(tuple(request["arguments"]))
+        _import(_known(tuple(request["arguments"])))
         if has_threads():
             connection.sendall(PID.pack(NONE))
         elif between := os.fork():
@@ -64,15 +65,14 @@ def serve(connection: socket.socket, owner: int) -> Mapping[str, Any] | None:
         elif os.fork():
             os._exit(0)  # which makes the owner the parent of the copy
         else:
-            while os.getppid() != owner:
-                time.sleep(0.0005)
+            _await_end_of_parent(owner)
             connection.sendall(PID.pack(os.getpid()))
             connection.close()
             _begin(request, streams)
-            return request
+            return True
         for stream in streams:
             os.close(stream)
-    return None
+    return False
 
 
 def _receive(connection: socket.socket) -> tuple[Mapping[str, Any], list[int]] | None:
@@ -82,18 +82,29 @@ def _receive(connection: socket.socket) -> tuple[Mapping[str, Any], list[int]] |
     return json.loads(connection.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)), streams
 
 
+def _known(words: tuple[str, ...]) -> tuple[str, ...]:
+    return max((known for known in _IMPORTS if words[: len(known)] == known), key=len, default=())
+
+
 @cache
-def _import(words: tuple[str, ...]) -> None:
-    """Import what a process with these words would have to import, too."""
-    environment.sitecustomize.install()  # as the command does, and each Python that has the folder of it in its path
-    if words[0] == COMMAND:
+def _import(known: tuple[str, ...]) -> None:
+    """Import, once, what processes whose words begin with these would have to import, too."""
+    if known[:1] == (COMMAND,):
         for name, value in environment.DEFAULTS.items():
             os.environ.setdefault(name, value)
-    known = [each for each in _IMPORTS if words[: len(each)] == each]
-    for name in _IMPORTS[max(known, key=len)] if known else ():
+    for name in _IMPORTS.get(known, ()):
         import_module(name)
     gc.collect()
     gc.freeze()
+
+
+def _await_end_of_parent(next_parent: int) -> None:
+    """Wait until the parent has ended, where it has not, and the next one has taken its place."""
+    if (parent := os.getppid()) != next_parent:
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            ended = os.pidfd_open(parent)
+            select.select([ended], [], [])
+            os.close(ended)
 
 
 def _begin(request: Mapping[str, Any], streams: Sequence[int]) -> None:
@@ -131,11 +142,10 @@ def _read_settings_again() -> None:
 def main(descriptor: int, owner: int) -> None:
     """Serve requests until the owner has gone; in a copy, be what was asked for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the tests
-    request = serve(socket.socket(fileno=descriptor), owner)
-    if request is None:
+    environment.sitecustomize.install()  # as the command does, and each Python that has the folder of it in its path
+    if not serve(socket.socket(fileno=descriptor), owner):
         os._exit(0)
-    else:
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

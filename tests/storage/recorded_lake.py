@@ -34,6 +34,14 @@ def recorded_lake(folder: Path) -> Lake:
     return lake
 
 
+def lake_of_one_run(folder: Path, samples: int) -> Path:
+    """Import that many results of command_guard, by one model, into `folder`/lake; returns its folder, to copy."""
+    _import(
+        Lake(str(folder / "lake")), folder / "results.jsonl", "command_guard", [recorded(n) for n in range(samples)]
+    )
+    return folder / "lake"
+
+
 def lake_of_nights(folder: Path) -> Lake:
     """40 commands, asked anew in a second night, which judges five of them wrongly; in the third, there are but 20."""
     lake = Lake(str(folder / "lake"))

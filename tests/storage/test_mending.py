@@ -15,6 +15,7 @@ from suites.command_guard.contract import RESULTS
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
 from tests.cli.command import recorded
+from tests.storage.recorded_lake import lake_of_one_run
 from tests.tasks.jobs.test_check import around, data_file, entry, found, newest, the_finding
 
 pytestmark = pytest.mark.slow
@@ -24,10 +25,7 @@ CHECKED = (SAMPLES, RESULTS, METRIC_SNAPSHOTS)
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mending")
-    (folder / "results.jsonl").write_text("\n".join(recorded(n) for n in range(8)))
-    import_recorded(Lake(str(folder / "lake")), suite("command_guard"), [folder / "results.jsonl"])
-    return folder / "lake"
+    return lake_of_one_run(tmp_path_factory.mktemp("mending"), 8)
 
 
 @pytest.fixture

@@ -12,20 +12,15 @@ from core.errors import UsageError
 from storage.lake import Lake
 from storage.snapshots import find_snapshot
 from suites.command_guard.contract import RESULTS
-from suites.registry import suite
-from tasks.jobs.import_results import import_recorded
 from tasks.jobs.verify_snapshot import Outcome, differing_values, verify_snapshot, verify_snapshots
-from tests.cli.command import recorded
 from tests.storage.foreign_snapshot import foreign_snapshot
+from tests.storage.recorded_lake import lake_of_one_run
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one imported run and its snapshot."""
-    folder = tmp_path_factory.mktemp("healthy")
-    (folder / "results.jsonl").write_text("\n".join(recorded(n) for n in range(12)))
-    import_recorded(Lake(str(folder / "lake")), suite("command_guard"), [folder / "results.jsonl"])
-    return folder / "lake"
+    return lake_of_one_run(tmp_path_factory.mktemp("healthy"), 12)
 
 
 @pytest.fixture
