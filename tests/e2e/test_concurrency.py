@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +13,7 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.maintenance import maintain
 from tests.e2e.buckets import bucket_of
+from tests.processes import process_context
 from tests.storage.rows import TOYS, call, toy
 
 pytestmark = pytest.mark.e2e
@@ -48,7 +48,7 @@ def test_eight_processes_land_every_row_exactly_once(
     request: pytest.FixtureRequest, place: str, batches: int, size: int
 ) -> None:
     lake: Lake = request.getfixturevalue(place)
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(PROCESSES, mp_context=process_context()) as pool:
         work = [pool.submit(_land, lake, number, batches, size) for number in range(PROCESSES)]
         maintain(lake, [TOYS, CALLS])  # in the middle of it all
         inserted = sum(done.result() for done in work)

@@ -23,20 +23,23 @@ from typing import Any
 
 from cli import environment
 from cli.warm.copies import take_the_callers_place
+from cli.warm.imports import import_the_rest
 from core.forks import has_threads
+from tests.servers.ready import be_ready
 
 LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 STREAMS = 3
 STARTUP = str(Path(environment.sitecustomize.__file__).parent)
 NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
+WORKER = ("prefect", "worker")
 _PREFECT = ("prefect.cli",)
 _ENGINE = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
 # What `python -m` with these words imports before long; of those that fit, the longest words count.
 _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("prefect",): _PREFECT,
     ("prefect", "server"): (*_PREFECT, "prefect.cli.server", "prefect.server.api.server", "uvicorn"),
-    ("prefect", "worker"): (*_PREFECT, "prefect.cli.worker", "prefect.workers.process"),
+    WORKER: (*_PREFECT, "prefect.cli.worker", "prefect.workers.process", *_ENGINE),
     ("prefect", "--no-prompt", "deploy"): (*_PREFECT, "prefect.cli.deploy"),
     ("prefect", "flow-run"): (*_PREFECT, *_ENGINE),
     ("prefect.engine",): _ENGINE,
@@ -94,6 +97,8 @@ def _import(known: tuple[str, ...]) -> None:
             os.environ.setdefault(name, value)
     for name in _IMPORTS.get(known, ()):
         import_module(name)
+    if known == WORKER:
+        import_the_rest()
     gc.collect()
     gc.freeze()
 
@@ -118,6 +123,8 @@ def _begin(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     atexit.register(gc.unfreeze)
     if "prefect.context" in sys.modules:
         _read_settings_again()
+    if tuple(request["arguments"][:2]) == WORKER and be_ready():
+        sys.path[:1] = []  # as `python -P` has it
 
 
 def _path_of(variables: Mapping[str, str]) -> list[str]:

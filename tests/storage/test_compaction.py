@@ -1,6 +1,5 @@
 """Compactions that meet: one is refused, and no row is doubled."""
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from storage.compaction import compact
 from storage.lake import Lake
 from storage.landing import land
 from storage.maintenance import maintain
+from tests.processes import process_context
 from tests.storage.rows import TOYS, toy
 
 KEYS = ["a", "b", "c", "d"]
@@ -69,9 +69,9 @@ def _maintain_when_told(uri: str, barrier: Any) -> None:
 
 @pytest.mark.slow
 def test_maintenance_by_several_processes_at_once_doubles_no_row(lake: Lake) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    barrier = spawn.Barrier(3)
-    processes = [spawn.Process(target=_maintain_when_told, args=(lake.uri, barrier)) for _ in range(3)]
+    context = process_context()
+    barrier = context.Barrier(3)
+    processes = [context.Process(target=_maintain_when_told, args=(lake.uri, barrier)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:

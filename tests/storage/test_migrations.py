@@ -1,6 +1,5 @@
 """Migrations: a table of an older schema keeps its rows and versions, wherever the migration is cut off."""
 
-import multiprocessing
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ from storage.landing import land
 from storage.maintenance import maintain
 from storage.migrations import migrate, pending, require_current
 from storage.sql.query import query
+from tests.processes import process_context
 
 
 class First(RowModel):
@@ -240,9 +240,9 @@ def _migrate_when_told(uri: str, contract: Contract, barrier: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("contract", [LONG, MOVED], ids=lambda contract: contract.table)
 def test_two_who_migrate_at_once_do_it_once(lake: Lake, contract: Contract) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    barrier = spawn.Barrier(2)
-    both = [spawn.Process(target=_migrate_when_told, args=(lake.uri, contract, barrier)) for _ in range(2)]
+    context = process_context()
+    barrier = context.Barrier(2)
+    both = [context.Process(target=_migrate_when_told, args=(lake.uri, contract, barrier)) for _ in range(2)]
     for process in both:
         process.start()
     for process in both:
