@@ -69,6 +69,7 @@ def test_it_is_told_to_end_in_the_way_that_a_worker_understands(tmp_path: Path) 
 SERVICE = """
 import signal
 from service.beside import Beside
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup make test` has all ignore
 beside = Beside("charge")
 signal.pause()
 """
