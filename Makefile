@@ -70,13 +70,13 @@ test-end-to-end:
 # While these run, slipcover notes which lines do; `make line-coverage` tells.
 test-others:
 	@mkdir -p $(BUILD)
-	$(BIN)/python -u -m slipcover -m $(OTHERS)
+	$(BIN)/python -u -m slipcover --immediate -m $(OTHERS)
 
 # What failed in `make test`, or was not reached, once more, the one after the other. Its lines count, too.
 AGAIN := $(BUILD)/line_coverage_again.json
 test-again:
 	$(BIN)/python -u -m $(END_TO_END) --not-passed --verbose
-	$(BIN)/python -u -m slipcover --out $(AGAIN) -m $(OTHERS) --not-passed --verbose
+	$(BIN)/python -u -m slipcover --immediate --out $(AGAIN) -m $(OTHERS) --not-passed --verbose
 	$(BIN)/python -m slipcover --merge $(BUILD)/line_coverage.json $(AGAIN) --out $(BUILD)/line_coverage.json > /dev/null
 
 # Of what the last `make test` ran: the share of lines by room, and 1 where it falls short of tests/line_coverage.py.

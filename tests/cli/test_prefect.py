@@ -11,7 +11,7 @@ import pytest
 
 from service.beside import free_port
 from tests.cli.hostile import markers
-from tests.e2e.processes import wait_until
+from tests.e2e.processes import PLAIN, wait_until
 
 
 def test_prefects_own_command_runs_it_and_ours_around_it_does_not(hostile: Path) -> None:
@@ -64,6 +64,6 @@ def test_a_server_has_a_password_and_admits_no_other_origin_also_where_its_addre
 
 def _answers(address: str) -> bool:
     try:
-        return httpx.get(f"{address}/health").is_success
+        return httpx.get(f"{address}/health", verify=PLAIN).is_success
     except httpx.HTTPError:
         return False

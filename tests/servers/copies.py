@@ -27,7 +27,9 @@ _SET_SUBREAPER = 36  # of prctl: its process becomes the parent of what its chil
 # Of what Prefect and others read when they are imported, these are read again in a copy, or only then.
 _READ_AGAIN = frozenset(
     {
+        "EVALAKE_TELEMETRY",
         "HOME",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
         "PREFECT_API_AUTH_STRING",
         "PREFECT_API_BLOCKS_REGISTER_ON_START",
         "PREFECT_API_URL",

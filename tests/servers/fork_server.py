@@ -33,8 +33,10 @@ STARTUP = str(Path(environment.sitecustomize.__file__).parent)
 NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
 WORKER = ("prefect", "worker")
+DASK_WORKER = ("distributed.cli.dask_worker",)
 _PREFECT = ("prefect.cli",)
 _ENGINE = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
+_DASK = ("distributed.scheduler", "distributed.worker", "distributed.nanny", "distributed.http.scheduler")
 # What `python -m` with these words imports before long; of those that fit, the longest words count.
 _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("prefect",): _PREFECT,
@@ -43,6 +45,8 @@ _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("prefect", "--no-prompt", "deploy"): (*_PREFECT, "prefect.cli.deploy"),
     ("prefect", "flow-run"): (*_PREFECT, *_ENGINE),
     ("prefect.engine",): _ENGINE,
+    ("distributed.cli.dask_scheduler",): _DASK,
+    DASK_WORKER: (*_DASK, "prefect_dask", *_ENGINE),
     (COMMAND,): ("cli.main",),
     (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
     (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
@@ -97,7 +101,7 @@ def _import(known: tuple[str, ...]) -> None:
             os.environ.setdefault(name, value)
     for name in _IMPORTS.get(known, ()):
         import_module(name)
-    if known == WORKER:
+    if known in (WORKER, DASK_WORKER):
         import_the_rest()
     gc.collect()
     gc.freeze()

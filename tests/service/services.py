@@ -17,7 +17,7 @@ from storage.lake import Lake
 from storage.landing import land
 from suites.session_review.contract import RESULTS
 from suites.session_review.scoring import ACTIVE
-from tests.e2e.processes import ROOT, PrefectStack, Process, wait_until
+from tests.e2e.processes import PLAIN, ROOT, PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
 
 JUDGE = "hosted_vllm/judge"
@@ -91,7 +91,7 @@ class Service:
         self.process = process
         address = wait_until(self._address, f"the start of the service ({process.log})")
         self.url = str(address)
-        self.http = httpx.Client(base_url=self.url, timeout=60)
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=PLAIN)
 
     def _address(self) -> str | None:
         said = self.process.log.read_text(errors="replace")

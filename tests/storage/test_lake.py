@@ -29,7 +29,9 @@ def test_every_table_is_readable_by_every_delta_engine(lake: Lake, contract: Con
 
 
 def test_a_table_has_the_constraints_of_its_contract(lake: Lake) -> None:
-    assert "size_not_negative" in constraints(lake.ensure(TOYS))
+    table = lake.ensure(TOYS)
+    assert "size_not_negative" in constraints(table)
+    assert table.version() == 0  # it was never without them
 
 
 def test_ensuring_twice_changes_nothing(lake: Lake) -> None:

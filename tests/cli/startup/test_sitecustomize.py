@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command import ROOT
 from tests.cli.hostile import markers
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import PLAIN, PrefectStack
 
 SET_UP_LOGGING = "from prefect.logging.configuration import setup_logging; setup_logging()"
 
@@ -96,7 +96,7 @@ def test_writers_of_a_servers_sqlite_database_wait_for_each_other(tmp_path: Path
 
         def create(number: int) -> int:
             body = {"flow_id": flow, "name": str(number), "state": {"type": "SCHEDULED", "name": "Scheduled"}}
-            return httpx.post(f"{stack.url}/flow_runs/", json=body, timeout=60).status_code
+            return httpx.post(f"{stack.url}/flow_runs/", json=body, timeout=60, verify=PLAIN).status_code
 
         with ThreadPoolExecutor(10) as clients:
             answers = list(clients.map(create, range(200)))
