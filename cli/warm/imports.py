@@ -3,8 +3,8 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-# What the first flow run of a worker waits for
-_FIRST = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
+# What the first flow run of a worker waits for; the last has what writes a flow's parameters down
+FIRST = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
 # What is imported late, and what libraries import on their first use
 _LATER = (
     "graphviz",
@@ -24,7 +24,7 @@ _LATER = (
 
 def import_first() -> None:
     """Import the flow that runs most, and Prefect's engine, with their settings as the environment has them now."""
-    for name in _FIRST:
+    for name in FIRST:
         import_module(name)
 
 

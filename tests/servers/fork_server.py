@@ -23,7 +23,7 @@ from typing import Any
 
 from cli import environment
 from cli.warm.copies import take_the_callers_place
-from cli.warm.imports import import_the_rest
+from cli.warm.imports import FIRST, import_the_rest
 from core.forks import has_threads
 from tests.servers.ready import be_ready
 
@@ -35,23 +35,22 @@ COMMAND = "cli"
 WORKER = ("prefect", "worker")
 DASK_WORKER = ("distributed.cli.dask_worker",)
 _PREFECT = ("prefect.cli",)
-_ENGINE = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine")
 _DASK = ("distributed.scheduler", "distributed.worker", "distributed.nanny", "distributed.http.scheduler")
 # What `python -m` with these words imports before long; of those that fit, the longest words count.
 _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("prefect",): _PREFECT,
     ("prefect", "server"): (*_PREFECT, "prefect.cli.server", "prefect.server.api.server", "uvicorn"),
-    WORKER: (*_PREFECT, "prefect.cli.worker", "prefect.workers.process", *_ENGINE),
+    WORKER: (*_PREFECT, "prefect.cli.worker", "prefect.workers.process", *FIRST),
     ("prefect", "--no-prompt", "deploy"): (*_PREFECT, "prefect.cli.deploy"),
-    ("prefect", "flow-run"): (*_PREFECT, *_ENGINE),
-    ("prefect.engine",): _ENGINE,
+    ("prefect", "flow-run"): (*_PREFECT, *FIRST),
+    ("prefect.engine",): FIRST,
     ("distributed.cli.dask_scheduler",): _DASK,
-    DASK_WORKER: (*_DASK, "prefect_dask", *_ENGINE),
+    DASK_WORKER: (*_DASK, "prefect_dask", *FIRST),
     (COMMAND,): ("cli.main",),
     (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
     (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
     (COMMAND, "maintain"): ("cli.maintain", "tasks.jobs.migrate"),
-    (COMMAND, "run"): (*_ENGINE, "litellm", "reports.console", "service.local.temporary"),
+    (COMMAND, "run"): (*FIRST, "litellm", "reports.console", "service.local.temporary"),
     (COMMAND, "serve"): ("service.app",),
 }
 
