@@ -67,6 +67,9 @@ class Column:
         return get_args(self.type) if get_origin(self.type) is Literal else None
 
 
+ALWAYS = "TRUE"  # as `replaced_when`: the table holds how things stand
+
+
 @dataclass(frozen=True)
 class Contract:
     """What a table is and what its rows must be.

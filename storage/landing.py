@@ -12,11 +12,9 @@ import polars as pl
 from deltalake import DeltaTable, write_deltalake
 
 from contracts.compile.arrow import require_exact
-from contracts.contract import Contract
+from contracts.contract import ALWAYS, Contract
 from storage.commit import RIGHT_AFTER, commit, merger_of
 from storage.lake import Lake
-
-MANY_ROWS = 1000  # from so many on, those of a table whose rows may be replaced are looked for before they land
 
 # What `land_together` is to land, by lake and table
 _waiting: defaultdict[tuple[str, str], list[tuple[pl.DataFrame, Future[None]]]] = defaultdict(list)
@@ -47,8 +45,8 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
     if source.is_empty():
         return Landed()
     table = lake.ensure(contract)
-    # Few rows that may replace others mostly do, and then only a merge lands them.
-    bring = _merge if contract.replaced_when and source.height < MANY_ROWS else _append_new
+    # Rows that always replace others mostly do, and then only a merge lands them.
+    bring = _merge if contract.replaced_when == ALWAYS else _append_new
     done = _commit(table, contract, lambda: bring(table, contract, source))
     inserted, replaced = int(done["num_target_rows_inserted"]), int(done["num_target_rows_updated"])
     return Landed(inserted, replaced, source.height - inserted - replaced)

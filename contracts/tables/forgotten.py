@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, RowModel
+from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import hash_rule, not_blank, not_negative
 
 
@@ -27,5 +27,5 @@ FORGOTTEN = Contract(
     ("table_name", "row_hash"),
     "What `evalake forget` removed, by hash: never imported or asked about again.",
     (not_blank("table_name"), hash_rule("row_hash"), not_negative("first_version")),
-    replaced_when="TRUE",
+    replaced_when=ALWAYS,
 )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, RowModel
+from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, not_negative
 
 
@@ -38,5 +38,5 @@ RUN_ATTEMPTS = Contract(
         *map(not_negative, ("calls_made", "calls_failed", "cost_usd")),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
     ),
-    replaced_when="TRUE",
+    replaced_when=ALWAYS,
 )

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from contracts.changes import Added
-from contracts.contract import Contract, RowModel
+from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import not_blank, not_negative
 
 
@@ -29,6 +29,6 @@ RUN_CALLS = Contract(
     ("run_id", "model", "judge"),
     "Calls of each run by subject and judge: made, from the ledger, failed. A call that two judges share is in both.",
     (not_blank("model"), not_negative("calls_made"), not_negative("calls_from_ledger"), not_negative("cost_usd")),
-    replaced_when="TRUE",
+    replaced_when=ALWAYS,
     changes=(Added(("latency_from_ledger",)),),
 )

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from contracts.contract import Contract, RowModel
+from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import not_blank, not_negative
 
 
@@ -31,5 +31,5 @@ RUN_RESERVATIONS = Contract(
         *map(not_blank, ("run_id", "holder")),
         *map(not_negative, ("reserved_usd", "reserved_calls", "outside_usd", "outside_calls")),
     ),
-    replaced_when="TRUE",
+    replaced_when=ALWAYS,
 )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.contract import Contract, RowModel
+from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, not_blank, not_negative
 
 
@@ -53,5 +53,5 @@ RUNS = Contract(
         *map(not_negative, ("samples", "cost_usd")),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
     ),
-    replaced_when="TRUE",
+    replaced_when=ALWAYS,
 )

@@ -2,24 +2,24 @@
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 
 import polars as pl
 import pytest
 
-from contracts.contract import fits_folder
+from contracts.contract import ALWAYS, fits_folder
 from core.errors import ContractError, SchemaMismatchError
 from storage import landing
 from storage.lake import Lake
 from storage.landing import Landed, land, land_together
+from tests.processes import process_context
 from tests.storage.rows import TOYS, toy
 
 
-@pytest.fixture(autouse=True, params=[1, landing.MANY_ROWS], ids=["many rows", "few rows"])
-def many_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """From how many rows on the keys of a landing are looked for before it: both ways are to end alike."""
-    monkeypatch.setattr(landing, "MANY_ROWS", request.param)
-    return int(request.param)
+@pytest.fixture(autouse=True, params=[ALWAYS, TOYS.replaced_when], ids=["keys are looked for first", "merged at once"])
+def merged_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which tables' rows are merged without looking for their keys before: both ways are to end alike."""
+    monkeypatch.setattr(landing, "ALWAYS", request.param)
+    return str(request.param)
 
 
 def frame(*rows: dict[str, object]) -> pl.DataFrame:
@@ -122,8 +122,8 @@ def test_the_table_itself_refuses_what_slipped_past_the_audit(lake: Lake) -> Non
     assert lake.frame(TOYS).collect().is_empty()
 
 
-def _land_many(uri: str, first: int, many_rows: int) -> int:
-    landing.MANY_ROWS = many_rows
+def _land_many(uri: str, first: int, merged_at_once: str) -> int:
+    landing.ALWAYS = merged_at_once
     landed = [
         land(Lake(uri), TOYS, frame(*(toy(f"k{n}") for n in range(start, start + 20))))
         for start in range(first, first + 100, 20)
@@ -132,8 +132,8 @@ def _land_many(uri: str, first: int, many_rows: int) -> int:
 
 
 @pytest.mark.slow
-def test_processes_that_land_overlapping_keys_give_each_row_once(lake: Lake, many_rows: int) -> None:
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        inserted = list(pool.map(_land_many, [lake.uri] * 4, [0, 0, 40, 60], [many_rows] * 4))
+def test_processes_that_land_overlapping_keys_give_each_row_once(lake: Lake, merged_at_once: str) -> None:
+    with ProcessPoolExecutor(4, mp_context=process_context()) as pool:
+        inserted = list(pool.map(_land_many, [lake.uri] * 4, [0, 0, 40, 60], [merged_at_once] * 4))
     keys = lake.frame(TOYS).collect()["key"]
     assert keys.n_unique() == keys.len() == sum(inserted) == 160
