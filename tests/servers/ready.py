@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,12 +34,8 @@ def be_ready() -> bool:
     process = os.fork()
     if process:
         theirs.close()
-        ready = [(process, ours)]
-
-        class Ready(_Ready):
-            waiting = ready
-
-        flow_runs.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Ready})  # type: ignore[assignment]
+        started = {**vars(subprocess), "Popen": partial(_Ready, [(process, ours)])}
+        flow_runs.subprocess = SimpleNamespace(**started)  # type: ignore[assignment]
         return False
     ours.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the worker
@@ -58,17 +55,19 @@ def be_ready() -> bool:
 class _Ready(subprocess.Popen[bytes]):
     """The process that waits, where it still does, or one that starts by itself."""
 
-    waiting: list[tuple[int, socket.socket]]
+    def __init__(self, waiting: list[tuple[int, socket.socket]], *words: Any, **named: Any) -> None:
+        self._waiting = waiting
+        super().__init__(*words, **named)
 
     def _execute_child(self, args: Sequence[str], *others: Any) -> None:
         """Take the place of the fork and exec in `subprocess` (CPython 3.11 to 3.14)."""
-        if not self.waiting:
+        if not self._waiting:
             super()._execute_child(args, *others)  # type: ignore[misc]
             return
-        process, connection = self.waiting.pop()
+        process, connection = self._waiting.pop()
         _, _, _, passed_on, _, environment, _, _, _, stdin, *_ = others
         with connection:
-            _send(connection, args, environment, {0: stdin, **{number: number for number in passed_on}})
+            _send(connection, args, environment, {0: stdin, **dict(zip(passed_on, passed_on, strict=True))})
         self.pid, self._child_created = process, True
         self._close_pipe_fds(*others[9:15])  # type: ignore[attr-defined]
 
