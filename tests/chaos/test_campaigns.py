@@ -12,12 +12,17 @@ from chaos import histories, load, object_store, processes, storms, surroundings
 from chaos.histories import contradictions
 from chaos.processes import NO_MEMORY, STOP
 from chaos.proxy import LOST_REPLY
+from contracts.contract import ALWAYS
 from contracts.tables import CALLS
 from suites.registry import all_contracts
 
 pytestmark = pytest.mark.e2e
 
-EACH_WAY = (CALLS, *{(bool(each.partition_by), bool(each.replaced_when)): each for each in all_contracts()}.values())
+REPLACED = {None: "never", ALWAYS: "always"}  # and by all other conditions sometimes
+EACH_WAY = (
+    CALLS,
+    *{(bool(each.partition_by), REPLACED.get(each.replaced_when)): each for each in all_contracts()}.values(),
+)
 
 
 def test_every_kind_of_damage_to_a_file_is_found_refused_or_harmless(tmp_path: Path) -> None:
@@ -33,7 +38,7 @@ def test_nothing_is_lost_or_doubled_where_the_object_store_fails(tmp_path: Path)
 
 
 def test_a_disk_or_a_clock_that_changes_costs_nothing_that_was_promised(tmp_path: Path) -> None:
-    """The ledger, and a table of each way to land: with or without parts, with or without rows that may be replaced."""
+    """The ledger, and a table of each way to land: with parts or none, with rows replaced never, sometimes, always."""
     outcomes = list(surroundings.campaign(tmp_path, seed=1, seconds=0, contracts=EACH_WAY))
     assert "lake: permissions taken away" in [outcome.fault for outcome in outcomes if outcome.injected]
     assert {outcome.broken for outcome in outcomes} == {""}

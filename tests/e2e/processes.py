@@ -196,6 +196,19 @@ class PrefectStack:
         return self.start("prefect", "worker", "start", "--pool", pool, *options, **environment)
 
     @contextmanager
+    def here(self, results: Path) -> Iterator[None]:
+        """Have the flow runs of this process be told to the server, and their results kept in a folder."""
+        from prefect.events.worker import EventsWorker  # which takes seconds
+        from prefect.logging.handlers import APILogWorker
+        from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+        with temporary_settings({PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
+            yield
+            # While there is a server to take them: at its end this process would wait for each of them in vain.
+            for worker in (EventsWorker, APILogWorker):
+                worker.drain_all(timeout=60)
+
+    @contextmanager
     def pool(self, *deployments: str) -> Iterator[str]:
         """A work pool of its own for deployments (flow/name), so that a test knows its workers, which end with it."""
         pool = f"pool-{uuid4().hex[:8]}"

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import yaml
-from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
 from flows.missed import missed
 from storage.lake import Lake
@@ -189,7 +188,7 @@ def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: Watch
                 "UPDATE deployment_schedule SET created = ? WHERE deployment_id = ?", (three_days_ago, deployment)
             )
     database.close()
-    with temporary_settings({PREFECT_API_URL: watched.stack.url, PREFECT_LOCAL_STORAGE_PATH: tmp_path / "results"}):
+    with watched.stack.here(tmp_path / "results"):
         first = missed(days=2, return_state=True)
         second = missed(days=2, return_state=True)
     assert (first.name, first.message) == ("RunsMissed", "4 days with missed runs, 2 of them made up")

@@ -13,20 +13,9 @@ from tests.servers.model_server import ModelServer
 
 @pytest.fixture(scope="package", autouse=True)
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
-
-    with (
-        PrefectStack(tmp_path_factory.mktemp("prefect")) as stack,
-        temporary_settings(
-            {PREFECT_API_URL: stack.url, PREFECT_LOCAL_STORAGE_PATH: tmp_path_factory.mktemp("results")}
-        ),
-    ):
+    results = tmp_path_factory.mktemp("results")
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack, stack.here(results):
         yield
-        # While there is a server to take them: at its end this process would wait for each of them in vain.
-        for worker in (EventsWorker, APILogWorker):
-            worker.drain_all(timeout=60)
 
 
 @pytest.fixture(scope="package")

@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -61,9 +62,14 @@ def serve(connection: socket.socket, owner: int) -> bool:
     Returns:
         Whether this is a copy, and to be what was asked for; the fork server itself returns once its owner has gone.
     """
+    asked = Counter[tuple[str, ...]]()
     while (received := _receive(connection)) is not None:
         request, streams = received
-        _import(_known(tuple(request["arguments"])))
+        known = _known(tuple(request["arguments"]))
+        _import(known)
+        asked[known] += 1
+        if asked[WORKER] + asked[DASK_WORKER] > 1:  # one alone would import it as late as the fork server
+            _import_the_rest()
         if has_threads():
             connection.sendall(PID.pack(NONE))
         elif between := os.fork():
@@ -100,8 +106,14 @@ def _import(known: tuple[str, ...]) -> None:
             os.environ.setdefault(name, value)
     for name in _IMPORTS.get(known, ()):
         import_module(name)
-    if known in (WORKER, DASK_WORKER):
-        import_the_rest()
+    gc.collect()
+    gc.freeze()
+
+
+@cache
+def _import_the_rest() -> None:
+    """Import what flow runs import at some time."""
+    import_the_rest()
     gc.collect()
     gc.freeze()
 
