@@ -12,6 +12,7 @@ import pytest
 
 from core.visible_text import visible
 from tests.cli.command import ROOT, evalake, evalake_here, recorded
+from tests.servers.copies import Copy
 
 COMMAND = [sys.executable, "-m", "cli"]
 
@@ -33,8 +34,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
     leader, follower = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
-    with subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
+    with Copy(
+        "cli", *arguments, cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
     ) as process:
         os.close(follower)
         said = b""
@@ -118,11 +119,10 @@ def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "wb") as closed:
-        done = subprocess.run(
-            [*COMMAND, *arguments], cwd=lake, env=environment, stdout=closed, stderr=subprocess.PIPE, text=True
-        )
-    assert (done.returncode, done.stderr) == (0, "")
+    named = {"cwd": lake, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    with os.fdopen(writing, "wb") as closed, Copy("cli", *arguments, stdout=closed, **named) as process:
+        said = process.communicate()[1]
+    assert (process.returncode, said) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", ["tables", "sql 'select 1'", "run nothing"])

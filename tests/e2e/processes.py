@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -82,9 +82,12 @@ class Process:
 
     def kill_all(self) -> None:
         """SIGKILL to the process and to all that it has started, as when the machine goes down."""
-        for process in (*psutil.Process(self.popen.pid).children(recursive=True), self.popen):
-            process.kill()
-        self.popen.wait()
+        started = psutil.Process(self.popen.pid).children(recursive=True)
+        self.kill()
+        for process in started:
+            with suppress(psutil.NoSuchProcess):  # it has ended by itself meanwhile
+                process.kill()
+        psutil.wait_procs(started)
 
     def stop(self) -> None:
         """End it politely, and by force where that does not help."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import polars as pl
-import psutil
 
 from contracts.compile.arrow import conform
 from flows.score_session import failed, read_score
@@ -162,15 +161,6 @@ def deploy(stack: PrefectStack) -> None:
             "enforce_parameter_schema": False,
         },
     )
-
-
-def kill_tree(process: Process) -> None:
-    """SIGKILL a process and everything that it has started, at once."""
-    children = psutil.Process(process.popen.pid).children(recursive=True)
-    process.kill()
-    for child in children:
-        child.kill()
-    psutil.wait_procs(children)
 
 
 def at_once(count: int, do: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from service.scoring.settings import ScoringSettings
 from service.server import _runner
 from tests.e2e.processes import PrefectStack, Process, wait_until
 from tests.servers.model_server import ModelServer
-from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, kill_tree, start
+from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, start
 
 pytestmark = pytest.mark.e2e
 
@@ -83,7 +83,7 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: Pr
     place.answer(tools_latency=SLOW_SECONDS)
     lost = service.ask("first").json()["score_id"]
     _wait_for_phase(service, "identifying_missing_tools")
-    kill_tree(worker)
+    worker.kill_all()
     failed = service.wait_for("first", "failed")
     assert failed["score_id"] == lost
     assert "no sign of life" in failed["error_message"]
@@ -95,7 +95,7 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: Pr
     assert (again["status"], again["total_score"], again["replicate"]) == ("completed", 60, 1)
     assert [row["status"] for row in place.scores("first")] == ["failed", "completed"]
     assert [tool["tool_name"] for tool in again["missing_tools"]] == ["kubectl-logs"]
-    kill_tree(worker)  # told to stop it would take its time
+    worker.kill_all()  # told to stop it would take its time
     service.stop()
 
 
@@ -112,7 +112,7 @@ def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, p
     assert service.ask("first").status_code == 200
     assert len(place.scores("first")) == 1
     assert _asked(place) == place.lake.frame(CALLS).collect().height == 2  # each turn once
-    kill_tree(worker)
+    worker.kill_all()
     service.stop()
 
 
