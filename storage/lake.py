@@ -26,9 +26,6 @@ TABLE_CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 7 days",
 }
 
-_CONSTRAINT = "delta.constraints."
-_ENFORCED = {"delta.minWriterVersion": "3"}  # of the protocol: the first one whose writers must heed constraints
-
 # The version of a table's schema is that of a Delta application transaction, so the commit that changes the columns
 # changes it, too, and one version is never written twice. A table without one is of version 1.
 _SCHEMA = "evalake.schema"
@@ -280,10 +277,9 @@ class Lake:
                 partition_by=list(contract.partition_by),
                 name=contract.table,
                 description=contract.description,
-                configuration=_configuration(contract),
+                configuration=TABLE_CONFIGURATION,
                 storage_options=dict(self.storage_options),
                 commit_properties=schema_commit(contract.schema_version),
-                raise_if_key_not_exists=False,  # it knows no constraint beforehand
             )
         except CommitFailedError:
             return  # another process created it at the same moment
@@ -312,19 +308,14 @@ def schema_commit(version: int) -> CommitProperties:
     return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(_SCHEMA, version)])
 
 
-def _configuration(contract: Contract) -> dict[str, str]:
-    """Build a new table's configuration: with its constraints, so that it is never there without them."""
-    constrained = {f"{_CONSTRAINT}{name}": sql for name, sql in check_constraints(contract).items()}
-    return {**TABLE_CONFIGURATION, **constrained, **(_ENFORCED if constrained else {})}
-
-
 def _no_rows(contract: Contract) -> pl.LazyFrame:
     return polars_schema(contract).to_frame(eager=False)
 
 
 def constraints(table: DeltaTable) -> set[str]:
     """List the names of the CHECK constraints that a table has."""
-    return {key.removeprefix(_CONSTRAINT) for key in table.metadata().configuration if key.startswith(_CONSTRAINT)}
+    prefix = "delta.constraints."
+    return {key.removeprefix(prefix) for key in table.metadata().configuration if key.startswith(prefix)}
 
 
 def first_words(error: BaseException) -> str:

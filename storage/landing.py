@@ -45,7 +45,7 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
     if source.is_empty():
         return Landed()
     table = lake.ensure(contract)
-    # Rows that always replace others mostly do, and then only a merge lands them.
+    # Most rows of a table of how things stand replace one, and only a merge does that.
     bring = _merge if contract.replaced_when == ALWAYS else _append_new
     done = _commit(table, contract, lambda: bring(table, contract, source))
     inserted, replaced = int(done["num_target_rows_inserted"]), int(done["num_target_rows_updated"])

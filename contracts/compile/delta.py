@@ -8,7 +8,7 @@ from contracts.rule import Kind, Severity
 
 
 def check_constraints(contract: Contract) -> Mapping[str, str]:
-    """Build the SQL conditions by rule id.
+    """Build the SQL conditions by rule id, to be added once the table exists.
 
     Left out are `present` rules, which are NOT NULL in the schema; `warning` rules, which refuse no row; and `matches`
     rules, because Delta's conditions have no regular expressions. Each condition lets a null pass, as the rules do.

@@ -50,11 +50,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_has_what_it_is_started_with_and_the_next_one_starts_by_itself(folder: Path) -> None:
+def run_worker(folder: Path) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    worker = subprocess.run(
+    return subprocess.run(
         [sys.executable, "worker.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
     )
+
+
+def test_it_has_what_it_is_started_with_and_the_next_one_starts_by_itself(folder: Path) -> None:
+    worker = run_worker(folder)
     *told, codes = worker.stdout.splitlines()
     assert codes == "[3, 3]", worker.stderr
     assert told[0] == told[1]
@@ -64,13 +68,5 @@ def test_it_has_what_it_is_started_with_and_the_next_one_starts_by_itself(folder
 
 def test_it_ends_with_a_worker_that_starts_nothing(folder: Path) -> None:
     (folder / "worker.py").write_text("from tests.servers.ready import be_ready; print(be_ready())")
-    # It would hold the worker's output open.
-    worker = subprocess.run(
-        [sys.executable, "worker.py"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    worker = run_worker(folder)  # which it would otherwise keep waiting, for it holds the output open
     assert worker.stdout == "False\n", worker.stderr

@@ -48,7 +48,7 @@ def test_rows_that_are_never_replaced_are_appended_however_few_they_are(lake: La
     assert sorted(rows["key"]) == sorted(["a", *keys])
     assert rows.filter(key="a")["size"].to_list() == [1.0]
     history = [commit["operation"] for commit in lake.open(TOYS).history()]
-    assert history == ["WRITE", "WRITE", "CREATE TABLE"]  # none where nothing is new
+    assert history == ["WRITE", "WRITE", "ADD CONSTRAINT", "CREATE TABLE"]  # none where nothing is new
 
 
 def test_the_first_row_of_a_key_within_a_batch_counts(lake: Lake) -> None:

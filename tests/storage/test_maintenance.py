@@ -145,7 +145,7 @@ def test_one_damaged_table_does_not_keep_the_others_from_maintenance(lake: Lake)
     for n in range(3):
         land_toys(lake, f"k{n}")
         ledger.append(lake, [call(n)])
-    (Path(lake.location(TOYS)) / "_delta_log" / f"{2:020}.json").unlink()
+    (Path(lake.location(TOYS)) / "_delta_log" / f"{3:020}.json").unlink()
     with pytest.raises(LakeError, match="toys"):
         maintain(lake, TABLES)
     assert len(lake.open(CALLS).file_uris()) == 1
