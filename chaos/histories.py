@@ -8,11 +8,11 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +25,7 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.ledger import LedgerIndex
 from storage.maintenance import maintain
+from tests.processes import process_context
 from tests.storage.rows import TOYS, call, key_of, toy
 
 CLIENTS = 5
@@ -110,27 +111,35 @@ def record(
     lake = Lake(str(folder / "lake"))
     lake.ensure(TOYS)
     lake.ensure(CALLS)
-    words = [sys.executable, "-m", "chaos.histories", lake.uri, str(operations)]
     logs = [folder / f"{client}.jsonl" for client in range(clients)]
     running = [
-        subprocess.Popen([*words, str(client), str(chance.random()), str(log)]) for client, log in enumerate(logs)
+        process_context().Process(target=act, args=(lake.uri, operations, client, str(chance.random()), log))
+        for client, log in enumerate(logs)
     ]
+    for process in running:
+        process.start()
     victim, stopped = chance.sample(range(clients), 2)
     _wait_for(logs[victim], chance.randrange(1, 2 * operations), running[victim])
     running[victim].kill()
-    os.kill(running[stopped].pid, signal.SIGSTOP)
+    _send(signal.SIGSTOP, running[stopped])
     others = [process for number, process in enumerate(running) if number not in (victim, stopped)]
     for process in others:
-        process.wait()
-    os.kill(running[stopped].pid, signal.SIGCONT)
+        process.join()
+    _send(signal.SIGCONT, running[stopped])
     for process in running:
-        process.wait()
+        process.join()
     last = [_carry_out(lake, clients, kind, key, "") for kind in ("read", "see") for key in range(KEYS)]
     return [*_read(logs), *last]
 
 
-def _wait_for(log: Path, lines: int, process: "subprocess.Popen[bytes]") -> None:
-    while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < lines):
+def _send(number: signal.Signals, process: BaseProcess) -> None:
+    assert process.pid is not None, "it was not started"
+    with suppress(ProcessLookupError):  # it has ended
+        os.kill(process.pid, number)
+
+
+def _wait_for(log: Path, lines: int, process: BaseProcess) -> None:
+    while process.is_alive() and (not log.exists() or log.read_bytes().count(b"\n") < lines):
         time.sleep(0.01)
 
 
@@ -144,7 +153,7 @@ def _read(logs: Sequence[Path]) -> list[Operation]:
     return history
 
 
-def main(uri: str, operations: int, client: int, seed: str, log: Path) -> None:
+def act(uri: str, operations: int, client: int, seed: str, log: Path) -> None:
     """Carry out random operations, and log each one before it begins and after it has ended."""
     lake, chance = Lake(uri), random.Random(seed)
     with log.open("a", encoding="utf-8", buffering=1) as file:
@@ -173,7 +182,3 @@ def _carry_out(lake: Lake, client: int, kind: str, key: int, value: str) -> Oper
     except LakeError:
         return Operation(client, kind, key, value, began)  # it may have been done, or not
     return Operation(client, kind, key, value, began, time.monotonic(), told)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], Path(sys.argv[5]))

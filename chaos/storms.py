@@ -3,8 +3,6 @@
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,8 +15,9 @@ from contracts.tables import CALL_FAILURES, RUN_ITEMS
 from storage.lake import Lake
 from suites.command_guard.contract import RESULTS
 from suites.solidity_audit.contract import RESULTS as AUDITS
-from tests.cli.command import ROOT
+from tests.e2e.processes import PrefectStack
 from tests.flows.workplace import MODEL, OTHER, Workplace
+from tests.servers.copies import Copy
 from tests.servers.model_server import ModelServer
 
 EACH = 4  # calls that meet each storm that no retry overcomes
@@ -71,24 +70,28 @@ def campaign(folder: Path, seed: int, seconds: float, longest: float = LONGEST) 
 
     A run may take `longest` seconds.
     """
-    until = time.monotonic() + seconds
-    quiet = _run(folder / "quiet", {}, seed)[1].megabytes
+    with PrefectStack(folder / "prefect") as stack:
+        yield from _through_all(stack, folder, seed, time.monotonic() + seconds, longest)
+
+
+def _through_all(stack: PrefectStack, folder: Path, seed: int, until: float, longest: float) -> Iterator[Outcome]:
+    quiet = _run(stack, folder / "quiet", {}, seed)[1].megabytes
     injected, broken = Counter[str](), dict[str, list[str]]()
-    most = longest = 0.0
+    most = slowest = 0.0
     for number in range(1000):
         if number and time.monotonic() > until:
             break
-        met, done = _run(folder / str(number), STORMS, seed + number)
+        met, done = _run(stack, folder / str(number), STORMS, seed + number)
         ends = _ends(Lake(str(folder / str(number) / "lake")))
-        most, longest = max(most, done.megabytes), max(longest, done.seconds)
+        most, slowest = max(most, done.megabytes), max(slowest, done.seconds)
         for storm, samples in met.items():
             injected[storm] += len(samples)
             problems = [f"{each} ended as {ends.get(each)}" for each in samples if not _is_clear(storm, ends.get(each))]
             broken.setdefault(storm, []).extend([*problems, *_beyond(done, quiet, longest)])
-    held = f"a clear row for each; the run took {most:.0f} MB ({quiet} without any storm) and {longest:.0f} s at most"
+    took = f"the run took {most:.0f} MB ({quiet} without any storm) and {slowest:.0f} s at most"
     for storm, times in injected.items():
-        yield Outcome(f"provider: {storm}", times, held, "; ".join(broken[storm]))
-    yield _findings(folder / "findings", quiet, longest)
+        yield Outcome(f"provider: {storm}", times, f"a clear row for each; {took}", "; ".join(broken[storm]))
+    yield _findings(stack, folder / "findings", quiet, longest)
 
 
 def _beyond(done: Done, quiet: int, longest: float) -> list[str]:
@@ -97,7 +100,7 @@ def _beyond(done: Done, quiet: int, longest: float) -> list[str]:
     return [f"the run took {done.megabytes} MB and {done.seconds:.0f} s: {done.said[-200:]}"]
 
 
-def _run(folder: Path, storms: Mapping[str, Storm], seed: int) -> tuple[dict[str, set[str]], Done]:
+def _run(stack: PrefectStack, folder: Path, storms: Mapping[str, Storm], seed: int) -> tuple[dict[str, set[str]], Done]:
     """Run command_guard; returns the samples that met each storm, and what the run took."""
     folder.mkdir()
     order = [storm for storm in storms for _ in range(storms[storm].calls)]
@@ -110,21 +113,18 @@ def _run(folder: Path, storms: Mapping[str, Storm], seed: int) -> tuple[dict[str
             met.setdefault(storm, set()).add(f"s{number}")
         work = Workplace(folder, server)
         work.configure(batch_size=20, limits=LIMITS)
-        done = _evalake(
-            folder, "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(len(order) or EACH)
-        )
+        dataset = work.dataset(len(order) or EACH)
+        done = _evalake(stack, folder, "run", "command_guard", "--models", MODEL, "--dataset", dataset)
     return met, done
 
 
-def _evalake(folder: Path, *arguments: str) -> Done:
+def _evalake(stack: PrefectStack, folder: Path, *arguments: str) -> Done:
     """Run the command; its memory is that of its own process, without those that it starts."""
     words = [*arguments, "--lake", str(folder / "lake"), "--config", str(folder / "evalake.toml"), "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder / "prefect")}
+    environment = {**os.environ, **stack.environment}
     began, log = time.monotonic(), folder / "said"
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *words], cwd=folder, env=environment, stdout=file, stderr=file
-        )
+        process = Copy("cli", *words, cwd=folder, env=environment, stdout=file, stderr=file)
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     took = time.monotonic() - began
@@ -145,7 +145,7 @@ def _is_clear(storm: str, end: tuple[str | None, str | None] | None) -> bool:
     return end in STORMS[storm].ends
 
 
-def _findings(folder: Path, quiet: int, longest: float) -> Outcome:
+def _findings(stack: PrefectStack, folder: Path, quiet: int, longest: float) -> Outcome:
     """Run an audit whose judge names 100,000 findings in each of its replies."""
     folder.mkdir()
     finding = {"finding_id": 1, "classification": "HALLUCINATED", "reasoning": "as told"}
@@ -153,7 +153,8 @@ def _findings(folder: Path, quiet: int, longest: float) -> Outcome:
         server.rule(reply='{"verdict": "vulnerable", "confidence": 0.5, "vulnerabilities": []}')
         server.rule(model="other", reply=json.dumps({"findings": [finding] * FINDINGS}))
         Workplace(folder, server).configure(limits=LIMITS)
-        done = _evalake(folder, "run", "solidity_audit", "--models", MODEL, "--judges", OTHER, "--limit", str(EACH))
+        audit = ("run", "solidity_audit", "--models", MODEL, "--judges", OTHER, "--limit", str(EACH))
+        done = _evalake(stack, folder, *audit)
     rows = Lake(str(folder / "lake")).frame(AUDITS).collect()
     broken = _beyond(done, quiet, longest)
     if rows.height != EACH or rows["judge_error"].null_count():

@@ -3,16 +3,46 @@
 It runs beside the server's start, and imports Prefect meanwhile; a line on standard input says that the server answers.
 """
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 
 def pools_of(project: Path) -> tuple[str, ...]:
     """List the work pools that the deployments of a project's prefect.yaml name."""
     declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
     return tuple(sorted({deployment["work_pool"]["name"] for deployment in declared}))
+
+
+def create_pool(client: "SyncPrefectClient", name: str, *, anew: bool = False) -> None:
+    """Create a work pool whose workers start processes; `anew`: in the place of one that is there."""
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.workers.process import ProcessWorker
+
+    template = ProcessWorker.get_default_base_job_template()
+    client.create_work_pool(
+        WorkPoolCreate(name=name, type=ProcessWorker.type, base_job_template=template), overwrite=anew
+    )
+
+
+def deploy_all() -> int:
+    """Deploy all of the working directory's prefect.yaml, as `prefect deploy` does; returns its exit code."""
+    from prefect.cli import app
+
+    # Where it is set, its value would take the place of the placeholder, in whose place each worker puts its own.
+    os.environ.pop("EVALAKE_HOME", None)
+    sys.argv = ["prefect", "--no-prompt", "deploy", "--all"]
+    try:
+        app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
 
 
 def main(project: Path) -> int:
@@ -22,21 +52,14 @@ def main(project: Path) -> int:
         The exit code of `prefect deploy`; 1 where standard input ended instead, with the process that asked for this.
     """
     import prefect.cli.deploy  # noqa: F401 - which the command would import only when the server is there
-    from prefect.cli import app
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.actions import WorkPoolCreate
-    from prefect.workers.process import ProcessWorker
 
     if not sys.stdin.readline():
         return 1
-    template = ProcessWorker.get_default_base_job_template()
     with get_client(sync_client=True) as client:
         for pool in pools_of(project):
-            work_pool = WorkPoolCreate(name=pool, type=ProcessWorker.type, base_job_template=template)
-            client.create_work_pool(work_pool, overwrite=True)
-    sys.argv = ["prefect", "--no-prompt", "deploy", "--all"]
-    app()
-    return 0
+            create_pool(client, pool, anew=True)
+    return deploy_all()
 
 
 if __name__ == "__main__":

@@ -53,11 +53,12 @@ class _Signal:
         self._event.set()
         self._event = asyncio.Event()
 
-    async def wait(self, seconds: float | None = None) -> None:
-        """Wait until the signal is sent, or for so many seconds."""
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the signal is sent, or for so many seconds; tell whether it was sent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._event.wait()
+                return await self._event.wait()
+        return False
 
 
 class Budget:
@@ -173,6 +174,10 @@ class Budget:
     def _is_stale(self) -> bool:
         return time.monotonic() - self._renewed_at > STALE_SECONDS
 
+    def _has_to_look(self) -> bool:
+        """Tell whether no other call looks just now, or has since this one began to wait, what others gave back."""
+        return self._begun == self._ended and time.monotonic() - self._renewed_at >= LOOK_SECONDS
+
     async def _find_room(self, need: Amount, without_slot: WithoutSlot) -> None:
         is_known = self._no_room_for is not None and self._no_room_for.within(need)
         begun = self._begun - 1 if is_known else self._begun
@@ -184,8 +189,9 @@ class Budget:
             elif self._others != NOTHING or any(spending.is_admitted for spending in self._open):
                 self._no_room_for = need
                 async with without_slot():  # a call that it waits for may be one that is tried again, without a slot
-                    await self._call_ended.wait(None if self._others == NOTHING else LOOK_SECONDS)
-                    begun = self._begun
+                    call_ended = await self._call_ended.wait(None if self._others == NOTHING else LOOK_SECONDS)
+                    if call_ended or self._has_to_look():
+                        begun = self._begun
             elif self._landing == NOTHING and self._outside == self._told_outside:
                 raise AttemptFailed("budget", f"not asked: the run's ceiling of {self._ceiling} is reached")
             else:  # a call has ended since the renewal began, which counted it as spent and as held back

@@ -1,17 +1,14 @@
-"""One ceiling over several processes: shards on two workers, a Dask cluster, a process that is killed, a retry."""
+"""One ceiling over several processes: shards on two workers, and a retry. tests/e2e/test_dask.py has a cluster's."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contracts.tables import RUN_RESERVATIONS, RUNS
 from flows.shards import DEPLOYMENT as SHARD
-from tests.e2e.clusters import Cluster
-from tests.e2e.counts import KEY_VARIABLE, are_there_once, committed_by, key_of
-from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.e2e.counts import KEY_VARIABLE, are_there_once, key_of
+from tests.e2e.processes import PrefectStack
+from tests.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -50,27 +47,6 @@ def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: 
     assert are_there_once(work, ITEMS)
 
 
-def test_dask_workers_share_one_ceiling_with_one_that_is_killed(
-    stack: PrefectStack, work: Workplace, tmp_path: Path
-) -> None:
-    answer(work, latency=1.5)  # the run still asks when its worker is killed
-    cluster = Cluster(stack, tmp_path)
-    cluster.worker("first", **key_of("first"))
-    second = cluster.worker("second", **key_of("second"))
-    run = stack.open(*command(work, "--max-calls", "90"), **cluster.environment, **key_of("flow"))
-    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to the second worker")
-    assert run.poll() is None, run.communicate()
-    second.kill()
-    out, err = run.communicate(timeout=300)
-    assert run.returncode == 1, err
-    said: dict[str, Any] = json.loads(out)
-    assert said["state"] == "incomplete"
-    # What the killed worker held back is used by the other; what it had asked and was not yet kept is lost.
-    assert said["calls"]["made"] == 90
-    assert 90 <= work.asked() <= 90 + 16
-    cluster.stop()
-
-
 def answer(work: Workplace, latency: float) -> None:
     """Have each call answered after so many seconds, with the usage that PRICE is of."""
     usage = {"prompt_tokens": 2000, "completion_tokens": 500, "total_tokens": 2500}
@@ -86,9 +62,3 @@ def limited(work: Workplace, ceiling: str) -> None:
 def the_run(work: Workplace) -> dict[str, Any]:
     (row,) = work.rows(RUNS).iter_rows(named=True)
     return row
-
-
-def command(work: Workplace, *options: str) -> list[str]:
-    """A run from the command line."""
-    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", work.dataset(ITEMS), *options]
-    return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]

@@ -71,6 +71,24 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_doubles_nothing(
     assert are_there_once(work, items)
 
 
+def test_workers_share_one_ceiling_with_one_that_is_killed(
+    stack: PrefectStack, cluster: Cluster, work: Workplace
+) -> None:
+    third = cluster.worker("third", **key_of("third"))
+    work.server.rule(reply='{"action": "BLOCK"}', latency=1.5)  # the run still asks when its worker is killed
+    run = stack.open(*command(work, work.dataset(160), "--max-calls", "90"), **of(cluster))
+    wait_until(lambda: committed_by(work, "third") or run.poll() is not None, "a reply to the third worker")
+    assert run.poll() is None, run.communicate()
+    third.kill()
+    out, err = run.communicate(timeout=300)
+    assert run.returncode == 1, err
+    said = json.loads(out)
+    assert said["state"] == "incomplete"
+    # What the killed worker held back is used by the other; what it had asked and was not yet kept is lost.
+    assert said["calls"]["made"] == 90
+    assert 90 <= work.asked() <= 90 + 2 * CONCURRENCY
+
+
 def test_calls_given_up_on_are_told_and_a_retry_asks_for_them(
     stack: PrefectStack, cluster: Cluster, collector: Collector, work: Workplace
 ) -> None:
@@ -139,8 +157,8 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def command(work: Workplace, dataset: str) -> list[str]:
-    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset]
+def command(work: Workplace, dataset: str, *options: str) -> list[str]:
+    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset, *options]
     return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
 
 

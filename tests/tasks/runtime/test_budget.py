@@ -1,15 +1,19 @@
 """A process's part of a run's ceiling: no call is refused that there is room for."""
 
 import asyncio
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from contracts.tables import CALLS
+import pytest
+
+from contracts.tables import CALLS, RUN_RESERVATIONS
 from core.configuration import Configuration
 from providers.request import Reply, Request
 from storage.lake import Lake
 from storage.ledger import append
-from storage.reservations import Ceiling
+from storage.reservations import Amount, Ceiling, Holding, hold
+from tasks.runtime import budget as runtime_budget
 from tasks.runtime.budget import Budget, Spending
 from tests.storage.rows import call
 
@@ -40,3 +44,25 @@ def test_a_call_that_ends_while_room_is_looked_for_takes_none_of_it(tmp_path: Pa
 
     asyncio.run(admit_both())
     assert second.is_admitted
+
+
+def test_calls_that_wait_for_another_process_look_together_what_it_gave_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on its own, they would commit to the lake without a pause for as long as they wait."""
+    monkeypatch.setattr(runtime_budget, "LOOK_SECONDS", 0.5)
+    lake, calls, looks = Lake(str(tmp_path / "lake")), 50, 8
+    hold(lake, "run", "another", lambda _: Holding(Amount(calls=calls), Amount()))
+
+    async def admit_all() -> float:
+        budget = Budget(lake, "run", Ceiling(calls=calls), Configuration(), lambda: None, {})
+        began, first = time.monotonic(), lake.version(RUN_RESERVATIONS) or 0
+        waiting = [asyncio.create_task(budget.admit(Spending(REQUEST), 0.0, nullcontext)) for _ in range(calls)]
+        while (lake.version(RUN_RESERVATIONS) or 0) < first + looks:
+            await asyncio.wait(waiting, timeout=0.02)
+        took = time.monotonic() - began
+        hold(lake, "run", "another", lambda _: Holding(Amount(), Amount()))
+        await asyncio.gather(*waiting)
+        return took
+
+    assert asyncio.run(admit_all()) >= (looks - 2) * 0.5
