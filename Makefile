@@ -46,7 +46,7 @@ $(BIN)/python -m service.local.database
 endef
 
 # Tests that need something that the machine lacks are left out, by name. The end-to-end tests, which start many processes
-# of their own and mostly wait for them, run beside the others; two processes share either. A part,
+# of their own and mostly wait for them, run beside the others; two processes share them, and three the others. A part,
 # `make test PYTEST='tests/metrics -x'`, runs in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
@@ -58,10 +58,10 @@ else
 endif
 
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
-SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+SHARED := --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Each has a cache of its own, so that each knows what has passed.
-END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED)
-OTHERS := pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
+END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e --numprocesses 2 $(SHARED)
+OTHERS := pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e --numprocesses 3 $(SHARED)
 test-end-to-end:
 	@mkdir -p $(BUILD)
 	@$(BIN)/python -u -m $(END_TO_END) > $(BUILD)/end_to_end.log 2>&1; \
@@ -86,7 +86,7 @@ line-coverage: $(DEV_STAMP)
 # What needs no server and is quick, for every save: in under three minutes on two cores.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
 test-fast: $(DEV_STAMP)
-	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' $(SHARED) $(FAST)
+	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' --numprocesses 2 $(SHARED) $(FAST)
 
 # The Solidity compiler and the EVM with which tests carry out the attacks on the starter contracts.
 $(EVM)/node_modules/.package-lock.json: $(EVM)/package-lock.json
