@@ -22,7 +22,7 @@ from providers.request import Failure, Reply, Request
 from providers.routes import Route
 
 OPERATION = "chat"
-FLUSH_MILLISECONDS = 5_000
+EXPORT_SECONDS = 5.0  # for which a server may be tried; the SDK tries for ten, spans and metrics one after the other
 
 # The bucket boundaries that the conventions ask for, in seconds and in tokens
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -64,8 +64,9 @@ class Instruments:
             {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", "evalake"), SERVICE_VERSION: version("evalake")}
         )
         self._traces = TracerProvider(resource=resource)
-        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        self._metrics = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
+        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_longest("TRACES"))))
+        metrics = OTLPMetricExporter(timeout=_longest("METRICS"))
+        self._metrics = MeterProvider([PeriodicExportingMetricReader(metrics)], resource=resource)
         self._tracer = self._traces.get_tracer("evalake", version("evalake"))
         meter = self._metrics.get_meter("evalake", version("evalake"))
         self._duration = meter.create_histogram(
@@ -126,8 +127,15 @@ class Instruments:
 
     def flush(self) -> None:
         """Send what there is; give up after a few seconds where no server takes it."""
-        self._traces.force_flush(FLUSH_MILLISECONDS)
-        self._metrics.force_flush(FLUSH_MILLISECONDS)
+        milliseconds = int(EXPORT_SECONDS * 1000)
+        self._traces.force_flush(milliseconds)
+        self._metrics.force_flush(milliseconds)
+
+
+def _longest(signal: str) -> float | None:
+    """Return for how many seconds a server is tried; None where the SDK's own variables say so."""
+    variables = {"OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"}
+    return None if variables & os.environ.keys() else EXPORT_SECONDS
 
 
 def _common(route: Route, outcome: Reply | Failure) -> Attributes:

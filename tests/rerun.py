@@ -15,8 +15,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take notes where the reports of all processes come together."""
-    if not hasattr(config, "workerinput"):
+    """Take notes where the reports of all processes come together, unless pytest is to keep none."""
+    if not hasattr(config, "cache"):  # it was asked for by `-p no:cacheprovider`
+        if config.getoption(OPTION):
+            raise pytest.UsageError(f"{OPTION} needs what pytest keeps: leave out -p no:cacheprovider")
+    elif not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Notes(config))
 
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {
     "test_calm.py": "def test_calm(): pass\n",
@@ -38,6 +40,14 @@ def test_a_test_that_fails_is_run_until_it_passes(tmp_path: Path) -> None:
     again = _run(tmp_path, "--not-passed")
     assert (again.returncode, _passed(again)) == (0, {"test_wild"})
     assert _passed(_run(tmp_path)) == {"test_calm", "test_before", "test_wild", "test_after"}
+
+
+def test_where_pytest_keeps_nothing_tests_run_and_what_has_not_passed_cannot_be_asked_for(tmp_path: Path) -> None:
+    _write(tmp_path)
+    assert _passed(_run(tmp_path, "-p", "no:cacheprovider")) == {"test_calm", "test_before", "test_wild", "test_after"}
+    refused = _run(tmp_path, "-p", "no:cacheprovider", "--not-passed")
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--not-passed needs what pytest keeps" in refused.stderr
 
 
 def _write(folder: Path) -> None:

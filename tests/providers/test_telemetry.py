@@ -46,7 +46,8 @@ def test_switched_off_the_sdk_is_not_imported(model_server: ModelServer) -> None
 
 
 def test_a_collector_that_is_not_there_keeps_no_call_from_being_made(model_server: ModelServer) -> None:
-    done = process(CALL, model_server.api_base, EVALAKE_TELEMETRY="1", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    nobody = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    done = process(CALL, model_server.api_base, EVALAKE_TELEMETRY="1", **nobody)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["Reply", "Reply"]
     assert len(model_server.seen) == 2
