@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from contracts.tables import CALL_FAILURES, RUNS
-from tests.cli.command import evalake
+from tests.cli.command import evalake_here
 from tests.e2e.clusters import Cluster
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, wait_until
@@ -149,7 +150,9 @@ def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
 def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
     tmp_path: Path, environment: dict[str, str], code: int, named: str
 ) -> None:
-    done = evalake("run", "command_guard", folder=tmp_path, **environment)
+    server = {PREFECT_API_URL: environment["PREFECT_API_URL"]} if "PREFECT_API_URL" in environment else {}
+    with temporary_settings(server):
+        done = evalake_here("run", "command_guard", folder=tmp_path, **environment)
     assert (done.returncode, done.stdout) == (code, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("evalake: ")
