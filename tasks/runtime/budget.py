@@ -214,7 +214,7 @@ class Budget:
             nonlocal reserved
             dead = self._dead(standing)
             self._others = standing.held - sum((standing.others[name] for name in dead), NOTHING)
-            # What this holder spent outside the ledger is in `found` only as far as it was told before.
+            # What this holder spent outside the ledger is in `standing` only as far as it was told before.
             spent = self._ceiling.of(standing.spent) + outside - self._told_outside
             free = self._ceiling.amount - spent - self._others - kept
             reserved = kept + (_granted(needs, free) if needs else _kept_back(spare, free))

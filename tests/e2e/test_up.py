@@ -11,6 +11,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
+from service.local.background import WARM
 from tests.cli.command import evalake
 from tests.e2e.processes import require_no_errors, wait_until
 from tests.servers.chromium import PATIENCE, launched
@@ -66,7 +67,9 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Project, browser: Browser) -> None:
     project.evalake("prefect", "deployment", "run", "evaluate/questions-nightly")
-    wait_until(lambda: project.status()["warm"], "the process that commands begin in")
+    warm = Path(project.status()["log"]).with_name(WARM)
+    wait_until(warm.exists, "the process that commands begin in")
+    assert project.status()["warm"]
     project.evalake("run", "questions", "--config", "evalake.toml")
     there = project.status()
     user, password = there["password"].split(":")
