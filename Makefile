@@ -46,7 +46,8 @@ $(BIN)/python -m service.local.database
 endef
 
 # Tests that need something that the machine lacks are left out, by name. The end-to-end tests, which start many processes
-# of their own and mostly wait for them, run beside the others; two processes share them, and three the others. A part,
+# of their own and mostly wait for them, run beside the others; two processes share either (more would take each other's
+# caches: with three for the others all tests took a tenth more of the processor). A part,
 # `make test PYTEST='tests/metrics -x'`, runs in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
@@ -58,10 +59,10 @@ else
 endif
 
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
-SHARED := --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Each has a cache of its own, so that each knows what has passed.
-END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e --numprocesses 2 $(SHARED)
-OTHERS := pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e --numprocesses 3 $(SHARED)
+END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end tests/e2e $(SHARED)
+OTHERS := pytest -o cache_dir=.pytest_cache/others --ignore tests/e2e $(SHARED)
 test-end-to-end:
 	@mkdir -p $(BUILD)
 	@$(BIN)/python -u -m $(END_TO_END) > $(BUILD)/end_to_end.log 2>&1; \
@@ -86,7 +87,7 @@ line-coverage: $(DEV_STAMP)
 # What needs no server and is quick, for every save: in under three minutes on two cores.
 FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
 test-fast: $(DEV_STAMP)
-	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' --numprocesses 2 $(SHARED) $(FAST)
+	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' $(SHARED) $(FAST)
 
 # The Solidity compiler and the EVM with which tests carry out the attacks on the starter contracts.
 $(EVM)/node_modules/.package-lock.json: $(EVM)/package-lock.json

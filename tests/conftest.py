@@ -47,9 +47,11 @@ NEEDS = {
 }
 # Their tests share servers and browsers, which start once where one process has all of the folder.
 WHOLE_FOLDERS = ("tests/dashboard/", "tests/service/viewer/", "tests/service/")
-# What takes minutes is begun first: last, it would keep one process busy when the others have nothing left to do.
+# What takes minutes, or waits, is begun first: last, it would leave processors idle when little else is left.
 LONG = (
     *WHOLE_FOLDERS,
+    "tests/chaos/",
+    "tests/providers/",
     "tests/e2e/test_watched.py",
     "tests/e2e/test_dask.py",
     "tests/e2e/test_deploy.py",
