@@ -46,9 +46,9 @@ $(BIN)/python -m service.local.database
 endef
 
 # Tests that need something that the machine lacks are left out, by name. The end-to-end tests, which start many processes
-# of their own and mostly wait for them, run beside the others; two processes share either (more would take each other's
-# caches: with three for the others all tests took a tenth more of the processor). A part,
-# `make test PYTEST='tests/metrics -x'`, runs in one.
+# of their own and mostly wait for them, run beside the others; two processes share either. With three for the others, all
+# tests took a tenth more of the processor, for they take each other's caches. A part, `make test PYTEST='tests/metrics -x'`,
+# runs in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
 	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json

@@ -1,6 +1,7 @@
-"""Deploys a project to a Prefect server that is just starting: `python -m service.local.deployment PROJECT`.
+"""Deploys a project to a Prefect server: work pools, and all of its prefect.yaml.
 
-It runs beside the server's start, and imports Prefect meanwhile; a line on standard input says that the server answers.
+`python -m service.local.deployment PROJECT` does so for `evalake up`, whose server is just starting: it imports Prefect
+meanwhile, and a line on standard input says that the server answers. `make deploy` does the same to one that is there.
 """
 
 import os
