@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -12,9 +13,9 @@ import polars as pl
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from contracts.compile.arrow import arrow_schema, polars_schema
+from contracts.compile.arrow import arrow_schema, polars_schema, schema_of
 from contracts.compile.delta import check_constraints
-from contracts.contract import Contract
+from contracts.contract import Column, Contract
 from contracts.forward import bring_forward
 from contracts.tables.forgotten import FORGOTTEN
 from core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
@@ -235,9 +236,8 @@ class Lake:
 
         Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
         """
-        actual = {f.name: (str(f.type), f.nullable) for f in table.schema().fields}
-        wanted = {f.name: (str(f.type), f.nullable) for f in delta_fields(contract)}
-        if actual == wanted:
+        here, ours = table.schema(), delta_schema(contract)
+        if here == ours or (actual := _types(here)) == (wanted := _types(ours)):  # a description may have changed
             return contract.schema_version  # every change shows in the columns
         stored = table.transaction_version(_SCHEMA) or 1
         if stored > contract.schema_version:
@@ -342,6 +342,15 @@ def _require_writable(folder: Path) -> None:
         raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
 
 
-def delta_fields(contract: Contract) -> list[Any]:
-    """List the fields of the table's schema, as Delta has them."""
-    return list(Schema.from_arrow(arrow_schema(contract)).fields)
+def delta_schema(contract: Contract) -> Schema:
+    """Build the table's schema, as Delta has it."""
+    return _delta_schema(contract.columns)
+
+
+@lru_cache(maxsize=256)  # each opening of a table compares it
+def _delta_schema(columns: tuple[Column, ...]) -> Schema:
+    return Schema.from_arrow(schema_of(columns))
+
+
+def _types(schema: Schema) -> dict[str, tuple[str, bool]]:
+    return {field.name: (str(field.type), field.nullable) for field in schema.fields}

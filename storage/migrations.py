@@ -27,7 +27,7 @@ from contracts.contract import Contract
 from contracts.forward import bring_forward
 from core.errors import OlderLakeError
 from storage.commit import commit
-from storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_fields, schema_commit
+from storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_schema, schema_commit
 
 CHUNK_ROWS = 100_000
 
@@ -117,7 +117,7 @@ def _bring(lake: Lake, contract: Contract, migration: Migration, table: DeltaTab
 
 def _add_columns(table: DeltaTable, contract: Contract) -> None:
     there = {field.name for field in table.schema().fields}
-    missing = [field for field in delta_fields(contract) if field.name not in there]
+    missing = [field for field in delta_schema(contract).fields if field.name not in there]
     table.alter.add_columns(missing, commit_properties=schema_commit(contract.schema_version))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -28,21 +29,29 @@ _TYPES: Mapping[type, _Type] = {
 NOTHING: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# Each reading and landing of a table needs its schemas, which take longer to build than to find by their columns.
+_of_each_table = lru_cache(maxsize=256)
 
 
 def arrow_schema(contract: Contract) -> pa.Schema:
     """Build the table's Arrow schema: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
+    return schema_of(contract.columns)
+
+
+@_of_each_table
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    """Build the Arrow schema of columns."""
     return pa.schema(
         [
             pa.field(column.name, _arrow_type(column), column.nullable, {"comment": column.description})
-            for column in contract.columns
+            for column in columns
         ]
     )
 
 
 def polars_schema(contract: Contract) -> pl.Schema:
     """Build the Polars schema of the table's rows, in the order of the row model."""
-    return pl.Schema({column.name: _polars_type(column) for column in contract.columns})
+    return pl.Schema(_polars_types(contract.columns))
 
 
 def conform(
@@ -77,12 +86,18 @@ def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
 
 def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
     """Raise SchemaMismatchError unless every column of the contract is in the frame with its type."""
-    for name, wanted in polars_schema(contract).items():
-        dtype = frame.schema.get(name)
+    schema = frame.schema
+    for name, wanted in _polars_types(contract.columns).items():
+        dtype = schema.get(name)
         if dtype is None:
             raise SchemaMismatchError(f"table {contract.table}: the frame has no column {name}")
         if dtype != wanted:
             raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {dtype}")
+
+
+@_of_each_table
+def _polars_types(columns: tuple[Column, ...]) -> Mapping[str, pl.DataType]:
+    return {column.name: _polars_type(column) for column in columns}
 
 
 def _arrow_type(column: Column) -> pa.DataType:
