@@ -3,13 +3,13 @@
 import os
 import secrets
 import sys
-import tomllib
 import warnings
 from functools import cache
 from pathlib import Path
 
 from cli.leaving import end_quickly
 from cli.startup import sitecustomize
+from core.prefect_settings import prefect_setting
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
@@ -52,7 +52,7 @@ def _close_working_directory() -> None:
 
 def names_a_server() -> bool:
     """Tell whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
-    return bool(_setting("PREFECT_API_URL"))
+    return bool(prefect_setting("PREFECT_API_URL"))
 
 
 @cache
@@ -65,24 +65,9 @@ def lock_server() -> str | None:
     Returns:
         The password where none was set, and it was made here.
     """
-    chosen = _setting(_SERVER_PASSWORD) or _setting(_PASSWORD)
+    chosen = prefect_setting(_SERVER_PASSWORD) or prefect_setting(_PASSWORD)
     password = chosen or f"evalake:{secrets.token_urlsafe(32)}"
     os.environ[_SERVER_PASSWORD] = password
     for name, value in ((_PASSWORD, password), (_ORIGINS, "https://nobody.invalid")):
-        os.environ[name] = _setting(name) or value
+        os.environ[name] = prefect_setting(name) or value
     return None if chosen else password
-
-
-def _setting(name: str) -> str | None:
-    """Look up a setting of Prefect in the environment, or else in its active profile."""
-    if name in os.environ:
-        return os.environ[name]
-    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
-    profiles = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
-    try:
-        read = tomllib.loads(profiles.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    active = os.environ.get("PREFECT_PROFILE") or read.get("active")
-    value = read.get("profiles", {}).get(active, {}).get(name)
-    return str(value) if value else None

@@ -21,16 +21,20 @@ def prefect(context: typer.Context) -> None:
     from cli.options import use_servers_in_background
     from core.default_lake import lake_uri
     from service.local.background import PATIENCE
+    from service.local.database import start_settings, usual_database
 
     use_servers_in_background(lake_uri(None))
 
-    if context.args[:2] == ["server", "start"] and (password := lock_server()):
+    is_server = context.args[:2] == ["server", "start"]
+    if is_server and (password := lock_server()):
         user, _, word = password.partition(":")
         say(f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses")
 
     # The command itself says errors in one line; a worker and a server have nothing but their log.
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
     environment = {name: value for name, value in os.environ.items() if (name, value) != (level, DEFAULTS[level])}
+    if is_server:
+        environment = {**start_settings(usual_database()), **environment}
     if context.args[:2] == ["worker", "start"]:
         environment = {**PATIENCE, **environment}
     sys.stdout.flush()

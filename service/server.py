@@ -17,6 +17,7 @@ from core.default_lake import whole_address
 from core.errors import EvalakeError
 from service.beside import Beside, free_port, lets_in
 from service.listening import Server, listening, require_reachable_by_whom
+from service.local.database import start_settings, usual_database
 from service.scoring.app_state import AppState
 from service.scoring.settings import ScoringSettings
 from tasks.runtime.logs import as_json, redact_logs
@@ -102,7 +103,8 @@ def _prefect() -> Iterator[bool]:
     port = free_port()
     url = f"http://127.0.0.1:{port}/api"
     os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
-    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port))
+    quick = {**os.environ, **start_settings(usual_database())}
+    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), environment=quick)
     try:
         name, _, password = os.environ["PREFECT_API_AUTH_STRING"].partition(":")
         # Another's server, which took the port, would not

@@ -15,12 +15,17 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from core.prefect_settings import prefect_home, prefect_setting
 from core.private_folders import cache_folder, is_ours, make_private
 from tasks.runtime.prefect_internals import create_database
 
 PRIVATE = 0o600
 # What a Prefect server does at each start, for a second, and need not do with a database that has all of it.
 NOT_AT_START = {"PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false", "PREFECT_API_BLOCKS_REGISTER_ON_START": "false"}
+# With any of these a server's database is not the file in its home, or may not be.
+_ELSEWHERE = [
+    f"PREFECT_{of}_DATABASE_{what}" for of in ("SERVER", "API") for what in ("CONNECTION_URL", "DRIVER", "NAME")
+]
 
 
 def template() -> Path:
@@ -49,9 +54,20 @@ def is_migrated(database: Path) -> bool:
     return expected is not None and there is not None and there[0] == expected[0] and there[1] >= expected[1]
 
 
-def start_settings(database: Path) -> Mapping[str, str]:
-    """Make the database as `is_migrated` does, and list the settings with which a server of it starts soonest."""
-    return NOT_AT_START if is_migrated(database) else {}
+def usual_database() -> Path | None:
+    """Name the file of the database of a server that is started here; None where its settings may name another."""
+    return None if any(map(prefect_setting, _ELSEWHERE)) else prefect_home() / "prefect.db"
+
+
+def start_settings(database: Path | None) -> Mapping[str, str]:
+    """Make the database as `is_migrated` does, and list the settings with which a server of it starts soonest.
+
+    They are none where the database is not known or cannot be made: what is wrong with it is for Prefect to say.
+    """
+    try:
+        return NOT_AT_START if database is not None and is_migrated(database) else {}
+    except OSError:
+        return {}
 
 
 def make_template() -> None:

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from service.local.database import is_migrated
+from service.local.database import is_migrated, usual_database
 from tasks.runtime.prefect_internals import SERVER
 
 if TYPE_CHECKING:
@@ -37,15 +37,12 @@ def main(descriptor: int) -> None:
     from prefect.settings import (
         PREFECT_API_BLOCKS_REGISTER_ON_START,
         PREFECT_API_DATABASE_MIGRATE_ON_START,
-        get_current_settings,
         temporary_settings,
     )
 
-    settings = get_current_settings()
-    database, connection = settings.home / "prefect.db", settings.server.database.connection_url
-    is_usual = connection is not None and connection.get_secret_value() == f"sqlite+aiosqlite:///{database}"
+    database = usual_database()
     try:
-        ready = is_usual and is_migrated(database)
+        ready = database is not None and is_migrated(database)
     except OSError:  # the command reports it, for it reads the folder, too
         sys.exit(1)
     import_module(SERVER.partition(":")[0])  # seconds, in which the command may end

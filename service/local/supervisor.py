@@ -21,7 +21,7 @@ from core.errors import EvalakeError
 from core.visible_text import on_one_line
 from service.beside import Beside, free_port, lets_in
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
-from service.local.database import start_settings
+from service.local.database import start_settings, usual_database
 from service.local.deployment import pools_of
 from tasks.runtime.prefect_internals import LEASES
 
@@ -81,7 +81,7 @@ class _Servers:
         os.environ.update(LEASES)
         os.environ.update({"EVALAKE_LAKE": self._lake, "EVALAKE_API_TOKEN": self._token})
         _say("starting a Prefect server …")
-        quick = {**os.environ, **start_settings(home / "prefect.db")}
+        quick = {**os.environ, **start_settings(usual_database())}
         prefect = f"http://127.0.0.1:{(prefect_port := free_port())}/api"
         quick["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
         command = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
