@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_a_server_has_a_password_and_admits_no_other_origin_also_where_its_addre
     assert ("asks for user" in said) == (chosen is None)
     assert (stranger.status_code, owner.status_code) == (401, 200)
     assert "access-control-allow-origin" not in {*stranger.headers, *owner.headers}
+    database = tmp_path / "prefect.db"  # a copy of the migrated template; one that Prefect makes can be read by anybody
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
 
 
 def _answers(address: str) -> bool:
