@@ -236,7 +236,7 @@ class Lake:
 
         Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
         """
-        here, ours = table.schema(), delta_schema(contract)
+        here, ours = table.schema(), delta_schema(contract.columns)
         if here == ours or (actual := _types(here)) == (wanted := _types(ours)):  # a description may have changed
             return contract.schema_version  # every change shows in the columns
         stored = table.transaction_version(_SCHEMA) or 1
@@ -342,13 +342,9 @@ def _require_writable(folder: Path) -> None:
         raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
 
 
-def delta_schema(contract: Contract) -> Schema:
-    """Build the table's schema, as Delta has it."""
-    return _delta_schema(contract.columns)
-
-
 @lru_cache(maxsize=256)  # each opening of a table compares it
-def _delta_schema(columns: tuple[Column, ...]) -> Schema:
+def delta_schema(columns: tuple[Column, ...]) -> Schema:
+    """Build the schema of a table with these columns, as Delta has it."""
     return Schema.from_arrow(schema_of(columns))
 
 

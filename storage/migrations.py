@@ -117,7 +117,7 @@ def _bring(lake: Lake, contract: Contract, migration: Migration, table: DeltaTab
 
 def _add_columns(table: DeltaTable, contract: Contract) -> None:
     there = {field.name for field in table.schema().fields}
-    missing = [field for field in delta_schema(contract).fields if field.name not in there]
+    missing = [field for field in delta_schema(contract.columns).fields if field.name not in there]
     table.alter.add_columns(missing, commit_properties=schema_commit(contract.schema_version))
 
 
