@@ -22,7 +22,7 @@ from cli.warm.likeness import read_at_import
 from tests.servers.fork_server import COMMAND, LENGTH, PID, STARTUP
 
 ROOT = Path(__file__).resolve().parents[2]
-_MOST = 4  # fork servers, for each keeps some 300 MB
+_MOST = 6  # fork servers, for each keeps some 300 MB
 _SET_SUBREAPER = 36  # of prctl: its process becomes the parent of what its children leave behind
 # Of what Prefect and others read when they are imported, these are read again in a copy, or only then.
 _READ_AGAIN = frozenset(
