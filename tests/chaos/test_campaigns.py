@@ -4,6 +4,7 @@ import math
 import random
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
     assert len(set(soon)) == len(soon) == 15
 
 
-def test_a_run_through_every_storm_of_a_provider_ends_with_a_clear_row_for_each_call(tmp_path: Path) -> None:
+def test_a_run_through_every_storm_of_a_provider_ends_with_a_clear_row_for_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fewer = {name: replace(storm, calls=storm.calls // 2) for name, storm in storms.STORMS.items()}
+    monkeypatch.setattr(storms, "STORMS", fewer)
     outcomes = list(storms.campaign(tmp_path, seed=1, seconds=0, longest=math.inf))
     assert len(outcomes) == len(storms.STORMS) + 1  # and the findings
     assert {outcome.broken for outcome in outcomes} == {""}
