@@ -95,6 +95,10 @@ class Contract:
         for flaw in _flaws(self):
             raise ContractError(f"the contract of table {self.table} contradicts itself: {flaw}")
 
+    def __hash__(self) -> int:
+        """Hash the table's name and row model, for rules hold mappings, which cannot be hashed."""
+        return hash((self.table, self.row))
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the columns in place of the row model, for processes that cannot import the suite it belongs to."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "row"}

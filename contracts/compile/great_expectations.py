@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -37,10 +38,11 @@ class ExpectationReport:
     failing_rows: Mapping[str, frozenset[int]]
 
 
+@cache  # for a check holds every file of a table to its contract
 def expectations(contract: Contract, *, is_whole: bool = True) -> Any:
     """Build the contract's `great_expectations.ExpectationSuite`, with its table rules if it is for a table as a whole.
 
-    The rule's id is in each expectation's `meta`.
+    The rule's id is in each expectation's `meta`. It is built once, so nobody may change it.
     """
     with _quiet():
         import great_expectations
