@@ -36,8 +36,8 @@ class Review:
         return self._stack.wait_for(self.flow_run, *names, "Failed", "Crashed", "Completed")
 
     def form(self, number: int) -> dict[str, Any]:
-        """The schema of a form, as the UI reads it; waits until it is there."""
-        wait_until(lambda: f"suspended-review-{number}-schema" in self.inputs(), f"form {number}")
+        """The schema of a form, as the UI reads it; waits until it is there, with its description, which comes last."""
+        wait_until(lambda: f"suspended-review-{number}-description" in self.inputs(), f"form {number}")
         schema: dict[str, Any] = json.loads(self.inputs()[f"suspended-review-{number}-schema"])
         return schema
 
