@@ -48,17 +48,18 @@ def drift(earlier: Sequence[Sequence[Given]], later: Sequence[Sequence[Given]], 
     apart, points = np.stack([distances(item) for item in answers]), _points(answers)
     from_all, all_points = apart.sum(axis=2).ravel(), points.sum(axis=(0, 1))
     items, by_row = np.arange(len(answers)), points.reshape(-1, points.shape[-1])
-    rows = items * (new + old)  # the first of each item; looking answers up by one index takes a third of the time
+    first_row = items * (new + old)  # of each item: to look answers up by one index takes a third of the time
 
     # `places[j]` says, for each item, which of its answers stands in place j; the first `new` places are the later.
-    # Both statistics look at these alone, for what the others are follows from the sums over all.
+    # Both statistics look at these alone, for what the others are follows from the sums over all; a later answer's
+    # distances to all are also those to the later ones, each of which is counted twice.
     def distance(*places: Integers, axis: int = -1) -> Array:
-        between = [from_all.take(rows + place) for place in places[:new]]
+        between = [from_all.take(first_row + place) for place in places[:new]]
         within = [-2 * apart[items, a, b] for a, b in combinations(places[:new], 2)]
         return np.asarray(np.add.reduce([*between, *within]).mean(axis=axis) / (new * old))
 
     def shift(*places: Integers, axis: int = -1) -> Array:
-        later_ones = [by_row.take(rows + place, axis=0) for place in places[:new]]
+        later_ones = [by_row.take(first_row + place, axis=0) for place in places[:new]]
         after = np.add.reduce([np.einsum("...ic->...c", each) for each in later_ones])
         return np.asarray(np.abs(after / new - (all_points - after) / old).sum(axis=-1) / len(items))
 

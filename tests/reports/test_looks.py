@@ -121,7 +121,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_at_every_width_drawings_keep_to_their_columns_and_labels_are_whole(
     page: Page, tmp_path: Path, name: str
 ) -> None:
-    """The page is opened narrow and made wider, as one that is opened wide is drawn in the same way."""
+    """The page is opened once, narrow, and made wider; the test below opens one wide."""
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     page.goto(write_page(REPORTS[name](), tmp_path / "run").as_uri())
     found = {}
