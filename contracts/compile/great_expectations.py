@@ -100,6 +100,7 @@ def _by_rule(outcome: Iterable[Any]) -> dict[str, Any]:
     return {result.expectation_config.meta[_RULE]: result for result in outcome}
 
 
+@cache  # nothing is kept in it, and it takes as long to build as some rules to evaluate
 def _context() -> Any:
     """Build an ephemeral context: nothing on disk, no telemetry, no progress bars."""
     import great_expectations
