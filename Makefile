@@ -61,7 +61,8 @@ endif
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
 SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Each has a cache of its own, so that each knows what has passed.
-WAITING := tests/e2e tests/chaos tests/dashboard
+# In this order: tests of one folder share servers, which end where those of another come between.
+WAITING := tests/chaos tests/dashboard tests/e2e
 END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end $(WAITING) $(SHARED)
 OTHERS := pytest -o cache_dir=.pytest_cache/others $(WAITING:%=--ignore %) $(SHARED)
 test-end-to-end:

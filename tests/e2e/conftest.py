@@ -14,10 +14,11 @@ from tests.servers.postgresql import new_database, program
 @pytest.fixture(scope="package")
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     """On PostgreSQL where it is installed: several workers at once block each other's transactions in SQLite."""
+    folder = tmp_path_factory.mktemp("prefect")
     extra = {}
-    if program("initdb"):
-        extra[DATABASE_VARIABLE] = new_database(request.getfixturevalue("postgresql"), "end_to_end")
-    with PrefectStack(tmp_path_factory.mktemp("prefect"), extra) as running:
+    if program("initdb"):  # of its own, for tests of other folders may come between, and a second server after them
+        extra[DATABASE_VARIABLE] = new_database(request.getfixturevalue("postgresql"), f"end_to_end_{folder.name}")
+    with PrefectStack(folder, extra) as running:
         running.deploy()
         running.worker()
         yield running
