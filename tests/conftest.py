@@ -52,7 +52,6 @@ LONG = (
     *WHOLE_FOLDERS,
     "tests/chaos/",
     "tests/providers/",
-    "tests/tasks/jobs/",
     "tests/e2e/test_watched.py",
     "tests/e2e/test_dask.py",
     "tests/e2e/test_deploy.py",
