@@ -46,9 +46,9 @@ $(BIN)/python -m service.local.database
 endef
 
 # Tests that need something that the machine lacks are left out, by name. Those that start many processes of their own and
-# mostly wait for them, end to end, run beside the others; two processes share either, and both end at about the same time.
-# With three for the others, all tests took a tenth more of the processor, for they take each other's caches. A part,
-# `make test PYTEST='tests/metrics -x'`, runs in one.
+# mostly wait for them, end to end, run beside the others; two processes share either. With three for the others, all tests
+# took a tenth more of the processor, for they take each other's caches. A part, `make test PYTEST='tests/metrics -x'`, runs
+# in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
 	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json
@@ -60,9 +60,9 @@ endif
 
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
 SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-# Each has a cache of its own, so that each knows what has passed.
-# In this order: tests of one folder share servers, which end where those of another come between.
+# Tests of one folder share servers, so tests/e2e comes whole, behind the two that tests/conftest.py begins first.
 WAITING := tests/chaos tests/dashboard tests/e2e
+# Each has a cache of its own, so that each knows what has passed.
 END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end $(WAITING) $(SHARED)
 OTHERS := pytest -o cache_dir=.pytest_cache/others $(WAITING:%=--ignore %) $(SHARED)
 test-end-to-end:
