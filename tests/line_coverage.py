@@ -1,8 +1,8 @@
 """Which share of our lines the tests run, by room, against the floors that are set here.
 
 `make line-coverage` reads what slipcover noted while `make test` ran: of the tests' own processes, the end-to-end tests
-left out (those of chaos and the dashboard are among them). The processes that tests start, such as workers and services,
-are not looked into, so that the figures of cli, flows and service are lower than what tests run of them.
+left out, among them those of chaos and the dashboard. The processes that tests start, such as workers and services, are
+not looked into, so that the figures of cli, flows and service are lower than what tests run of them.
 """
 
 import json
