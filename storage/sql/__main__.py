@@ -1,15 +1,12 @@
-"""The process in which one query runs: confined and timed before anything in it could start a thread.
-
-It was started for the query, or is a copy of the fork server's process.
-"""
+"""The process in which one query runs: confined and timed before anything in it could start a thread."""
 
 import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from storage.sql.landlock import confine
 
@@ -56,7 +53,6 @@ _NAMING = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
 def main() -> int:
     """Confine this process to the lake that the first line of standard input names, then answer the request."""
     request = json.loads(sys.stdin.buffer.readline())
-    _take_the_callers_place(request)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
     lake = request["lake"]
@@ -68,15 +64,6 @@ def main() -> int:
     from storage.sql.process import answer
 
     return answer()
-
-
-def _take_the_callers_place(request: Mapping[str, Any]) -> None:
-    """Take over the caller's folder, path of modules and environment, where this is a copy that has not got them."""
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    sys.path[:] = request["path"]
-    if request["folder"] is not None:
-        os.chdir(request["folder"])
 
 
 def _code() -> Iterator[Path]:

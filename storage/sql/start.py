@@ -17,7 +17,6 @@ from time import monotonic
 from urllib.parse import unquote
 
 from core.errors import QueryError
-from storage.sql.forked import Forked, ForkServer
 
 MEGABYTE = 2**20
 GIGABYTE = 2**30
@@ -72,33 +71,23 @@ class Deadline:
 class Started:
     """A process that waits for its request, and when it must have answered."""
 
-    process: "subprocess.Popen[bytes] | Forked"
+    process: "subprocess.Popen[bytes]"
     deadline: Deadline
-
-
-FORK_SERVER = ForkServer()
 
 
 @contextmanager
 def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
     """Start the process for a query of a lake, confined to it; it ends with the block."""
     deadline = Deadline(limits)
-    environment = _environment(lake)
-    process = FORK_SERVER.fork(_environment(os.curdir)) or subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "storage.sql"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
+        env=_environment(lake),
     )
     assert process.stdin is not None
-    asked = {
-        "lake": _folder(lake),
-        "seconds": limits.whole,
-        "environment": environment,
-        "path": environment["PYTHONPATH"].split(os.pathsep),
-        "folder": _working_folder(),
-    }
+    asked = {"lake": _folder(lake), "seconds": limits.whole}
     timer = Timer(deadline.left, process.kill)  # it may not have set its own alarm yet
     timer.daemon = True
     timer.start()
@@ -120,13 +109,6 @@ def _folder(uri: str) -> str | None:
     if uri.startswith("file://"):
         return unquote(uri.removeprefix("file://"))
     return None if "://" in uri else str(Path(uri).absolute())
-
-
-def _working_folder() -> str | None:
-    """Find this process's folder; None where it was removed."""
-    with suppress(FileNotFoundError):
-        return str(Path.cwd())
-    return None
 
 
 def _environment(lake: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from storage.sql.forked import copy_of
 from storage.sql.landlock import version
 
 pytestmark = pytest.mark.usefixtures("landlock")
@@ -39,7 +38,6 @@ def answer():
         "a connection": attempt(lambda: socket.create_connection(("127.0.0.1", port), timeout=60)),
         "a server": attempt(lambda: socket.create_server(("127.0.0.1", 0))),
         "a signal": attempt(lambda: os.kill(os.getppid(), 0)),
-        "a socket of the fork server": attempt(lambda: os.fstat(3)),
     }))
     return 0
 
@@ -48,10 +46,9 @@ process.answer = answer
 sys.modules["storage.sql.process"] = process
 """
 STARTED = TAKEN_OVER + 'runpy.run_module("storage.sql", run_name="__main__")'
-FORKED = TAKEN_OVER + "from storage.sql.fork_server import main; main(int(sys.argv[1]))"
 
 
-def _attempts(folder: Path, *, forked: bool, remote: bool = False) -> dict[str, str]:
+def _attempts(folder: Path, *, remote: bool = False) -> dict[str, str]:
     lake, tables = folder / "lake", folder / "elsewhere"
     for each in (lake / "runs", tables, folder / "code" / "package"):
         each.mkdir(parents=True)
@@ -62,9 +59,8 @@ def _attempts(folder: Path, *, forked: bool, remote: bool = False) -> dict[str, 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         environment = {"FOLDER": str(folder), "LAKE": str(lake), "PORT": port, "PYTHONPATH": ":".join(path)}
-        asked = {"lake": None if remote else str(lake), "seconds": 300, "environment": environment, "path": path}
-        request = json.dumps({**asked, "folder": str(folder)}).encode() + b"\n"
-        return dict(json.loads(_forked(request, path) if forked else _started(request, environment)))
+        request = json.dumps({"lake": None if remote else str(lake), "seconds": 300}).encode() + b"\n"
+        return dict(json.loads(_started(request, environment)))
 
 
 def _started(request: bytes, environment: dict[str, str]) -> bytes:
@@ -74,27 +70,8 @@ def _started(request: bytes, environment: dict[str, str]) -> bytes:
     return done.stdout
 
 
-def _forked(request: bytes, path: list[str]) -> bytes:
-    requests, theirs = socket.socketpair()
-    with theirs:
-        command = [sys.executable, "-P", "-c", FORKED, str(theirs.fileno())]
-        server = subprocess.Popen(command, env={"PYTHONPATH": ":".join(path)}, pass_fds=[theirs.fileno()])
-    with server, requests:
-        copy = copy_of(requests)
-        assert copy is not None
-        with copy:
-            copy.stdin.write(request)
-            copy.stdin.close()
-            answer = copy.stdout.read()
-        assert copy.returncode == 0
-    return answer
-
-
-@pytest.mark.parametrize("forked", [False, True])
-def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_else(
-    tmp_path: Path, forked: bool
-) -> None:
-    attempts = _attempts(tmp_path, forked=forked)
+def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_else(tmp_path: Path) -> None:
+    attempts = _attempts(tmp_path)
     if version() < 6:  # which does not know signals
         attempts["a signal"] = "PermissionError"
     assert {name for name, outcome in attempts.items() if outcome == "done"} == {
@@ -102,12 +79,10 @@ def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_el
         "a table behind a link",
         "the code",
     }
-    assert attempts.pop("a socket of the fork server") == "OSError"  # there is none
     assert set(attempts.values()) == {"done", "PermissionError"}
 
 
-@pytest.mark.parametrize("forked", [False, True])
-def test_for_a_remote_lake_it_may_make_connections_and_read_no_local_table(tmp_path: Path, forked: bool) -> None:
-    attempts = _attempts(tmp_path, forked=forked, remote=True)
+def test_for_a_remote_lake_it_may_make_connections_and_read_no_local_table(tmp_path: Path) -> None:
+    attempts = _attempts(tmp_path, remote=True)
     assert attempts["a connection"] == "done"
     assert attempts["a server"] == attempts["a table"] == attempts["a private key"] == "PermissionError"

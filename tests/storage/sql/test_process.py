@@ -6,14 +6,12 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
 from contracts.tables import CORE_CONTRACTS
 from core.errors import QueryError
 from storage.lake import Lake
-from storage.sql.forked import ForkServer
 from storage.sql.query import query
 from storage.sql.start import MEGABYTE, Limits
 from tests.storage.rows import TOYS, toy
@@ -258,11 +256,9 @@ GREEDY = [
 
 @pytest.fixture(scope="module")
 def memory_is_held() -> Iterator[None]:
-    """Hold the memory of all queries meanwhile to the limit, once the server of their processes has ended."""
-    before, servers = _largest_child(), ForkServer()
-    with patch("storage.sql.start.FORK_SERVER", servers):
-        yield
-        servers.end()
+    """Hold the memory of all queries meanwhile to the limit."""
+    before = _largest_child()
+    yield
     # What Python and the engine take before a query begins comes on top; it is less than half of a gigabyte.
     allowed = SMALL.memory + SMALL.spare + 512 * MEGABYTE
     assert _largest_child() <= max(before, allowed)
