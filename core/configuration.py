@@ -64,12 +64,6 @@ class Limits(_Section):
     # The Prefect Secret block that holds the key, in place of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
 
-    def share(self, processes: int) -> Self:
-        """Compute the limits of one of `processes` processes, so that all of them together keep these limits."""
-        rate = self.requests_per_minute
-        shared = {"concurrency": self.concurrency // processes, "requests_per_minute": rate and rate / processes}
-        return self if processes == 1 else self.model_copy(update=shared)
-
 
 class ModelOptions(_Section):
     """How one model is reached and what it is asked with; or, with `model`, a variant of a model under a name."""
@@ -152,7 +146,6 @@ class Configuration(_Section):
     batch_size: Annotated[Count, Field(le=10_000)] = 250
     max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
     max_calls: Count | None = None  # how many calls one run may make
-    callers: Annotated[Count, Field(le=16)] = 1  # processes of one machine that make the calls of a run
 
     _distrusted: Path | None = PrivateAttr(default=None)
 
@@ -199,9 +192,6 @@ class Configuration(_Section):
         for name, options in self.models.items():
             if options.model is not None and self.model(options.model).model is not None:
                 raise ValueError(f"models.{name}: {options.model} is a name itself; give the real model")
-        for provider, limits in self.providers.items():
-            if self.callers > limits.concurrency:
-                raise ValueError(f"callers: {self.callers} cannot share the concurrency of {provider}, which is less")
         return self
 
     def limits(self, provider: str) -> Limits:

@@ -18,7 +18,6 @@ from core.default_lake import lake_uri
 from core.errors import EvalakeError
 from flows import form
 from flows.opening import run_id_of
-from flows.shards import ask_in_shards, require_shards
 from providers.telemetry import current_trace
 from tasks.runtime import progress, runs
 from tasks.runtime.alarms import tell_of_run
@@ -57,7 +56,6 @@ def evaluate(
     limit: form.Limit = None,
     replicates: Annotated[int, Field(ge=1)] = 1,
     prompt_types: form.PromptTypes = (),
-    shards: Annotated[int, Field(ge=1, le=64)] = 1,
     max_cost_usd: form.CostCeiling = None,
     max_calls: form.CallCeiling = None,
     day: form.Day = None,
@@ -83,8 +81,6 @@ def evaluate(
         limit: So many samples of each dataset, drawn stratified by label and category, the same ones every time.
         replicates: How often each request is asked.
         prompt_types: Prompt types; none means the first.
-        shards: How many flow runs, on as many workers as take them, ask the items; this one asks its share, and does
-            everything else.
         max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts; none means
             as the configuration says.
         max_calls: The run makes no more calls than these, in all its attempts; none means as the configuration says.
@@ -121,12 +117,11 @@ def evaluate(
     )
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
-        require_shards(shards)
-        return _evaluate(plan_of(order), shards, day_of_run(day))
+        return _evaluate(plan_of(order), day_of_run(day))
 
 
 @spared_collector()
-def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
+def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
     run_id, trace = run_id_of(flow_run_id), current_trace()
     here, started_at = uuid4().hex, datetime.now(UTC)
@@ -154,7 +149,7 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
     try:
         watch = StateWatch(context, flow_run_id)
         with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch.looking_for_batches():
-            snapshot_id = _carry_out(context, plan, collector, shards)
+            snapshot_id = _carry_out(context, plan, collector)
         require_newest(plan.lake, run_id, started_at)
     except BaseException as error:
         if runs.give_way(plan.lake, run):
@@ -179,11 +174,9 @@ def _evaluate(plan: Plan, shards: int, day: date) -> str | State[Any]:
     return ended.run_id
 
 
-def _carry_out(context: RunContext, plan: Plan, collector: Collector, shards: int) -> str | None:
+def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | None:
     """Take a run from samples to metrics; returns the snapshot's id, None where nothing landed that can be measured."""
     collector.extract(plan.datasets)
-    if shards > 1:
-        ask_in_shards(context, plan, shards)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
         walk(context, plan, collector)
     plan.release_samples()

@@ -85,11 +85,8 @@ class _Course:
 class Caller:
     """Makes the calls of one client. Made and used on one event loop, but for `end`."""
 
-    def __init__(
-        self, configuration: Configuration, routes: Routes, backoff_seconds: float, processes: int = 1
-    ) -> None:
+    def __init__(self, configuration: Configuration, routes: Routes, backoff_seconds: float) -> None:
         self._configuration = configuration
-        self._processes = processes
         self._routes = routes
         self._backoff_seconds = backoff_seconds
         self._limiters: dict[str, RateLimiter] = {}
@@ -142,7 +139,7 @@ class Caller:
     def _limiter(self, provider: str) -> RateLimiter:
         limiter = self._limiters.get(provider)
         if limiter is None:
-            limits = self._configuration.limits(provider).share(self._processes)
+            limits = self._configuration.limits(provider)
             limiter = self._limiters[provider] = RateLimiter(provider, limits)
         return limiter
 

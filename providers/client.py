@@ -58,17 +58,14 @@ class Client(AbstractContextManager["Client"]):
         backoff_seconds: float = 0.5,
         read_secret: ReadSecret = no_secrets,
         baselines: Mapping[str, Baseline] = NO_BASELINES,
-        processes: int = 1,
     ):
         """Set up a client whose first pause before a retry is `backoff_seconds`; the pauses double, with jitter.
 
-        `read_secret` is called for a key when the first call needs it, on a thread of its own. Of the limits of each
-        provider, the client keeps to its share as one of so many `processes`.
+        `read_secret` is called for a key when the first call needs it, on a thread of its own.
         """
         self._configuration = configuration
         self._routes = Routes(configuration, read_secret, baselines)
         self._backoff_seconds = backoff_seconds
-        self._processes = processes
         self._guard = threading.Lock()  # nothing is handed to the loop after it was told to end
         self._portal: BlockingPortal | None = None
         self._portal_life = ExitStack()
@@ -202,7 +199,7 @@ class Client(AbstractContextManager["Client"]):
     async def _settle_in(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(internals.DroppingExecutor())
-        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds, self._processes)
+        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds)
         if self._ended is not None:
             self._caller.end(self._ended)
 

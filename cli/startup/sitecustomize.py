@@ -20,9 +20,6 @@ for four seconds more; so the flow runs of a worker are copies of one process th
 A thread sends a flow run's heartbeats, and looks once a second whether the run is over; the flow run waited for that,
 half a second in the mean. Prefect's own asynchronous flows do not wait for theirs.
 
-The processes of a pool, of which a run's callers are made, each import Prefect and the flow for seconds. On Linux they
-are copies of one process that has (`cli/warm/callers.py`).
-
 The names of all time zones are read from some 600 files for each schedule that is made, and the server makes one for
 each that an answer tells of: 7 ms of processor. The certificates of all authorities are read for each client of a
 server, also where its address has no TLS: 20 ms, and a flow run makes a dozen clients.
@@ -106,16 +103,6 @@ def _reading_certificates_once(module: ModuleType) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), "create_default_context": create_default_context})
 
 
-def _of_a_fork_server(module: ModuleType) -> SimpleNamespace:
-    def get_context(method: str | None = None) -> Any:
-        context = module.get_context("forkserver" if method == "spawn" else method)
-        if method == "spawn":
-            context.set_forkserver_preload(["cli.warm.callers"])
-        return context
-
-    return SimpleNamespace(**{**vars(module), "get_context": get_context})
-
-
 # By module, what is replaced there, and by what
 _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.settings.sources": {
@@ -133,7 +120,6 @@ _REPLACED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prefect.workers.process": {"ProcessJobConfiguration.prepare_for_flow_run": _as_a_copy},
     "prefect.types._datetime": {"available_timezones": lru_cache},
     "prefect.client.orchestration": {"ssl": _reading_certificates_once},
-    "prefect.task_runners": {"multiprocessing": _of_a_fork_server} if sys.platform == "linux" else {},
     "prefect._internal.version_checking": {"ssl": _reading_certificates_once},
     "prefect.flow_engine": {"_send_heartbeats": lambda send: partial(send, join_on_exit=False)},
     "prefect.server.database.configurations": {"AioSqliteConfiguration.begin_transaction": _asking_to_write_at_once},

@@ -22,17 +22,16 @@ def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]
         thread.join()
 
 
-def end_with_parent(last: Callable[[], None] = lambda: None) -> None:
+def end_with_parent() -> None:
     """Have this process end when the one that started it does, however that ends, and leave Ctrl-C to it.
 
-    `last` is done before: a pool's processes outlive a parent that was killed.
+    A pool's processes outlive a parent that was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, args=(last,), name="parent-watch", daemon=True).start()
+    threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
 
 
-def _follow_parent(last: Callable[[], None]) -> None:
+def _follow_parent() -> None:
     if parent := multiprocessing.parent_process():
         parent.join()
-        last()
         os._exit(1)

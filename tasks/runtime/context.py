@@ -27,7 +27,7 @@ class RunContext:
 
     `attempt` names one process's way through the run. Workers of a cluster outlive it and must not take the next
     for it, and a flow run that is resumed keeps its run count. `started_at` is when that attempt began, by which
-    `run_attempts` knows it; None for what has no attempts, and for a shard, with which the next attempt goes on.
+    `run_attempts` knows it; None for what has no attempts.
     """
 
     run_id: str

@@ -45,9 +45,9 @@ def end_bars() -> None:
         bar.stop()
 
 
-def key_of(run_id: str, shard: str | None = None) -> str:
-    """Name the key of the artifact that shows a run's progress, or a shard's."""
-    return f"progress-{run_id}" if shard is None else f"progress-{run_id}-{shard.replace('/', '-of-')}"
+def key_of(run_id: str) -> str:
+    """Name the key of the artifact that shows a run's progress."""
+    return f"progress-{run_id}"
 
 
 def advance(run_id: str, part: str = "", by: int = 1) -> None:
@@ -65,12 +65,12 @@ def ended(run_id: str, part: str, items: int) -> None:
 
 
 @contextmanager
-def shown(run_id: str, title: str, total: int, shard: str | None = None) -> Iterator[None]:
-    """Show a run's progress, or that of one shard of it, towards `total` items while the block runs."""
+def shown(run_id: str, title: str, total: int) -> Iterator[None]:
+    """Show a run's progress towards `total` items while the block runs."""
     from prefect.artifacts import create_progress_artifact
 
     progress = _running[run_id] = _Progress(total)
-    artifact = cast(UUID, create_progress_artifact(0.0, key=key_of(run_id, shard), description=title))
+    artifact = cast(UUID, create_progress_artifact(0.0, key=key_of(run_id), description=title))
     try:
         with beside(partial(_show, progress, title, artifact), "progress"):
             yield

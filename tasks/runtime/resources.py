@@ -18,7 +18,6 @@ from tasks.runtime.attempts import Lease
 from tasks.runtime.budget import Budget
 from tasks.runtime.context import RunContext
 from tasks.runtime.secrets import read_secret
-from tasks.runtime.sharing import processes_sharing
 
 SPARED_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # attempts of runs, of which a process keeps in mind that they have ended
@@ -100,9 +99,7 @@ def end_attempt(context: RunContext) -> None:
 
 
 def _begin(context: RunContext) -> _Shared:
-    client = Client(
-        context.configuration, read_secret=read_secret, baselines=baselines(), processes=processes_sharing()
-    )
+    client = Client(context.configuration, read_secret=read_secret, baselines=baselines())
     lease = Lease(context.lake, context.run_id, context.started_at)
     if not context.ceiling:
         return _Shared(client, lease)

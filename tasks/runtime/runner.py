@@ -1,9 +1,8 @@
-"""Where batches are called: on threads of the run's own process, by its callers, or by workers of a Dask cluster."""
+"""Where batches are called: on threads of the run's own process, or by workers of a Dask cluster."""
 
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +14,6 @@ from prefect.settings import get_current_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from core.errors import ConfigurationError, EvalakeError, UsageError
-from tasks.runtime.callers import callers_of_flow_run
 from tasks.runtime.prefect_internals import NO_SERVER
 
 RUNNER = "EVALAKE_TASK_RUNNER"
@@ -43,26 +41,20 @@ def task_runner() -> Runner:
     return cast(Runner, ThreadPoolTaskRunner(max_workers=THREADS_OF_A_RUN))
 
 
-def require_runner(callers: int = 1) -> None:
-    """Find out whether batches can be called where the environment says, or by so many processes of this machine.
+def require_runner() -> None:
+    """Check that batches can be called where the environment says.
 
     Raises ConfigurationError or UsageError.
     """
     chosen = os.environ.get(RUNNER) or THREADS
     if chosen not in (THREADS, DASK):
         raise UsageError(f"{RUNNER} is {THREADS} or {DASK}, not {chosen!r}")
-    if chosen == DASK and callers > 1:
-        raise UsageError(f"callers = {callers} and {RUNNER}={DASK} are two ways to more processes: leave one out")
-    if callers > 1:
-        _require_importable_flow()
     if chosen == DASK:
         _require_cluster(os.environ.get(SCHEDULER))
 
 
 def processes() -> int:
     """Count the processes that call the current flow run's batches: each has a model client and limits of its own."""
-    if local := callers_of_flow_run():
-        return local
     client = _dask_client()
     return 1 if client is None else max(1, len(client.nthreads()))
 
@@ -78,11 +70,6 @@ def saying_when_lost() -> Iterator[None]:
         yield
     except EvalakeError:
         raise
-    except BrokenProcessPool as error:
-        raise ClusterError(
-            "a process that made calls of the run was killed, perhaps for want of memory: run again, with fewer "
-            "callers, and only what is missing is asked"
-        ) from error
     except Exception as error:
         if str(error).startswith(NO_SERVER):
             raise ClusterError(

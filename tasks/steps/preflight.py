@@ -244,7 +244,7 @@ def check(order: Order) -> Plan:
     lake = Lake(order.lake)
     given = without_forgotten(lake, read_datasets(suite, order.datasets or ()))
     datasets = _chosen_samples(order, suite, given)
-    require_runner(configuration.callers)
+    require_runner()
     require_tables(lake, suite)
     plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
     for model in plan.called:

@@ -16,11 +16,9 @@ from storage.cached_table import OpenTable
 from storage.ledger import Key, LedgerIndex, newest_index
 from suites.base import Item
 from tasks.runtime import progress, runs
-from tasks.runtime.callers import callers
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, is_over, stop_calls
 from tasks.runtime.runner import processes, saying_when_lost
-from tasks.runtime.shards import WHOLE, Shard
 from tasks.steps.batch import Batch, BatchIncompleteError, call_batch, replay_batch
 from tasks.steps.converse import Conversation, refused, replay_from_ledger
 from tasks.steps.plan import cut_batches, segments, write_manifest
@@ -40,14 +38,14 @@ class ResultSink(Protocol):
         """Take conversations that calls have ended."""
 
 
-def walk(context: RunContext, plan: Plan, sink: ResultSink, shard: Shard = WHOLE) -> None:
-    """Answer every item of the plan, from the ledger or by calls; by calls only those of the shard.
+def walk(context: RunContext, plan: Plan, sink: ResultSink) -> None:
+    """Answer every item of the plan, from the ledger or by calls.
 
     Items whose request another sample's item is already asking are not asked beside it: they follow in a second
     pass, and find the reply in the ledger. Raises ClusterError where processes that call batches are lost.
     """
-    with saying_when_lost(), callers(plan.configuration.callers):
-        _Walk(context, plan, sink, shard).run()
+    with saying_when_lost():
+        _Walk(context, plan, sink).run()
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,8 @@ class _Submitted:
 
 
 class _Walk:
-    def __init__(self, context: RunContext, plan: Plan, sink: ResultSink, shard: Shard) -> None:
-        self._context, self._plan, self._sink, self._shard = context, plan, sink, shard
+    def __init__(self, context: RunContext, plan: Plan, sink: ResultSink) -> None:
+        self._context, self._plan, self._sink = context, plan, sink
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
         self._ledger = OpenTable(context.lake, CALLS)
         self._index = self._planned  # with the files that came since, as far as they were read
@@ -88,9 +86,9 @@ class _Walk:
             yield from self._cut(self._first_askers(self._replay(segment, self._planned)))
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
-        """Replay items from the ledger, and put those of the shard that need calls on the manifest; returns these."""
+        """Replay items from the ledger, and put those that need calls on the manifest; returns these."""
         replay = replay_from_ledger(self._context, [Conversation(item) for item in items], index)
-        unanswered = [each for each in replay.unanswered if self._shard.has(each)]
+        unanswered = replay.unanswered
         write_manifest(self._context, unanswered, runs.versions_of(self._plan.datasets))
         progress.advance(self._context.run_id, by=len(items) - len(unanswered))
         self._sink.add_replayed(replay.ended)

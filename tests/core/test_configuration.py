@@ -154,14 +154,3 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str | bytes) -> 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "there is none" in refused(tmp_path / "absent.toml")
     assert "no regular file" in refused(tmp_path)
-
-
-def test_callers_share_the_limits_of_a_provider_and_each_has_a_part(tmp_path: Path) -> None:
-    limits = Limits(concurrency=5, requests_per_minute=60)
-    assert (limits.share(2).concurrency, limits.share(2).requests_per_minute) == (2, 30)
-    assert limits.share(1) == limits
-    assert Limits(concurrency=4).share(4) == Limits(concurrency=1)
-    file = tmp_path / "evalake.toml"
-    file.write_text("callers = 3\n[providers.openai]\nconcurrency = 2\n")
-    with pytest.raises(ConfigurationError, match="3 cannot share the concurrency of openai"):
-        read_configuration(file)

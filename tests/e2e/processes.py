@@ -39,6 +39,7 @@ HARMLESS = (
 )
 PLAIN = False  # no certificates are loaded for http, which would take 20 ms of processor at each request
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
+ENDS = ("Completed", "Failed", "Crashed", "Cancelled")  # of a flow run
 
 
 def wait_until(

@@ -1,19 +1,17 @@
-"""One ceiling over several processes: shards on two workers, and a retry. tests/e2e/test_dask.py has a cluster's."""
+"""A ceiling over the attempts of a deployed run. tests/e2e/test_dask.py has one over the processes of a cluster."""
 
 from typing import Any
 
 import pytest
 
-from contracts.tables import RUN_RESERVATIONS, RUNS
-from flows.shards import DEPLOYMENT as SHARD
+from contracts.tables import RUNS
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, key_of
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import ENDS, PrefectStack
 from tests.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 
 RUN = "evaluate/command-guard-nightly"
-ENDS = ("Completed", "Failed", "Crashed", "Cancelled")
 PRICE = (2000 * 1.0 + 500 * 2.0) / 1e6  # of a call, by the configured price
 ITEMS = 160
 
@@ -25,21 +23,20 @@ def work(work: Workplace) -> Workplace:
     return work
 
 
-def test_shards_share_one_ceiling_and_a_retry_under_a_higher_one_goes_on(stack: PrefectStack, work: Workplace) -> None:
+def test_a_retry_under_a_higher_ceiling_goes_on_and_asks_only_what_is_missing(
+    stack: PrefectStack, work: Workplace
+) -> None:
     limited(work, f"max_cost_usd = {60.5 * PRICE}")
-    answer(work, latency=2.0)  # a worker's first flow run imports for seconds: the other's still asks then
-    with stack.pool(RUN, SHARD) as pool:
-        for name in ("first", "second"):
-            stack.worker("--limit", "2", pool=pool, **key_of(name))
-        flow_run = stack.run(RUN, work.parameters(work.dataset(ITEMS), shards=2))
+    answer(work, latency=0.2)
+    with stack.pool(RUN) as pool:
+        stack.worker(pool=pool, **key_of("first"))
+        flow_run = stack.run(RUN, work.parameters(work.dataset(ITEMS)))
         assert stack.wait_for(flow_run, *ENDS) == "Failed"
         first = the_run(work)
         assert first["state"] == "incomplete"
         assert 40 * PRICE < first["cost_usd"] <= 60.5 * PRICE
         assert work.asked() == first["calls_made"]
-        assert work.rows(RUN_RESERVATIONS)["holder"].n_unique() > 1  # whichever workers took the flow runs
         limited(work, f"max_cost_usd = {ITEMS * 1.5 * PRICE}")
-        answer(work, latency=0.2)
         stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
         assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
     assert the_run(work)["cost_usd"] == pytest.approx(ITEMS * PRICE)

@@ -41,7 +41,6 @@ SCHEDULES = {
     "backup/backup-daily": ("0 7 * * *", "UTC", "daily"),
     "missed/missed-runs-daily": ("30 7 * * *", "UTC", "daily"),
     "roadmap/roadmap-weekly": ("0 8 * * 1", "UTC", "weekly"),
-    "evaluate-shard/on-demand": None,
     "review/review-on-demand": None,
     "rescore/rescore-on-demand": None,
     "score-session/on-demand": None,
@@ -57,17 +56,15 @@ TAGS = {
     "backup/backup-daily": "backup",
     "missed/missed-runs-daily": "missed",
     "roadmap/roadmap-weekly": "roadmap",
-    "evaluate-shard/on-demand": "evaluate",
     "review/review-on-demand": "review",
     "rescore/rescore-on-demand": "rescore",
     "score-session/on-demand": "session_review",
 }
-AT_ONCE = {"score-session/on-demand": 4, "evaluate-shard/on-demand": 64}  # all others run one at a time
+AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
 REQUIRED = {
     "evaluate/command-guard-nightly": ["suite"],
     "evaluate/solidity-audit-weekly": ["suite"],
     "evaluate/session-review-hourly": ["suite"],
-    "evaluate-shard/on-demand": ["shard", "run_id", "ledger_id", "order"],
     "review/review-on-demand": ["run_id"],
     "rescore/rescore-on-demand": ["run_id"],
     "score-session/on-demand": ["score_id"],

@@ -10,7 +10,6 @@ import pytest
 
 from contracts.tables import CALLS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.e2e.test_shards import ENDS, shards_of
 from tests.flows.workplace import MODEL, Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
@@ -79,25 +78,6 @@ def test_a_suspended_run_asks_nothing_more_and_goes_on_by_resume(stack: PrefectS
     run = SlowRun.of_deployment(stack, work)
     run.suspend()
     run.has_calmed()
-    assert run.read()["state_name"] == "Suspended"
-    assert run.row()["message"].startswith("suspended; resumed, it goes on")
-    run.go_faster()
-    run.resume()
-    run.completes()
-
-
-def test_a_suspended_run_in_shards_asks_nothing_more_in_any_and_goes_on_by_resume(
-    stack: PrefectStack, work: Workplace
-) -> None:
-    run = SlowRun.of_deployment(stack, work, items=480, shards=2)
-    shards = wait_until(lambda: shards_of(stack, run.flow_run), "the start of the shard")
-    assert stack.wait_for(shards[0]["id"], "Running", *ENDS) == "Running"
-    asked = work.asked()
-    wait_until(lambda: work.asked() > asked + 40, "calls of the shard, too")
-    run.suspend()
-    run.has_calmed()
-    (shard,) = shards_of(stack, run.flow_run)
-    assert stack.wait_for(shard["id"], *ENDS) != "Completed"
     assert run.read()["state_name"] == "Suspended"
     assert run.row()["message"].startswith("suspended; resumed, it goes on")
     run.go_faster()

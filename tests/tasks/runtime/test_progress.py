@@ -1,13 +1,12 @@
-"""Progress of runs and shards: its key, and what is counted for which run."""
+"""Progress of runs: its key, and what is counted for which run."""
 
 import pytest
 
 from tasks.runtime.progress import advance, ended, key_of, shown
 
 
-def test_a_shard_has_a_key_of_its_own_that_prefect_takes() -> None:
+def test_a_run_has_a_key_that_prefect_takes() -> None:
     assert key_of("run-1") == "progress-run-1"
-    assert key_of("run-1", "2/4") == "progress-run-1-2-of-4"
 
 
 def test_what_ends_is_counted_for_the_run_that_is_shown_and_for_no_other(
