@@ -1,4 +1,4 @@
-"""Commands: how their help reads (arguments by their names, bounds in words), and which process carries them out."""
+"""How the help of commands reads: arguments by their names, bounds in words."""
 
 import re
 from collections.abc import Callable
@@ -10,22 +10,11 @@ from typer.models import CommandFunctionType
 
 _TYPE = re.compile(r" <[^>]*>$")
 _LONGEST = 400  # characters of a command's first sentence, where commands are listed
-# Not for the warm process: these start, end or look at processes, or run until they are interrupted.
-_HERE = frozenset({"doctor", "down", "init", "prefect", "serve", "status", "up", "view"})
 _BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
 
 
 class Command(TyperCommand):
-    """A command whose help names what a user writes, carried out by the warm process of its lake where there is one."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Carry the command out, in this process or in the warm one."""
-        if ctx.obj is None or ctx.info_name in _HERE:
-            return super().invoke(ctx)
-        from cli.warm.client import carry_out
-
-        code = carry_out(ctx.obj)
-        return super().invoke(ctx) if code is None else code
+    """A command whose help names what a user writes."""
 
     def get_short_help_str(self, limit: int = _LONGEST) -> str:
         """Return the first sentence of the help, whole: lists of commands have lines enough for it."""

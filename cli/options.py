@@ -10,24 +10,13 @@ import typer
 from core.default_lake import DEFAULT_LAKE, VARIABLE
 
 
-def use_servers_in_background(lake: str) -> Path | None:
-    """Have a command use the Prefect server that `evalake up` keeps for its lake, where no other one is named.
-
-    Returns:
-        The folder of the state of the lake's servers; None where there are none, or they are not used.
-    """
+def use_servers_in_background(lake: str) -> str:
+    """Use the Prefect server that `evalake up` keeps for the lake, where no other one is named; returns the lake."""
     from cli.environment import names_a_server
-    from service.local.background import find, folder_of
+    from service.local.background import find
 
-    if names_a_server() or (background := find(lake)) is None:
-        return None
-    background.use()
-    return folder_of(lake)
-
-
-def _with_servers(context: typer.Context, lake: str) -> str:
-    """Store in the context where a warm process may be, for `cli.help.Command`; returns the lake."""
-    context.obj = use_servers_in_background(lake)
+    if not names_a_server() and (background := find(lake)) is not None:
+        background.use()
     return lake
 
 
@@ -38,7 +27,7 @@ LakeOption = Annotated[
         envvar=VARIABLE,
         help="The lake: a folder, or a URI that Delta supports.",
         metavar="URI",
-        callback=_with_servers,
+        callback=use_servers_in_background,
     ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="In place of ./evalake.toml.", metavar="FILE")]

@@ -122,16 +122,15 @@ def _show(lake: str, *, as_json: bool) -> None:
     """Print where everything is. Raises EvalakeError where nothing runs."""
     from cli import output as show
     from core.errors import EvalakeError
-    from service.local.background import WARM, find, folder_of
+    from service.local.background import find, folder_of
 
     if (background := find(lake)) is None:
         raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
     addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
     answers = {name: _answers(address) for name, address in addresses.items()}
     log = str(folder_of(lake) / LOG)
-    warm = (folder_of(lake) / WARM).exists()
     if as_json:
-        show.as_json({**asdict(background), "log": log, "answers": answers, "warm": warm})
+        show.as_json({**asdict(background), "log": log, "answers": answers})
         return
     user, _, password = background.password.partition(":")
     silent = {name: "" if answer else "  (does not answer)" for name, answer in answers.items()}
@@ -140,7 +139,6 @@ def _show(lake: str, *, as_json: bool) -> None:
     typer.echo(f"Prefect  {background.prefect_pages}{silent['prefect']}")
     typer.echo(f"         user {user}, password {password}")
     typer.echo(f"workers  {', '.join(background.pools) or 'none, for nothing is deployed'}")
-    typer.echo(f"commands {'begin at once' if warm else 'will begin at once, when a process has imported everything'}")
     typer.echo(f"log      {log}")
     say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
 

@@ -7,7 +7,6 @@ scores every answer by whether it blocks; the bare loop only asks.
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from tests.e2e.processes import ROOT
 SERVED = "guard"  # the model's name as the server receives it
 MODEL = f"openai/{SERVED}"
 KEY = "none"
-WARM_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -133,22 +131,9 @@ class Evalake:
             return
         self._command(place, "up", "--lake", "lake")
         try:
-            self._await_warm_process(place)
             yield
         finally:
             self._command(place, "down", "--lake", "lake")
-
-    def _await_warm_process(self, place: Path) -> None:
-        """Wait until a process is warm, as it is after the servers have been up for a while."""
-        deadline = time.monotonic() + WARM_SECONDS
-        while not json.loads(self._told(place, "status", "--lake", "lake", "--json"))["warm"]:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"no process was warm within {WARM_SECONDS:g} seconds")
-            time.sleep(0.2)
-
-    def _told(self, place: Path, *words: str) -> str:
-        self._command(place, *words)
-        return (place / "command.log").read_text()
 
     def _command(self, place: Path, *words: str) -> Ended:
         return command([self._program, *words], place, {**alone(place), "OPENAI_API_KEY": KEY})

@@ -19,7 +19,6 @@ from core.errors import EvalakeError
 from core.private_folders import is_ours, make_private
 
 STATE = "XDG_STATE_HOME"
-WARM = "warm"  # the socket of the process that carries out commands, beside the file
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
@@ -122,8 +121,7 @@ def held(lake: str) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            for name in ("up.json", WARM):
-                (folder / name).unlink(missing_ok=True)
+            (folder / "up.json").unlink(missing_ok=True)
 
 
 def tell(folder: Path, background: Background) -> None:

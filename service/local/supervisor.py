@@ -48,7 +48,6 @@ def main(lake: str, port: str, project: str) -> int:
         with held(lake) as folder, ExitStack() as running:
             servers = _Servers(lake, folder, running, over)
             tell(folder, servers.start(int(port) or free_port(), Path(project) if project else None))
-            servers.warm_up()
             _say(READY)
             os.dup2(2, 1)  # the command ends now; what comes later is for the log
             over.wait()
@@ -69,7 +68,6 @@ class _Servers:
     def __init__(self, lake: str, folder: Path, running: ExitStack, over: threading.Event) -> None:
         self._lake, self._folder, self._running, self._over = lake, folder, running, over
         self._password, self._token = (secrets.token_urlsafe(24) for _ in range(2))
-        self._environment = dict(os.environ)  # of the command that started us
 
     def start(self, port: int, project: Path | None) -> Background:
         """Start all servers; returns their addresses. Raises EvalakeError where one does not come up."""
@@ -100,10 +98,6 @@ class _Servers:
             self._child("prefect", "worker", "start", "--pool", pool)
         where = {"prefect": prefect, "pages": pages, "pools": pools}
         return Background(lake=self._lake, pid=os.getpid(), password=password, token=self._token, **where)  # type: ignore[arg-type]
-
-    def warm_up(self) -> None:
-        """Start the warm process, which imports everything and carries out commands; nothing waits for it."""
-        self._child("cli.warm.process", self._lake, environment=self._environment)
 
     def _child(self, *command: str, environment: Mapping[str, str] | None = None) -> Beside:
         child = Beside(*command, environment=environment)

@@ -73,7 +73,6 @@ def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
 def _write_json() -> None:
     """Put one handler at the root, and none that writes text to the terminal; log evalake's records from INFO on."""
     root = logging.getLogger()
-    # A copy of a warm process has streams of its own, and handlers from before.
     terminal = (sys.stderr, sys.stdout, sys.__stderr__, sys.__stdout__)
     others = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
     for logger in (root, *others):

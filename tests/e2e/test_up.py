@@ -11,7 +11,6 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from service.local.background import WARM
 from tests.cli.command import evalake
 from tests.e2e.processes import require_no_errors, wait_until
 from tests.servers.chromium import PATIENCE, launched
@@ -67,9 +66,6 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Project, browser: Browser) -> None:
     project.evalake("prefect", "deployment", "run", "evaluate/questions-nightly")
-    warm = Path(project.status()["log"]).with_name(WARM)
-    wait_until(warm.exists, "the process that commands begin in")
-    assert project.status()["warm"]
     project.evalake("run", "questions", "--config", "evalake.toml")
     there = project.status()
     user, password = there["password"].split(":")

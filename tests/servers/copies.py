@@ -18,12 +18,35 @@ from pathlib import Path
 from typing import Any
 
 from cli.environment import DEFAULTS
-from cli.warm.likeness import read_at_import
 from tests.servers.fork_server import COMMAND, LENGTH, PID, STARTUP
 
 ROOT = Path(__file__).resolve().parents[2]
 _MOST = 6  # fork servers, for each keeps some 300 MB
 _SET_SUBREAPER = 36  # of prctl: its process becomes the parent of what its children leave behind
+# How the names of variables begin that libraries read when they are imported
+_READ_AT_IMPORT = (
+    "ARROW_",
+    "DASK_",
+    "EVALAKE_DASK_",
+    "EVALAKE_DIRECT_CALLS",
+    "EVALAKE_LOG_FORMAT",
+    "EVALAKE_TASK_RUNNER",
+    "LANG",
+    "LC_",
+    "LD_",
+    "LITELLM_",
+    "MALLOC_",
+    "OMP_",
+    "OPENBLAS_",
+    "OTEL_",
+    "POLARS_",
+    "PREFECT_",
+    "PYTHON",
+    "SSL_",
+    "TOKIO_",
+    "TZ",
+    "_RJEM_",
+)
 # Of what Prefect and others read when they are imported, these are read again in a copy, or only then.
 _READ_AGAIN = frozenset(
     {
@@ -112,8 +135,8 @@ def _copied(words: Sequence[str], folder: Path, environment: Mapping[str, str], 
     is_command = words[0] == COMMAND
     if not is_command and STARTUP not in environment.get("PYTHONPATH", "").split(os.pathsep):
         return None  # it would be Prefect as it is without evalake
-    alike = read_at_import({**(DEFAULTS if is_command else {}), **environment})
-    key = (is_command, *sorted((name, value) for name, value in alike.items() if name not in _READ_AGAIN))
+    alike = {**(DEFAULTS if is_command else {}), **environment}
+    key = (is_command, *sorted((name, value) for name, value in alike.items() if _is_read_at_import(name)))
     with _one_at_a_time:
         server = _fork_servers.pop(key, None)
         if server is None:
@@ -122,6 +145,12 @@ def _copied(words: Sequence[str], folder: Path, environment: Mapping[str, str], 
             server = _ForkServer(environment)
         _fork_servers[key] = server
         return server.fork(words, folder, environment, streams) or None
+
+
+def _is_read_at_import(name: str) -> bool:
+    if name in _READ_AGAIN or name.startswith("PREFECT__"):  # the latter tell one flow run what it is
+        return False
+    return name.startswith(_READ_AT_IMPORT) or name.lower().endswith("_proxy")
 
 
 def _umask() -> int:

@@ -20,13 +20,11 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from pkgutil import iter_modules
+from typing import Any, TextIO, cast
 
 from cli import environment
-from cli.warm.copies import take_the_callers_place
-from cli.warm.imports import FIRST, import_the_rest
 from core.forks import has_threads
-from tests.servers.ready import be_ready
 
 LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 STREAMS = 3
@@ -35,6 +33,7 @@ NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
 WORKER = ("prefect", "worker")
 DASK_WORKER = ("distributed.cli.dask_worker",)
+FIRST = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")  # of a flow run
 _PREFECT = ("prefect.cli",)
 _DASK = ("distributed.scheduler", "distributed.worker", "distributed.nanny", "distributed.http.scheduler")
 # What `python -m` with these words imports before long; of those that fit, the longest words count.
@@ -112,8 +111,13 @@ def _import(known: tuple[str, ...]) -> None:
 
 @cache
 def _import_the_rest() -> None:
-    """Import what flow runs import at some time."""
-    import_the_rest()
+    """Import all flows and LiteLLM; nothing of it starts a thread."""
+    import flows
+    from providers.direct import warm_up
+
+    for module in iter_modules(flows.__path__):
+        import_module(f"flows.{module.name}")
+    warm_up()
     gc.collect()
     gc.freeze()
 
@@ -132,14 +136,32 @@ def _begin(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    take_the_callers_place(request)
+    _take_the_callers_place(request)
     sys.path[:1] = [request["folder"], *_path_of(os.environ)]
     tempfile.tempdir = None
     atexit.register(gc.unfreeze)
     if "prefect.context" in sys.modules:
         _read_settings_again()
-    if tuple(request["arguments"][:2]) == WORKER and be_ready():
-        sys.path[:1] = []  # as `python -P` has it
+
+
+def _take_the_callers_place(request: Mapping[str, Any]) -> None:
+    sys.stdin, sys.stdout, sys.stderr = (_opened(stream) for stream in (sys.stdin, sys.stdout, sys.stderr))
+    os.umask(request["umask"])
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["arguments"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _opened(stream: TextIO) -> TextIO:
+    """Open a standard stream as Python does at its start: its number now stands for another file."""
+    number = stream.fileno()
+    by_line = os.isatty(number) or stream is sys.stderr
+    opened = open(  # noqa: SIM115 - for as long as the process lives
+        number, stream.mode, 1 if by_line else -1, stream.encoding, stream.errors, closefd=False
+    )
+    return cast(TextIO, opened)
 
 
 def _path_of(variables: Mapping[str, str]) -> list[str]:
