@@ -7,7 +7,6 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-from cli.leaving import end_quickly
 from cli.startup import sitecustomize
 from core.prefect_settings import prefect_setting
 
@@ -32,7 +31,6 @@ _ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 def prepare() -> None:
     """Set the variables that are not set already. Must run before Prefect or LiteLLM is imported."""
-    end_quickly()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     _close_working_directory()

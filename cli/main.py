@@ -1,5 +1,6 @@
 """The command's entry: registers every subcommand, and turns every error into one clear line and an exit code."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -10,7 +11,6 @@ import typer
 from cli import configuration, environment
 from cli.help import App
 from cli.interrupt import INTERRUPTED
-from cli.leaving import leave
 from cli.terminal import say_error, write_anything
 from cli.waiting import say_what_is_done
 
@@ -69,7 +69,16 @@ def main() -> None:
         code = _run()
     except KeyboardInterrupt:  # before the command itself began
         code = INTERRUPTED
-    leave(code)
+    _flush()
+    sys.exit(code)
+
+
+def _flush() -> None:
+    """Write what is buffered. A reader that has closed the pipe, like `head`, is no failure."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run() -> int:

@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from cli.waiting import ERASE, say_what_is_done
+from cli.waiting import say_what_is_done
 
 
 class Terminal(StringIO):
@@ -15,18 +15,19 @@ class Terminal(StringIO):
         return True
 
 
-def test_on_a_terminal_it_is_said_until_something_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = Terminal(), Terminal()
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "stderr", err)
-    say_what_is_done("runs")
-    assert err.getvalue() == "evalake runs: opening the lake …"
-    for text in ("run_id\n", "import-1\n"):
-        sys.stdout.write(text)
-    assert (out.getvalue(), err.getvalue()) == ("run_id\nimport-1\n", f"evalake runs: opening the lake …{ERASE}")
+def test_a_terminal_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    say_what_is_done("run")
+    assert err.getvalue() == "reading the suite, its samples and the ledger …\n"
 
 
 def test_a_file_gets_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", file := StringIO())
-    say_what_is_done("runs")
+    say_what_is_done("run")
     assert file.getvalue() == ""
+
+
+def test_a_command_that_answers_within_a_second_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    say_what_is_done("runs")
+    assert err.getvalue() == ""

@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +25,11 @@ from pkgutil import iter_modules
 from typing import Any, TextIO, cast
 
 from cli import environment
-from core.forks import has_threads
 
 LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 STREAMS = 3
+# Threads of libraries that a copy does not need: one gives memory back, one removes temporary files
+_HARMLESS_THREADS = ("jemalloc_bg_thd", "polars-ooc-clea")
 STARTUP = str(Path(environment.sitecustomize.__file__).parent)
 NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
@@ -69,7 +71,7 @@ def serve(connection: socket.socket, owner: int) -> bool:
         asked[known] += 1
         if asked[WORKER] + asked[DASK_WORKER] > 1:  # one alone would import it as late as the fork server
             _import_the_rest()
-        if has_threads():
+        if _has_threads():
             connection.sendall(PID.pack(NONE))
         elif between := os.fork():
             os.waitpid(between, 0)
@@ -142,6 +144,13 @@ def _begin(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     atexit.register(gc.unfreeze)
     if "prefect.context" in sys.modules:
         _read_settings_again()
+
+
+def _has_threads() -> bool:
+    """Tell whether a library has started threads: a fork copies the locks that they hold, but not them."""
+    native = (Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
+    own = Path("/proc/self/comm").read_text().strip()
+    return threading.active_count() > 1 or any(name not in (own, *_HARMLESS_THREADS) for name in native)
 
 
 def _take_the_callers_place(request: Mapping[str, Any]) -> None:
