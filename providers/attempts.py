@@ -117,6 +117,10 @@ class Caller:
                 break
             except AttemptFailed as failure:
                 course.pay(failure)
+                if failure.kind == "content_policy":  # the model's own answer, as the finish reason is
+                    # Nobody bills an answer whose status is an error.
+                    outcome = course.answered(Reply(None, finish_reason="content_filter", cost_usd=0.0))
+                    break
                 if failure.kind not in RETRIED or course.attempts >= limiter.limits.attempts:
                     outcome = course.given_up(failure)
                     break

@@ -15,21 +15,22 @@ from core.errors import ConfigurationError
 from core.hashing import canonical_json
 from providers import litellm_internals as internals
 from providers.direct_models import DIRECT, DirectModel, encoded
-from providers.failures import AttemptFailed, classify_error, error_in_stream
-from providers.plain_answers import read_plain
+from providers.failures import AttemptFailed, classify_error, excerpt
 from providers.prompt_cache import messages_of
-from providers.replies import ProviderAnswer, cost_of_unread, read_response
+from providers.replies import ProviderAnswer, cost_of_unread, read_answer
 from providers.request import Request
 from providers.routes import Route
 from providers.streams import Whole, read_events
 from providers.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
 from providers.trust import HARMLESS_PARAMETERS
+from providers.upstream import require_no_failure
 
 if TYPE_CHECKING:
     import httpx
 
 SWITCH = "EVALAKE_DIRECT_CALLS"
-OK = 200
+OK, MULTIPLE_CHOICES = 200, 300
+LONGEST_SHOWN = 1000  # bytes of an answer that is no JSON
 WHOLE = "application/json"  # the content type of an answer that came at once, though a stream was asked for
 PIECES_AT_ONCE = 64  # read before other tasks of the loop run
 
@@ -78,39 +79,54 @@ class DirectCalls:
             sent = encoded(body)
         largest = LARGEST_STREAM if model.streams else LARGEST_REPLY
         received = await self._transport.post(address, headers, sent, timing, heard, largest)
-        if model.answers_like_openai and received.status == OK and (plain := read_plain(received.body)):
-            return plain
-        answer = _as_httpx(address, received)
-        if not answer.is_success:
+        if not OK <= received.status < MULTIPLE_CHOICES:
+            answer = _as_httpx(address, received)
             raise internals.as_litellm_error(model.provider, model.model, model.settings, answer)
+        if model.streams and _content_type(received) != WHOLE:
+            return await _read_stream(model, received.body)
+        said = _json(received.body)
         try:
-            if model.streams and answer.headers.get("content-type", "").partition(";")[0] != WHOLE:
-                return read_response(await _read_stream(model, answer), model.route)
-            return read_response(model.read(answer, body, messages), model.route)
-        except AttemptFailed:
+            require_no_failure(said)
+            if model.answers_like_openai:
+                return read_answer(said, model.route)
+            return read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
+        except AttemptFailed as failure:
+            if failure.cost_usd is None:
+                failure.cost_usd = cost_of_unread(said, model.route)
             raise
         except Exception as error:  # LiteLLM's readers may raise anything for what a provider sends
-            cost = cost_of_unread(_json(answer), model.route)
+            cost = cost_of_unread(said, model.route)
             raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
 
 
-async def _read_stream(model: DirectModel, answer: "httpx.Response") -> Any:
-    """Read an answer in pieces as LiteLLM's ModelResponse; other tasks of the loop run now and then."""
-    reader, whole = model.pieces(), Whole()
-    for number, said in enumerate(read_events(answer.content), start=1):
-        if isinstance(said, dict) and said.get("error"):
-            raise error_in_stream(said["error"])
-        whole.add(model.read_piece(reader, said))
-        if number % PIECES_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return whole.response()
-
-
-def _json(answer: "httpx.Response") -> Any:
+async def _read_stream(model: DirectModel, body: bytes) -> ProviderAnswer:
+    """Read an answer in pieces; other tasks of the loop run now and then."""
+    reader, whole = None if model.answers_like_openai else model.pieces(), Whole()
     try:
-        return answer.json()
-    except (ValueError, RecursionError):
-        return None
+        for number, said in enumerate(read_events(body), start=1):
+            require_no_failure(said, during="in the middle of the answer")
+            whole.add(said if reader is None else model.read_piece(reader, said))
+            if number % PIECES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    except AttemptFailed:
+        raise
+    except Exception as error:  # as above
+        raise AttemptFailed("malformed_response", classify_error(error).message) from error
+    return whole.answer()
+
+
+def _content_type(answer: Answer) -> str:
+    named = {name.lower(): value for name, value in answer.headers.items()}
+    return str(named.get("content-type", "")).partition(";")[0].strip()
+
+
+def _json(body: bytes) -> Any:
+    """Read the body of an answer; raises AttemptFailed where it is no JSON, with what it is."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        words = excerpt(body[:LONGEST_SHOWN].decode("utf-8", "replace")) or "nothing"
+        raise AttemptFailed("malformed_response", f"an answer of status 200 that is no JSON: {words}") from error
 
 
 def warm_up() -> None:

@@ -192,9 +192,6 @@ class _OpenAI(DirectModel):
         "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER",
     )
 
-    def read(self, answer: "httpx.Response", body: Mapping[str, Any], messages: internals.Messages) -> Any:
-        return internals.read_openai(answer)
-
 
 class _HostedVllm(DirectModel):
     base_variables = ("HOSTED_VLLM_API_BASE",)
@@ -265,12 +262,6 @@ class _Azure(DirectModel):
         version = os.environ.get("AZURE_API_VERSION") or load().AZURE_DEFAULT_API_VERSION
         base = str(self.api_base).rstrip("/")
         return f"{base}/openai/deployments/{self.model}/chat/completions?api-version={version}"
-
-    def read(self, answer: "httpx.Response", body: Mapping[str, Any], messages: internals.Messages) -> Any:
-        return internals.read_openai(answer)
-
-    def pieces(self) -> Any:
-        return internals.openai_pieces()
 
 
 class _Mistral(DirectModel):

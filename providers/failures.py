@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from core.redaction import redact
@@ -25,14 +26,38 @@ _KIND_OF_STATUS: dict[int, FailureKind] = {
     408: "timeout",
     429: "rate_limit",
 }
-# Codes in an error's body that say more than its status; no pause gives an account without credit new credit.
+# Codes in an error's body; these kinds say more than its status. No pause gives an account without credit new credit.
+_SAYS_MORE = frozenset({"content_policy", "context_length", "authentication"})
 _KIND_OF_CODE: dict[str, FailureKind] = {
+    "authentication_error": "authentication",
+    "billing_error": "authentication",
     "content_filter": "content_policy",
+    "content_policy_violation": "content_policy",
     "context_length_exceeded": "context_length",
     "insufficient_quota": "authentication",
+    "invalid_api_key": "authentication",
+    "invalid_request_error": "bad_request",
+    "model_not_found": "not_found",
+    "not_found_error": "not_found",
+    "overloaded_error": "server",
+    "permission_denied": "authentication",
+    "permission_error": "authentication",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_exceeded": "rate_limit",
+    "resource_exhausted": "rate_limit",
+    "too_many_requests": "rate_limit",
+    "unauthenticated": "authentication",
+    "unauthorized": "authentication",
 }
+# What providers say where a filter refused a prompt or a reply, with status 400 and no code of its own
+_FILTERED = re.compile(
+    r"content[ _-]?filter|content management policy|content[ _]policy|responsible ?ai ?policy|safety system",
+    re.IGNORECASE,
+)
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w{1,40}(?:Error|Exception): |\w{1,40}Exception - ){1,6}")
 _LONGEST_MESSAGE = 500
+_LONGEST_EXCERPT = 200
+INSIDE_200 = "inside an answer of status 200"
 _LONGEST_READ = 20_000  # LiteLLM puts whole bodies into its messages
 _DEEPEST_CAUSE = 20
 
@@ -54,6 +79,8 @@ def classify_error(error: BaseException) -> AttemptFailed:
     """Classify an exception of a call as a kind of failure, with the provider's own message, without keys."""
     if isinstance(error, AttemptFailed):
         return error
+    if (said := _said_inside_200(error)) is not None:
+        return said
     answer = _http_answer(error)
     reason = _LITELLM_PREFIX.sub("", str(error))
     if answer is None:
@@ -63,20 +90,12 @@ def classify_error(error: BaseException) -> AttemptFailed:
         return AttemptFailed(kind, reason or type(error).__name__)
     body = _error_body(answer)
     message, code = body.get("message"), body.get("code")
-    by_code = _KIND_OF_CODE.get(code) if isinstance(code, str) else None
+    words = message if isinstance(message, str) else reason
     return AttemptFailed(
-        by_code or _kind(error, answer.status_code),
-        f"HTTP {answer.status_code}: {message if isinstance(message, str) else reason}",
+        _kind_by_words(answer.status_code, code, words) or _kind(error, answer.status_code),
+        f"HTTP {answer.status_code}: {words}",
         retry_after_seconds(answer.headers.get("retry-after")),
     )
-
-
-def error_in_stream(error: Any) -> AttemptFailed:
-    """Classify an error that came in place of an answer's next piece, after a status of 200."""
-    said: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
-    code, message = said.get("code"), said.get("message")
-    kind = _KIND_OF_CODE.get(code, "server") if isinstance(code, str) else _kind_of_status(code)
-    return AttemptFailed(kind, f"in the middle of the answer: {message if isinstance(message, str) else said}")
 
 
 def _kind(error: BaseException, status: int | None) -> FailureKind:
@@ -97,10 +116,23 @@ def _kind(error: BaseException, status: int | None) -> FailureKind:
         broke_off = isinstance(error, litellm.exceptions.MidStreamFallbackError)
         if not isinstance(status, int) or not 400 <= status < (600 if broke_off else 500):
             return "malformed_response"
-    return _kind_of_status(status)
+    return kind_of_status(status)
 
 
-def _kind_of_status(status: Any) -> FailureKind:
+def _kind_by_words(status: int, code: Any, words: str) -> FailureKind | None:
+    """Read a kind that says more than the status; None where there is none."""
+    if isinstance(code, str) and (kind := _KIND_OF_CODE.get(code)) in _SAYS_MORE:
+        return kind
+    return "content_policy" if status == HTTPStatus.BAD_REQUEST and _FILTERED.search(words) else None
+
+
+def kind_of_code(code: str) -> FailureKind | None:
+    """Look up the kind that an error's code or type names; None for an unknown one."""
+    return _KIND_OF_CODE.get(code.lower())
+
+
+def kind_of_status(status: Any) -> FailureKind:
+    """Look up the kind of an HTTP status; what is none is the server's fault."""
     if not isinstance(status, int) or not 400 <= status < 500:
         return "server"
     return _KIND_OF_STATUS.get(status, "bad_request")
@@ -130,6 +162,17 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if below is None:
             return
         error = below
+
+
+def _said_inside_200(error: BaseException) -> AttemptFailed | None:
+    """Read the error that LiteLLM found in an answer of status 200: a bare exception, with 422 where it has no code."""
+    for cause in _causes(error):
+        words = getattr(cause, "message", None)
+        if type(cause) is Exception and isinstance(words, str):
+            code = getattr(cause, "status_code", None)
+            kind = None if code == HTTPStatus.UNPROCESSABLE_ENTITY else kind_inside_200(code)
+            return AttemptFailed(kind or "server", f"{INSIDE_200}: {words}")
+    return None
 
 
 def _http_answer(error: BaseException) -> "httpx.Response | None":
@@ -164,6 +207,24 @@ def retry_after_seconds(header: str | None, now: datetime | None = None) -> floa
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
     return max(seconds, 0.0) if seconds == seconds else None  # NaN is no answer
+
+
+def kind_inside_200(code: Any) -> FailureKind | None:
+    """Read the kind of an error inside an answer of status 200: by a status, also as text, or by a name.
+
+    A request that took too long upstream says nothing of the model, as our own timeout may.
+    """
+    if isinstance(code, str) and code.isdecimal():
+        code = int(code)
+    if isinstance(code, int) and not isinstance(code, bool):
+        kind = kind_of_status(code)
+        return "server" if kind == "timeout" else kind
+    return kind_of_code(code) if isinstance(code, str) else None
+
+
+def excerpt(text: str) -> str:
+    """Cut what a provider said to what a message has room for."""
+    return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
 
 
 def _presentable(message: str) -> str:

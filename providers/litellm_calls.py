@@ -4,16 +4,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from providers import litellm_internals as internals
+from providers.failures import AttemptFailed
 from providers.litellm_setup import load, warm_up
 from providers.prompt_cache import messages_of
-from providers.replies import ProviderAnswer, read_response
+from providers.replies import ProviderAnswer, read_answer
 from providers.request import Request
 from providers.routes import Route
 from providers.streams import MOST_PIECES, STREAMED, Whole, tells_its_end
 from providers.transport import Timing
+from providers.upstream import require_no_failure
 
 
 class LiteLLMCalls:
@@ -42,13 +45,16 @@ class LiteLLMCalls:
             **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
         )
         if isinstance(response, AsyncIterable):
-            response = await _read_pieces(response, timing, heard)
+            answer = await _read_pieces(response, timing, heard)
+            timing.ended = time.perf_counter()
+            return answer
         timing.ended = time.perf_counter()
-        return read_response(response, route)
+        require_no_failure(response)
+        return read_answer(response, route)
 
 
-async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -> Any:
-    """Read a `litellm.CustomStreamWrapper` as a `litellm.ModelResponse`.
+async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -> ProviderAnswer:
+    """Read a `litellm.CustomStreamWrapper`.
 
     The pieces that the wrapper yields end in "stop", whether or not the provider's answer did; its `chunks` do not.
     """
@@ -61,6 +67,9 @@ async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -
     whole = Whole()
     for piece in stream.chunks:
         whole.add(piece)
-    response = whole.response()
-    response.model = None  # it puts the name that was asked for there
-    return response
+    answer = replace(whole.answer(), model=None)  # LiteLLM puts the name that was asked for there
+    message = answer.message
+    said = message.text or message.reasoning or message.refusal or message.tool_calls
+    if not said and answer.finish_reason == "stop":  # which LiteLLM also makes of a reason that says "error"
+        raise AttemptFailed("malformed_response", "the answer came in pieces, of which none says anything")
+    return answer

@@ -125,18 +125,6 @@ def anthropic_filtered(headers: dict[str, str], body: dict[str, Any]) -> tuple[d
     return update_request_with_filtered_beta(headers=headers, request_data=body, provider="anthropic")
 
 
-def read_openai(answer: "httpx.Response") -> Any:
-    """Read an answer in OpenAI's form as a `litellm.ModelResponse`."""
-    from litellm.litellm_core_utils.llm_response_utils.convert_dict_to_response import convert_to_model_response_object
-
-    return convert_to_model_response_object(
-        response_object=answer.json(),
-        model_response_object=load().ModelResponse(),
-        hidden_params={},
-        _response_headers=dict(answer.headers),
-    )
-
-
 def anthropic_pieces(json_mode: bool) -> Any:
     """Make a reader of the pieces of a stream in Anthropic's form."""
     from litellm.llms.anthropic.chat.handler import ModelResponseIterator
@@ -152,11 +140,11 @@ def gemini_pieces() -> Any:
     return ModelResponseIterator(streaming_response=None, sync_stream=True, logging_obj=log)
 
 
-def openai_pieces() -> Any:
-    """Make a reader of the pieces of a stream in OpenAI's form."""
-    from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
+def finish_reason(reason: str) -> str:
+    """Name why a model stopped in OpenAI's words; the provider's own word where LiteLLM knows none."""
+    from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
-    return OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=True)
+    return str(_FINISH_REASON_MAP.get(reason, reason))
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:

@@ -25,6 +25,8 @@ FailureKind = Literal[
     "budget",
 ]
 
+EmptyKind = Literal["reasoning_only", "tool_call_only", "refusal", "nothing"]
+
 
 @lru_cache(maxsize=32)
 def _message(*fields: tuple[str, str]) -> bytes:
@@ -133,6 +135,20 @@ class Reply:
     first_byte_ms: float | None = None  # from the last byte of the request sent to the first byte of the reply
     concurrency: int | None = None  # calls to the provider on their way when the attempt that answered began, with it
     failed_cost_usd: float | None = None  # of attempts before it that failed and stated their usage; None: none did
+    reasoning: str | None = None  # what the model thought, where the provider gives it apart from the text
+    refusal: str | None = None  # why it refused, where the provider has a field for that
+    tool_calls: str | None = None  # JSON: the calls of tools that it answered with
+
+    @property
+    def empty_kind(self) -> EmptyKind | None:
+        """What a reply without text is; None where it has one."""
+        if self.text is not None and self.text.strip():
+            return None
+        if self.tool_calls is not None:
+            return "tool_call_only"
+        if self.refusal is not None:
+            return "refusal"
+        return "reasoning_only" if self.reasoning is not None else "nothing"
 
 
 @record

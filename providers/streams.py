@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from providers.failures import AttemptFailed
-from providers.litellm_setup import load
+from providers.replies import (
+    Message,
+    ProviderAnswer,
+    finish_reason,
+    read_message,
+    read_tokens,
+    without_leading_thoughts,
+)
+from providers.upstream import require_no_failure, value_of
 
 LONGEST = 30  # times the longest silence: how long an answer may take in all, however steadily it drips
 STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}  # where it is a parameter that is taken
@@ -57,7 +65,7 @@ def read_events(body: bytes) -> Iterator[Any]:
 
 
 class Whole:
-    """An answer as far as it has come, put together from what LiteLLM reads of each piece.
+    """An answer as far as it has come, put together from its pieces: objects of JSON, or what LiteLLM read of them.
 
     LiteLLM's own `stream_chunk_builder` counts tokens itself where the provider states none, and mixes the texts of
     several choices; of these, a reply has the first.
@@ -65,27 +73,33 @@ class Whole:
 
     def __init__(self) -> None:
         self._pieces = 0
-        self._texts: list[str] = []
-        self._refusals: list[str] = []
-        self._finish_reason: str | None = None
-        self._model: str | None = None
+        self._messages: list[Message] = []
+        self._calls: dict[Any, dict[str, Any]] = {}
+        self._finish_reason: Any = None
+        self._model: Any = None
         self._usage: Any = None
 
     def add(self, piece: Any) -> None:
-        """Take in a `litellm.ModelResponseStream`. Raises AttemptFailed where there are more than any model writes."""
+        """Take in a piece.
+
+        Raises AttemptFailed where it says that the upstream failed, or there are more than any model writes.
+        """
         self._pieces += 1
         if self._pieces > MOST_PIECES:
             raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
-        self._model = getattr(piece, "model", None) or self._model
-        self._usage = getattr(piece, "usage", None) or self._usage  # which counts all that came before it, too
-        for choice in piece.choices:
-            if choice.index == 0:
-                self._texts.append(getattr(choice.delta, "content", None) or "")
-                self._refusals.append(getattr(choice.delta, "refusal", None) or "")
-                self._finish_reason = choice.finish_reason or self._finish_reason
+        require_no_failure(piece, during="in the middle of the answer")
+        self._model = value_of(piece, "model") or self._model
+        self._usage = value_of(piece, "usage") or self._usage  # which counts all that came before it, too
+        for choice in value_of(piece, "choices") or ():
+            if value_of(choice, "index") in (0, None):
+                message = read_message(value_of(choice, "delta"))
+                self._messages.append(message)
+                for number, call in enumerate(message.tool_calls):
+                    self._add_call(number, call)
+                self._finish_reason = value_of(choice, "finish_reason") or self._finish_reason
 
-    def response(self) -> Any:
-        """Build the `litellm.ModelResponse` that a provider would have given at once.
+    def answer(self) -> ProviderAnswer:
+        """Build the answer that a provider would have given at once.
 
         Raises AttemptFailed where the answer has not come to its end.
         """
@@ -93,12 +107,26 @@ class Whole:
             raise AttemptFailed("malformed_response", "the reply holds no piece of an answer")
         if self._finish_reason is None:
             raise AttemptFailed("connection", "the reply broke off before its end")
-        litellm: Any = load()
-        text, refusal = "".join(self._texts), "".join(self._refusals)
-        message = litellm.Message(
-            content=text or None, provider_specific_fields={"refusal": refusal} if refusal else None
+        message = Message(
+            text=self._joined("text"),
+            reasoning=self._joined("reasoning"),
+            refusal=self._joined("refusal"),
+            tool_calls=list(self._calls.values()),
         )
-        choice = litellm.Choices(finish_reason=self._finish_reason, message=message)
-        response = litellm.ModelResponse(model=self._model, choices=[choice])
-        response.usage = self._usage
-        return response
+        reason = finish_reason(self._finish_reason)
+        return ProviderAnswer(without_leading_thoughts(message), reason, self._model, read_tokens(self._usage))
+
+    def _joined(self, part: str) -> str | None:
+        return "".join(getattr(message, part) or "" for message in self._messages) or None
+
+    def _add_call(self, number: int, call: Mapping[str, Any]) -> None:
+        """Join the pieces of a tool's call: name and id come once, its arguments bit by bit."""
+        whole = self._calls.setdefault(call.get("index", number), {})
+        for name, value in call.items():
+            if name == "function" and isinstance(value, Mapping):
+                function = whole.setdefault("function", {})
+                for part, said in value.items():
+                    if isinstance(said, str):
+                        function[part] = function.get(part, "") + said
+            elif name != "index" and value is not None:
+                whole.setdefault(name, value)

@@ -38,6 +38,9 @@ class CallRow(RowModel):
     first_byte_ms: float | None = Field(description="Milliseconds from the last byte sent to the reply's first.")
     concurrency: int | None = Field(description="Calls of the provider on their way when this began, with it.")
     failed_cost_usd: float | None = Field(description="What attempts that failed before it cost, where they told.")
+    reasoning: str | None = Field(description="What the model thought, where the provider gave it apart.")
+    refusal: str | None = Field(description="Why the model refused, where the provider has a field for that.")
+    tool_calls: str | None = Field(description="The calls of tools in the reply, as JSON; null where there is none.")
 
 
 CALLS = Contract(
@@ -51,5 +54,8 @@ CALLS = Contract(
         *TOKEN_RULES,
     ),
     append_only=True,
-    changes=(Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),),
+    changes=(
+        Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),
+        Added(("reasoning", "refusal", "tool_calls")),
+    ),
 )

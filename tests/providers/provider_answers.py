@@ -15,7 +15,7 @@ _USAGE = {
 
 
 def _openai(**message: Any) -> dict[str, Any]:
-    said = {"role": "assistant", "content": '{"action": "BLOCK"}', **message}
+    said = {"role": "assistant", "content": '{"action": "BLOCK"}', "reasoning_content": "so", **message}
     choice = {"index": 0, "message": said, "finish_reason": "stop"}
     base = {"id": "c", "object": "chat.completion", "created": 1, "model": "what-answered", "choices": [choice]}
     return {**base, "usage": _USAGE}

@@ -9,7 +9,7 @@ import pytest
 
 from providers.client import Client
 from providers.failures import retry_after_seconds
-from providers.request import Failure
+from providers.request import Failure, Reply
 from tests.providers.support import PROVIDERS, QUICK, answer, configuration, request
 from tests.servers.model_server import ModelServer
 
@@ -19,8 +19,6 @@ FINAL = {
     "not_found": "not_found",
     "bad_request": "bad_request",
     "context_length": "context_length",
-    "content_policy": "content_policy",
-    "content_filter_code": "content_policy",
     "no_credit": "authentication",  # which no pause changes
     "payment": "authentication",
 }
@@ -35,6 +33,26 @@ def test_what_will_not_change_is_asked_once(model_server: ModelServer, provider:
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.attempts) == (kind, 1)
     assert len(model_server.seen) == 1
+
+
+FILTERED = (
+    {"kind": "content_policy"},
+    {"kind": "content_filter_code"},
+    {"kind": "bad_request", "message": "Output blocked by content filtering policy"},
+    {"kind": "bad_request", "message": "The response was filtered due to Azure OpenAI's content management policy"},
+)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("fault", FILTERED, ids=str)
+def test_a_filters_refusal_is_a_reply_that_was_filtered(
+    model_server: ModelServer, provider: str, fault: dict[str, str]
+) -> None:
+    model_server.rule(faults=[{**fault, "times": 0}])
+    with Client(configuration(model_server, attempts=5), backoff_seconds=QUICK) as client:
+        outcome = answer(client, request("once", f"{provider}/m"))
+    assert isinstance(outcome, Reply)
+    assert (outcome.text, outcome.finish_reason, outcome.attempts) == (None, "content_filter", 1)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -38,9 +38,9 @@ def test_an_odd_reply_is_still_a_reply(model_server: ModelServer, provider: str)
 
         assert (reply("nothing").text, reply("nothing").finish_reason) == (None, "stop")
         assert (reply("filtered").text, reply("filtered").finish_reason) == (None, "content_filter")
-        assert reply("refused").text == "I cannot help with that."
+        assert (reply("refused").text, reply("refused").refusal) == (None, "I cannot help with that.")
         assert (reply("cut").text, reply("cut").finish_reason) == ('{"action": "BLO', "length")
-        assert reply("thought").text == "42"
+        assert (reply("thought").text, reply("thought").reasoning) == ("42", "let me think")
         assert reply("surrogate").text == "half a ? character \x00"
         plain = reply("plain")
         assert (plain.input_tokens, plain.output_tokens, plain.model_reported) == (20, 5, "m")

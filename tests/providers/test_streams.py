@@ -151,12 +151,12 @@ def test_what_is_odd_but_whole_is_a_reply(model_server: ModelServer, model: str,
     assert (uncounted.text, uncounted.input_tokens, uncounted.output_tokens) == ("SAFE", None, None)
     assert uncounted.cost_usd is None
     assert reply(reply="42", message={"reasoning_content": "let me think"}).text == "42"
-    assert (reply(reply=None).text, reply(reply=None, finish_reason="content_filter").finish_reason) == (
-        None,
-        "content_filter",
-    )
-    if way == "1":  # LiteLLM's own stream loses refusals
-        assert reply(reply=None, message={"refusal": "I cannot help with that."}).text == "I cannot help with that."
+    assert reply(reply="42", message={"reasoning_content": "let me think"}).reasoning == "let me think"
+    assert reply(reply=None, finish_reason="content_filter").finish_reason == "content_filter"
+    if way == "1":  # LiteLLM's own stream loses refusals, and calls an error that ends a stream a stop
+        assert (reply(reply=None).text, reply(reply=None).empty_kind) == (None, "nothing")
+        refused = reply(reply=None, message={"refusal": "I cannot help with that."})
+        assert (refused.text, refused.refusal, refused.empty_kind) == (None, "I cannot help with that.", "refusal")
         assert reply(reply="it ends in data: [DONE], it says").text == "it ends in data: [DONE], it says"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.model_answers import JSON, begin_stream, completion, completion_chunks, send_chunks
+from tests.servers.model_answers import JSON, begin_stream, completion, completion_chunks, send_chunks, stream
 from tests.servers.model_rule import Rule
 
 Fault = Callable[[web.BaseRequest, Rule, Mapping[str, Any], Mapping[str, Any]], Any]
@@ -35,6 +35,16 @@ def _body(make: Callable[[Rule, Mapping[str, Any]], bytes], content_type: str = 
         return web.Response(body=make(rule, body), content_type=content_type)
 
     return answer
+
+
+async def _given(
+    request: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]
+) -> web.StreamResponse:
+    """The fault's `body` as JSON, with its `status`; a list is the pieces of a stream."""
+    said = fault["body"]
+    if isinstance(said, list) and body.get("stream"):
+        return await stream(request, said, 0.0)
+    return web.json_response(said, status=fault.get("status", 200))
 
 
 async def _hang(_: web.BaseRequest, rule: Rule, body: Mapping[str, Any], fault: Mapping[str, Any]) -> web.Response:
@@ -152,6 +162,7 @@ FAULTS: Mapping[str, Fault] = {
     "content_filter_code": _error(400, "invalid_request_error", "content_filter", "The prompt was filtered"),
     "no_credit": _error(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota"),
     "payment": _error(402, "payment_required", None, "Insufficient balance"),
+    "body": _given,
     "hang": _hang,
     "drop": _drop,
     "truncated": _truncated,
