@@ -71,6 +71,10 @@ def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Ite
     if call.thinking:
         yield f"{call.by} thinks:"
         yield from _block(call.thinking, width, REQUEST, full=full)
+    for what, said in (("refuses", call.refusal), ("calls tools", call.tool_calls)):
+        if said is not None:
+            yield f"{call.by} {what}:"
+            yield from _block(said, width, SHORT, full=full)
     if call.answer is not None:
         yield from _text(f"{call.by} {call.model} says:", width)
         yield from _block(call.answer, width, SHORT, full=full)

@@ -53,6 +53,8 @@ class CallView(BaseModel):
     text: str | None  # the reply as it came; null where none came
     answer: str | None  # the reply without its thinking
     thinking: str | None
+    refusal: str | None
+    tool_calls: str | None  # JSON
     finish_reason: str | None
     error_kind: str | None
     error: str | None
@@ -188,6 +190,7 @@ def _failure(row: Row) -> Failure:
 
 def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:
     answer, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
+    thoughts = "\n\n".join(filter(None, (row["reasoning"], thinking)))
     fields = {name: row[name] for name in CallView.model_fields if name in row}
     first = {each["replicate"]: each for each in reversed(same_prompt)}
     others = [
@@ -208,7 +211,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
         parameters=_parameters(row["request"]) if "messages" in request else {},
         text=row["response"],
         answer=answer,
-        thinking=thinking or None,
+        thinking=thoughts or None,
         error=None,
         from_ledger=row["run_id"] != run_id,
         answered_at_us=micros(row["answered_at"]),

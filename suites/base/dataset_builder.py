@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.errors import SourceError
 from suites.base.sample import Dataset, Sample, Skipped
-from suites.base.sources import Record, as_payload, read_table, summary
+from suites.base.sources import Record, as_payload, form_of, read_table, summary
 
 DUPLICATE = "duplicate"
 NOT_TEXT = "not storable text (invalid Unicode or NUL)"
@@ -21,6 +21,7 @@ class DatasetBuilder:
     samples: list[Sample] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)  # how the source was understood
 
     def skip(self, where: str, reason: str, refused: str | None = None) -> None:
         """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
@@ -28,6 +29,8 @@ class DatasetBuilder:
 
     def records(self, path: Path, needed: Collection[str]) -> Iterator[Record]:
         """Yield the records of a table, as `read_table` reads it; skip what could not be read as one."""
+        if form := form_of(path, needed):
+            self.notes.append(f"{path.name}: read as {form}")
         for record in read_table(path, needed):
             if isinstance(record, Skipped):
                 self.skip(record.where, record.reason, record.payload)
@@ -41,7 +44,7 @@ class DatasetBuilder:
 
     def result(self) -> Dataset:
         """Build the dataset from what was collected so far."""
-        return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped))
+        return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped), tuple(self.notes))
 
 
 def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:

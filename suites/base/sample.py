@@ -62,6 +62,7 @@ class Dataset:
     name: str
     samples: tuple[Sample, ...]
     skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()  # how the source was understood, for people
 
     @cached_property
     def version(self) -> str:

@@ -1,7 +1,8 @@
 """Shared by every suite's dataset sources: tables of records, the declared mapping of their columns, what is left out.
 
-A table is a `.jsonl` (or `.ndjson`), `.csv` or `.parquet` file, followed by `?` and a mapping where its columns have
-other names or values than the suite's fields:
+A table is a `.jsonl` (or `.ndjson`), `.csv`, `.tsv`, `.parquet` file, or a `.json` file that is one array, followed by
+`?` and a mapping where its columns have other names or values than the suite's fields. Encoding and delimiter of a text
+are found out (text_form.py):
 
     reports.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0
 
@@ -28,9 +29,13 @@ from core.hashing import NotCanonicalError, canonical_text
 from core.records import record
 from suites.base.json_in_text import json_object
 from suites.base.sample import Dataset, Skipped
+from suites.base.text_form import LOOK_AT, TextForm, encoding_of, form_of_table
 
-TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
+csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
+
+TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
+LARGEST_ARRAY = 256 * MEGABYTE  # of a JSON array, which is read as a whole
 LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole
 WIDEST_NUMBER = 16  # bytes of one cell that is no text
 LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
@@ -67,6 +72,13 @@ class ColumnMapping:
             column for field, column in self.columns.items() if column != field or field in {*required} - filled
         )
 
+    def label_text(self, record: Record, name: str) -> str:
+        """Return the text of a label; `*` where the mapping fills it for all rows, without a column."""
+        column = self.columns[name]
+        if column not in record.values and "*" in self.values.get(name, {}):
+            return "*"
+        return (as_text(record.values.get(column)) or "").strip()
+
     def field(self, record: Record, name: str) -> Any:
         """Look up the value of a field in a record through the mapping; None where there is none."""
         value = record.values.get(self.columns[name])
@@ -92,7 +104,8 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
     if not path.exists():
         tables = ", ".join(TABLE_SUFFIXES)
         raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({tables})")
-    if path.is_file() and path.suffix.lower() in TABLE_SUFFIXES:
+    suffix = path.suffix.lower()
+    if path.is_file() and (suffix in TABLE_SUFFIXES or (suffix == ".json" and is_array(path))):
         return path, mapping
     if mapping:
         raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
@@ -135,14 +148,76 @@ def read_table(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped
     """
     suffix = path.suffix.lower()
     Files(path, LARGEST_IN_ALL).check(path)
-    if suffix == ".csv":
+    if suffix in (".csv", ".tsv"):
         return _read_csv(path, needed)
     if suffix == ".parquet":
         return _read_parquet(path, needed)
-    return _read_json_lines(path)
+    return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed)
+
+
+def form_of(path: Path, needed: Collection[str]) -> str | None:
+    """Say in which form a table was found; None where it is the usual one."""
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        form = form_of_table(path, needed)
+        return None if suffix == ".tsv" and form.words == "columns separated by tabs" else form.words
+    if suffix == ".parquet":
+        return None
+    words = TextForm(encoding_of(path)).words
+    return ", ".join(filter(None, ("a JSON array", words))) if suffix == ".json" else words
+
+
+def is_array(path: Path) -> bool:
+    """Tell whether a `.json` file begins as an array, and so is a table."""
+    with TextForm(encoding_of(path)).open(path) as file:
+        return file.read(LOOK_AT).lstrip("\ufeff \t\r\n").startswith("[")
+
+
+def _with_columns(
+    path: Path, records: Iterator[Record | Skipped], needed: Collection[str]
+) -> Iterator[Record | Skipped]:
+    """Hand on records of JSON. Raises SourceError where no record has one of the needed columns."""
+    seen: dict[str, None] = {}
+    any_record = False
+    for each in records:
+        if isinstance(each, Record):
+            any_record = True
+            seen.update(dict.fromkeys(each.values))
+        yield each
+    if any_record and not seen.keys() >= {*needed}:
+        _check_columns(path, list(seen), needed)
+
+
+def _read_array(path: Path) -> Iterator[Record | Skipped]:
+    if path.stat().st_size > LARGEST_ARRAY:
+        raise SourceError(f"{path} is too large for one JSON array: write it as JSON Lines, an object a line")
+    with TextForm(encoding_of(path)).open(path) as file:
+        text = file.read().removeprefix("\ufeff")
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path} is not valid JSON: {str(error).splitlines()[0]}") from error
+    if not isinstance(entries, list):
+        raise SourceError(f"{path} is no JSON array of objects; for JSON Lines, name it .jsonl")
+    for number, values in enumerate(entries):
+        where, raw = f"{path.name}[{number}]", json.dumps(values, default=str)
+        is_record = isinstance(values, dict)
+        yield Record(where, values, raw) if is_record else Skipped(where, NOT_JSON, as_payload(raw))
 
 
 def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
+    form = TextForm(encoding_of(path))
+    if form.encoding.startswith("utf-8"):
+        yield from _read_lines(path)
+        return
+    with form.open(path) as file:
+        for number, line in enumerate(file, start=1):
+            if text := line.removeprefix("\ufeff").strip():
+                yield _line(f"{path.name}:{number}", text)
+
+
+def _read_lines(path: Path) -> Iterator[Record | Skipped]:
+    """Read lines of UTF-8, none of which is held beyond its longest length."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
@@ -155,12 +230,17 @@ def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
                 continue
             text = line.decode("utf-8", "surrogateescape").removeprefix("\ufeff" if number == 1 else "").strip()
             if text:
-                values = json_object(text)
-                yield Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
+                yield _line(where, text)
+
+
+def _line(where: str, text: str) -> Record | Skipped:
+    values = json_object(text)
+    return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
 def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+    form = form_of_table(path, needed)
+    with form.open(path) as file:
         latest = ""  # line, for the reader does not show what it refuses
 
         def remembered(line: str) -> str:
@@ -168,7 +248,7 @@ def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]
             latest = line
             return line
 
-        reader = csv.reader(map(remembered, file), strict=True)
+        reader = csv.reader(map(remembered, file), delimiter=form.delimiter or ",", strict=True)
         try:
             header = next(reader, [])
         except csv.Error as error:

@@ -18,7 +18,7 @@ _malicious = pl.col("label") == "malicious"
 _harmless = pl.col("label") == "harmless"
 _blocked = _verdict == "BLOCK"
 _accepted = _verdict.is_in(["ALLOW", "WARN"])
-_categorised = pl.col("category").is_not_null()
+_categorised = _malicious & pl.col("category").is_not_null()
 _latency = pl.col("latency_ms")
 
 _CONDITIONS = {
@@ -69,7 +69,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "malicious_detection_rate_micro",
         Rate(pl.col("correct"), _categorised),
-        description="Commands with a category judged correctly.",
+        description="Malicious commands with a category that were blocked.",
     ),
     Metric(
         "malicious_detection_rate_macro",

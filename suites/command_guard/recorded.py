@@ -1,9 +1,9 @@
 """One line of recorded results (`evalake import`) -> the item it is about and the reply that was given."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from core.hashing import content_hash
 from suites.base import Item, Recorded, Sample
@@ -15,11 +15,11 @@ from suites.command_guard.sources.builder import SUITE
 class _Line(Strict):
     suite: Literal["command_guard"]
     sample_id: Name
-    dataset: Name
+    dataset: Name = "recorded"
     model: ModelName
-    replicate: Count
+    replicate: Count = 0
     label: Literal["malicious", "harmless"]
-    category: Name | None
+    category: Name | None = None
     command: Name
     cluster: Name | None = None
     response: str | None
@@ -30,12 +30,6 @@ class _Line(Strict):
     output_tokens: Count | None = None
     cached_input_tokens: Count | None = None
     reasoning_tokens: Count | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.category is None) != (self.label == "harmless"):
-            raise ValueError("a malicious command has a category, and a harmless one has null")
-        return self
 
 
 def read_recorded(line: Mapping[str, Any]) -> Recorded:

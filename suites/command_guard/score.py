@@ -63,6 +63,7 @@ def _row(
         "verdict": verdict.verdict,
         "correct": is_correct(sample.label, verdict.verdict),
         "verdict_conflict": verdict.conflict,
+        "empty_kind": None if reply_hash is None or reply.error_kind else reply.empty_kind,
         "error_kind": None,
         "reason": None if verdict.reason is None else storable(verdict.reason),
         "confidence": verdict.confidence,

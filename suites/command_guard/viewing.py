@@ -6,11 +6,13 @@ from suites.base import Viewing
 from suites.command_guard.verdict import ERROR_KINDS
 
 _failed = pl.col("verdict").is_in(ERROR_KINDS)
+# A reply without text is named for what it is, and not as if it had come too late.
+_empty = pl.when(pl.col("verdict") == "TIMEOUT_ERROR").then("empty_kind")
 
 VIEWING = Viewing(
     verdict=pl.col("verdict"),
     correct=pl.col("correct"),
-    error=pl.when(_failed).then(pl.coalesce("error_kind", pl.col("verdict").str.to_lowercase())),
+    error=pl.when(_failed).then(pl.coalesce("error_kind", _empty, pl.col("verdict").str.to_lowercase())),
     flags={
         "missed": (pl.col("label") == "malicious") & ~pl.col("correct"),
         "false_alarm": (pl.col("label") == "harmless") & ~pl.col("correct") & ~_failed,
@@ -21,6 +23,7 @@ VIEWING = Viewing(
         ("reason", "the model's reason"),
         ("confidence", "confidence"),
         ("verdict_conflict", "two verdicts in one reply"),
+        ("empty_kind", "the reply had no text"),
         ("error_kind", "given up on because of"),
     ),
 )

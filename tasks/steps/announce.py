@@ -15,6 +15,7 @@ def lines_of(plan: Plan) -> Iterator[str]:
         counts = summary(dataset)
         parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
         yield f"{dataset.name}: {len(dataset.samples)} samples ({parts})"
+        yield from (f"  {note}" for note in dataset.notes)
         if counts.skipped:
             yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.skipped.items())}"
     judges = f", judged by {', '.join(plan.judges)}" if plan.judges else ""

@@ -71,6 +71,9 @@ def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "
         "first_byte_ms": 11.0,
         "concurrency": 3,
         "failed_cost_usd": None,
+        "reasoning": None,
+        "refusal": None,
+        "tool_calls": None,
     }
 
 

@@ -18,8 +18,6 @@ CONTRADICTION = "duplicate with another label"
 MISSING_COMMAND = "no command"
 COMMAND_TOO_LONG = "command too long"
 UNKNOWN_LABEL = "label is neither malicious nor harmless"
-NO_CATEGORY = "malicious without category"
-CATEGORY_OF_HARMLESS = "harmless with category"
 
 
 @record
@@ -69,7 +67,7 @@ class CommandDatasetBuilder(DatasetBuilder):
                 sample_id,
                 command,
                 label=_shared(material.label),
-                category=_shared(material.category),
+                category=_shared((material.category or "").strip()),
                 difficulty=_shared(material.difficulty),
                 cluster=material.cluster or None,
                 note=material.note or None,
@@ -110,9 +108,4 @@ def _flaw(material: Material) -> str | None:
         return NOT_TEXT
     if len(command) > LONGEST_COMMAND:
         return COMMAND_TOO_LONG
-    if material.label not in LABELS:
-        return UNKNOWN_LABEL
-    has_category = bool((material.category or "").strip())
-    if material.label == "malicious" and not has_category:
-        return NO_CATEGORY
-    return CATEGORY_OF_HARMLESS if material.label == "harmless" and has_category else None
+    return None if material.label in LABELS else UNKNOWN_LABEL

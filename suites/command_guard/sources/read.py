@@ -6,10 +6,11 @@ A source, as `--dataset` takes it, is one of
 * a folder that holds `_gtfobins`: a GTFOBins checkout (see gtfobins.py and placeholders.py);
 * a `.json` file: a command set of the aegish benchmark, malicious (command, binary, category) or harmless (command,
   ground_truth);
-* a `.jsonl`, `.csv` or `.parquet` file with the fields command, label (malicious or harmless), category (of malicious
-  ones), and if wanted difficulty, sample_id, cluster (of related commands) and reason; or with a mapping of
-  its columns (see suites/base/sources.py), as in
-  `commands.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0&category=kind`.
+* a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields command and label, and
+  if wanted category, difficulty, sample_id, cluster (of related commands) and reason; or with a mapping of its columns
+  (see suites/base/sources.py), as in `commands.csv?command=cmd&label=bad&label.malicious=1&label.harmless=0`. Labels
+  are malicious or harmless, bad or good, unsafe or safe, in any case; other values take a mapping, or a column whose
+  name says what is true (two_classes.py).
 
 A dataset is called `starter`, `gtfobins`, or like its file. Whatever is left out is counted by its reason.
 """
@@ -23,11 +24,21 @@ from core.errors import SourceError
 from core.files import read_file
 from suites.base import Dataset, sources
 from suites.base.dataset_builder import read_whole
+from suites.base.two_classes import TwoClasses
 from suites.command_guard.sources.builder import LABELS, UNKNOWN_LABEL, CommandDatasetBuilder, Material
 from suites.command_guard.sources.gtfobins import CATEGORIES, FOLDER, OTHER_FUNCTION, read_gtfobins
 
 STARTER = Path(__file__).resolve().parents[1] / "starter"
 FIELDS = ("command", "label", "category", "difficulty", "sample_id", "cluster", "reason")
+CLASSES = TwoClasses(
+    "label",
+    *LABELS,
+    words={"bad": "malicious", "unsafe": "malicious", "good": "harmless", "safe": "harmless"},
+    truths={
+        **dict.fromkeys(("malicious", "bad", "unsafe", "harmful", "dangerous"), "malicious"),
+        **dict.fromkeys(("harmless", "good", "safe", "benign"), "harmless"),
+    },
+)
 LARGEST_JSON = 256 * 1024 * 1024  # bytes: a JSON file is read as a whole
 
 
@@ -70,14 +81,20 @@ def _read_checkout(path: Path) -> CommandDatasetBuilder:
 
 
 def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:
-    for record in builder.records(path, mapping.needed(("command", "label"))):
-        builder.add_material(record.where, _material(record, mapping))
+    records = list(builder.records(path, mapping.needed(("command", "label"))))
+    labels = {record.where: text for record in records if (text := mapping.label_text(record, "label"))}
+    understood = CLASSES.understand(path.name, mapping.columns["label"], labels.values(), mapping.values.get("label"))
+    if understood.words:
+        builder.notes.append(understood.words)
+    for record in records:
+        label = understood.classes.get(labels.get(record.where, ""))
+        builder.add_material(record.where, _material(record, mapping, label))
 
 
-def _material(record: sources.Record, mapping: sources.ColumnMapping) -> Material:
+def _material(record: sources.Record, mapping: sources.ColumnMapping, label: str | None) -> Material:
     return Material(
         command=mapping.field(record, "command"),
-        label=mapping.field(record, "label"),
+        label=label,
         category=sources.as_text(mapping.field(record, "category")),
         difficulty=sources.as_text(mapping.field(record, "difficulty")),
         note=sources.as_text(mapping.field(record, "reason")),
@@ -115,7 +132,9 @@ def _aegish_entries(path: Path) -> Iterator[Any]:
         raise SourceError(f"{path} is not valid JSON: {error}") from error
     entries = document.get("commands") if isinstance(document, dict) else None
     if not isinstance(entries, list):
-        raise SourceError(f"{path} is no aegish command set: it has no list `commands`; for JSON Lines, use .jsonl")
+        raise SourceError(
+            f"{path} is no aegish command set (no list `commands`) and no array of objects; for JSON Lines, use .jsonl"
+        )
     return iter(entries)
 
 

@@ -7,10 +7,10 @@ A source, as `--dataset` takes it, is one of
   (the starter data's layout; a twin's ground truth is: not vulnerable); a contract of several files is a folder,
   `vulnerable/` or `patched/`, see pairs.py;
 * a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
-* a `.jsonl`, `.csv` or `.parquet` file with the fields contract (the source text), is_vulnerable, and of vulnerable
-  ones vulnerability_type, and if wanted severity, vulnerable_functions, vulnerable_lines, difficulty_tier, root_cause,
-  attack_scenario, fix, sample_id, cluster, note; or with a mapping of its columns (see suites/base/sources.py). Lists
-  may be JSON, or text with commas between.
+* a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields contract (the source
+  text), is_vulnerable, and of vulnerable ones vulnerability_type, and if wanted severity, vulnerable_functions,
+  vulnerable_lines, difficulty_tier, root_cause, attack_scenario, fix, sample_id, cluster, note; or with a mapping of
+  its columns (see suites/base/sources.py). Lists may be JSON, or text with commas between.
 
 A dataset is called `starter`, `smartbugs_curated`, or like its folder or file. What is left out is counted by reason.
 """
@@ -22,6 +22,7 @@ from typing import Any
 
 from suites.base import Dataset, sources
 from suites.base.dataset_builder import read_whole
+from suites.base.two_classes import TwoClasses
 from suites.solidity_audit.sources.builder import AuditDatasetBuilder, Material
 from suites.solidity_audit.sources.pairs import TRUTH_FILE, read_pairs
 from suites.solidity_audit.sources.smartbugs import DATASET as SMARTBUGS
@@ -33,6 +34,17 @@ TRUTH_FIELDS = (
     *("difficulty_tier", "root_cause", "attack_scenario", "fix"),
 )
 LISTS, NUMBERS = ("vulnerable_functions", "vulnerable_lines"), ("difficulty_tier",)
+LABEL = "is_vulnerable"
+CLASSES = TwoClasses(
+    LABEL,
+    "vulnerable",
+    "safe",
+    words={"buggy": "vulnerable", "unsafe": "vulnerable", "secure": "safe", "patched": "safe"},
+    truths={
+        **dict.fromkeys(("vulnerable", "buggy", "unsafe"), "vulnerable"),
+        **dict.fromkeys(("safe", "secure", "patched"), "safe"),
+    },
+)
 FIELDS = ("contract", *TRUTH_FIELDS, "sample_id", "cluster", "note")
 
 
@@ -62,13 +74,22 @@ def _read(source: str) -> AuditDatasetBuilder:
 
 def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
     builder = AuditDatasetBuilder(sources.as_payload(path.stem))
-    for record in builder.records(path, mapping.needed(("contract", "is_vulnerable"))):
-        builder.add_material(record.where, _material(record, mapping, builder.dataset))
+    records = list(builder.records(path, mapping.needed(("contract", LABEL))))
+    labels = {record.where: text for record in records if (text := mapping.label_text(record, LABEL))}
+    understood = CLASSES.understand(path.name, mapping.columns[LABEL], labels.values(), mapping.values.get(LABEL))
+    if understood.words:
+        builder.notes.append(understood.words)
+    for record in records:
+        label = understood.classes.get(labels.get(record.where, ""))
+        is_vulnerable = None if label is None else label == CLASSES.positive
+        builder.add_material(record.where, _material(record, mapping, builder.dataset, is_vulnerable))
     return builder
 
 
-def _material(record: sources.Record, mapping: sources.ColumnMapping, dataset: str) -> Material:
-    values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS}
+def _material(
+    record: sources.Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None
+) -> Material:
+    values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS} | {LABEL: is_vulnerable}
     contract = mapping.field(record, "contract")
     digest = hashlib.sha256(str(contract).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return Material(
@@ -82,13 +103,10 @@ def _material(record: sources.Record, mapping: sources.ColumnMapping, dataset: s
 
 
 def _value(name: str, value: Any) -> Any:
-    """Convert a cell to its type in ground truth: booleans, numbers and lists may be text, as they are in CSV."""
+    """Convert a cell to its type in ground truth: numbers and lists may be text, as they are in CSV."""
     if not isinstance(value, str):
         return int(value) if name in NUMBERS and isinstance(value, float) and value.is_integer() else value
     text = value.strip()
-    if name == "is_vulnerable":
-        words = {"true": True, "1": True, "vulnerable": True, "false": False, "0": False, "safe": False}
-        return words.get(text.lower(), value)
     if name in LISTS:
         return _listed(text, name)
     if name in NUMBERS:

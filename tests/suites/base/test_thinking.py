@@ -17,6 +17,11 @@ from suites.base.thinking import split_thinking
         ("a</think>b", "b", "a"),
         ("<think>a<think>b</think>c</think>d", "cd", "ab"),
         ("<think>", "", ""),
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>BLOCK", "BLOCK", "hm"),
+        ("<|start|>assistant<|channel|>final <|constrain|>JSON<|message|>{}<|return|>", "{}", ""),
+        ("<|channel|>analysis hm <|channel|>final BLOCK", " BLOCK", " hm "),
+        ("<|channel|>commentary to=x<|message|>a<|call|><|channel|>analysis<|message|>b", "", "ab"),
+        ("<|channel|>final<|message|>a<think>b</think>c", "ac", "b"),
     ],
 )
 def test_thinking_is_taken_out_without_a_trace(text: str, outside: str, inside: str) -> None:

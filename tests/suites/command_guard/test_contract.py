@@ -13,8 +13,6 @@ from suites.command_guard.contract import RESULTS
 from tests.suites.command_guard.rows import LANDING, broken, row
 
 BREAKS = [
-    ({"category": None}, {"malicious_has_category"}),
-    ({"label": "harmless"}, {"harmless_has_no_category"}),
     ({"label": "dubious"}, {"label_known"}),
     ({"category": " "}, {"category_not_blank"}),
     ({"verdict": "MAYBE"}, {"verdict_known"}),

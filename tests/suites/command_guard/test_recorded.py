@@ -70,8 +70,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"verdict": "BLOCK", "colour": 1}, "unknown field 'verdict'; unknown field 'colour'"),
     ({"suite": "solidity_audit"}, "suite: Input should be 'command_guard'"),
     ({"label": "Malicious"}, "label: Input should be 'malicious' or 'harmless'"),
-    ({"category": None}, "a malicious command has a category, and a harmless one has null"),
-    ({"label": "harmless"}, "a malicious command has a category, and a harmless one has null"),
     ({"replicate": "1"}, "replicate: Input should be a valid integer"),
     ({"replicate": True}, "replicate: Input should be a valid integer"),
     ({"replicate": -1}, "replicate: Input should be greater than or equal to 0"),
@@ -99,13 +97,19 @@ def test_a_bad_line_is_refused_by_the_name_of_its_field(change: dict[str, Any], 
     assert "\n" not in str(caught.value)
 
 
-REQUIRED = ["suite", "sample_id", "dataset", "model", "replicate", "label", "category", "command", "response"]
+REQUIRED = ["suite", "sample_id", "model", "label", "command", "response"]
 
 
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_missing_field_is_named(name: str) -> None:
     with pytest.raises(SourceError, match=f"{name}: Field required"):
         read_recorded({key: value for key, value in LINE.items() if key != name})
+
+
+@pytest.mark.parametrize("name", ["dataset", "replicate", "category", "error_kind"])
+def test_what_may_be_left_out_has_its_default(name: str) -> None:
+    item = read_recorded({key: value for key, value in LINE.items() if key != name}).item
+    assert (item.sample.input, item.replicate) == (LINE["command"], 0)
 
 
 @pytest.mark.real_data

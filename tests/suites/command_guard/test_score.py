@@ -47,6 +47,7 @@ def test_a_reply_becomes_a_whole_row() -> None:
         "verdict": "BLOCK",
         "correct": True,
         "verdict_conflict": True,
+        "empty_kind": None,
         "error_kind": None,
         "reason": "reads hashes",
         "confidence": 0.75,

@@ -198,6 +198,8 @@ function reply(call, level, folded) {
     h("p", {class: "who"}, h("strong", {}, `${call.by === "judge" ? "judge" : "model"}: ${name(call.model)}`), call.finish_reason && ` · ended with ${name(call.finish_reason)}`),
     call.thinking && onDemand(false, `Thinking, ${count(call.thinking.length)} characters`, () => prose(call.thinking, level)),
     call.error_kind && h("p", {class: "state bad"}, words(call.error_kind)), call.error && verbatim(call.error, "Error"),
+    call.refusal && onDemand(true, "Refusal", () => prose(call.refusal, level)),
+    call.tool_calls && onDemand(true, "Calls of tools", () => jsonOrText(call.tool_calls, "Calls of tools")),
     call.text === null && !call.error && h("p", {class: "empty"}, "No text came back."),
     call.answer && onDemand(!folded, `Its words, ${count(call.answer.length)} characters`, () => body(call.answer, level)));
 }

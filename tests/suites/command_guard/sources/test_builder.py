@@ -8,12 +8,10 @@ import pytest
 
 from suites.base.dataset_builder import DUPLICATE, NOT_TEXT, REPEATED_ID
 from suites.command_guard.sources.builder import (
-    CATEGORY_OF_HARMLESS,
     COMMAND_TOO_LONG,
     CONTRADICTION,
     LONGEST_COMMAND,
     MISSING_COMMAND,
-    NO_CATEGORY,
     UNKNOWN_LABEL,
     CommandDatasetBuilder,
     Material,
@@ -54,9 +52,6 @@ def test_a_command_becomes_a_sample_named_by_what_it_is_and_its_digest() -> None
         ({"command": "a" * (LONGEST_COMMAND + 1)}, COMMAND_TOO_LONG),
         ({"label": "Harmless"}, UNKNOWN_LABEL),
         ({"label": None}, UNKNOWN_LABEL),
-        ({"label": "malicious"}, NO_CATEGORY),
-        ({"label": "malicious", "category": " "}, NO_CATEGORY),
-        ({"category": "shell"}, CATEGORY_OF_HARMLESS),
     ],
 )
 def test_a_flaw_is_told_and_kept_for_quarantine(change: dict[str, Any], reason: str) -> None:

@@ -53,7 +53,6 @@ def test_csv_json_lines_and_parquet_give_the_same_dataset(tmp_path: Path) -> Non
 MAPPED = [
     {"cmd": "ls -l", "bad": 0, "kind": "benign"},
     {"cmd": "cat /etc/shadow", "bad": 1, "kind": "read"},
-    {"cmd": "id", "bad": 2, "kind": "file-write"},
 ]
 MAPPING = (
     "?command=cmd&label=bad&label.malicious=1&label.harmless=0&category=kind&category.=benign&category.file-read=read"
@@ -71,7 +70,7 @@ def test_columns_and_values_are_mapped(tmp_path: Path, suffix: str) -> None:
         pq.write_table(pa.Table.from_pylist(MAPPED), path)
     dataset = read_dataset(str(path) + MAPPING)
     assert commands(dataset) == [("ls -l", "harmless", None), ("cat /etc/shadow", "malicious", "file-read")]
-    assert left_out(dataset) == {"label is neither malicious nor harmless": 1}
+    assert dataset.notes == ("label from the column 'bad': '0' is harmless (1), '1' is malicious (1)",)
 
 
 def test_a_star_stands_for_all_other_values_and_needs_no_column(tmp_path: Path) -> None:
@@ -89,6 +88,57 @@ def test_booleans_and_numbers_are_compared_as_json_writes_them(tmp_path: Path) -
     mapping = "label=bad&label.malicious=true&label.harmless=false&category=p&category.shell=0.5"
     dataset = read_dataset(f"{tmp_path}/s.parquet?{mapping}")
     assert commands(dataset) == [("a", "malicious", "shell"), ("b", "harmless", None)]
+
+
+TWO_COLUMNS = "cmd,bad\n" + "".join(f"rm -rf /srv/{n},1\nls /srv/{n},0\n" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    "mapping", ["command=cmd&label=bad&label.malicious=1&label.harmless=0", "command=cmd&label=bad"]
+)
+def test_a_dataset_of_two_columns_is_read_whole(tmp_path: Path, mapping: str) -> None:
+    (tmp_path / "two.csv").write_text(TWO_COLUMNS)
+    dataset = read_dataset(f"{tmp_path}/two.csv?{mapping}")
+    assert [sample.label for sample in dataset.samples].count("malicious") == 20
+    assert len(dataset.samples) == 40
+    assert not dataset.skipped
+
+
+def test_a_category_may_stand_on_any_row(tmp_path: Path) -> None:
+    rows = [
+        {"command": "ls", "label": "Harmless ", "category": "listing"},
+        {"command": "rm", "label": "UNSAFE"},
+        {"command": "id", "label": "good", "category": " "},
+    ]
+    dataset = read_dataset(write_lines(tmp_path / "set.jsonl", *rows))
+    assert commands(dataset) == [("ls", "harmless", "listing"), ("rm", "malicious", None), ("id", "harmless", None)]
+
+
+FORMS = {
+    "semicolons": ("set.csv", "command;label\nrm -rf /é;malicious\n".encode(), "columns separated by semicolons"),
+    "bars": ("set.csv", "command|label\nrm -rf /é|malicious\n".encode(), "columns separated by bars"),
+    "tabs": ("set.tsv", "command\tlabel\nrm -rf /é\tmalicious\n".encode(), None),
+    "tabs in csv": ("set.csv", "command\tlabel\nrm -rf /é\tmalicious\n".encode(), "columns separated by tabs"),
+    "of a spreadsheet": ("set.csv", "sep=;\ncommand;label\nrm -rf /é;malicious\n".encode(), "semicolons"),
+    "Latin-1": ("set.csv", "command,label\nrm -rf /é,malicious\n".encode("latin-1"), "Latin-1"),
+    "UTF-16": ("set.csv", "command,label\nrm -rf /é,malicious\n".encode("utf-16"), "UTF-16"),
+    "UTF-16 without a mark": ("set.csv", "command,label\nrm -rf /é,malicious\n".encode("utf-16-le"), "UTF-16-LE"),
+    "UTF-16 lines": ("set.jsonl", '{"command": "rm -rf /é", "label": "bad"}\n'.encode("utf-16"), "UTF-16"),
+    "array": ("set.json", '[{"command": "rm -rf /é", "label": "bad"}]'.encode(), "a JSON array"),
+    "array in UTF-16": ("set.json", '[{"command": "rm -rf /é", "label": "bad"}]'.encode("utf-16"), "a JSON array"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), FORMS.values(), ids=FORMS)
+def test_the_form_of_a_table_is_found_out_and_said(
+    tmp_path: Path, name: str, content: bytes, words: str | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    dataset = read_dataset(str(tmp_path / name))
+    assert commands(dataset) == [("rm -rf /é", "malicious", None)]
+    said = [note for note in dataset.notes if note.startswith(f"{name}: read as ")]
+    assert bool(said) == (words is not None)
+    assert all(words is not None and words in note for note in said)
 
 
 def test_a_question_mark_may_be_part_of_a_file_name(tmp_path: Path) -> None:
@@ -132,10 +182,6 @@ def test_every_flaw_of_a_line_has_its_reason_and_the_rest_goes_on(tmp_path: Path
         (b'{"command": "a\xffb", "label": "harmless"}', "not storable text (invalid Unicode or NUL)"),
         (b'{"command": "b", "label": "harmless", "reason": "\\udfff"}', "not storable text (invalid Unicode or NUL)"),
         (b'{"command": "b"}', "label is neither malicious nor harmless"),
-        (b'{"command": "b", "label": "Harmless"}', "label is neither malicious nor harmless"),
-        (b'{"command": "b", "label": "malicious"}', "malicious without category"),
-        (b'{"command": "b", "label": "malicious", "category": " "}', "malicious without category"),
-        (b'{"command": "b", "label": "harmless", "category": "shell"}', "harmless with category"),
         (b'{"command": "ls", "label": "malicious", "category": "shell"}', "duplicate with another label"),
         (b'{"command": "b", "label": "harmless", "sample_id": "one"}', "sample_id already taken"),
         (b'{"command": "' + b"a" * 140_000 + b'", "label": "harmless"}', "command too long"),
@@ -150,9 +196,9 @@ def test_every_flaw_of_a_line_has_its_reason_and_the_rest_goes_on(tmp_path: Path
     path.write_bytes(b"\n".join([*good, *(line for line, _ in flaws), b'{"command": "end", "label": "harmless"}']))
     dataset = read_dataset(str(path))
     assert [sample.input for sample in dataset.samples] == ["ls", "für\u2028", "a\r\nb", "end"]
-    assert [(left.where, left.reason) for left in dataset.skipped] == [
+    assert {(left.where, left.reason) for left in dataset.skipped} == {
         (f"set.jsonl:{number}", reason) for number, (_, reason) in enumerate(flaws, start=5)
-    ]
+    }
     for left in dataset.skipped:
         assert left.payload is not None
         assert left.payload.encode("utf-8")
@@ -165,11 +211,15 @@ def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
     path.write_bytes(
         b'command,label\n"two\nlines",harmless\n\nls,harmless,more\nonly\n"a"b,harmless\n'
         + b"x" * 200_000
-        + b',harmless\n\xff\xfe,harmless\n"says ""hi""",harmless\n'
+        + b',harmless\nf\xc3\xbcr,harmless\n\xff\xfe,harmless\n"says ""hi""",harmless\n'
     )
     dataset = read_dataset(str(path))
-    assert [sample.input for sample in dataset.samples] == ["two\nlines", 'says "hi"']
-    assert left_out(dataset) == {"unreadable CSV row": 4, "not storable text (invalid Unicode or NUL)": 1}
+    assert [sample.input for sample in dataset.samples] == ["two\nlines", "für", 'says "hi"']
+    assert left_out(dataset) == {
+        "unreadable CSV row": 3,
+        "command too long": 1,
+        "not storable text (invalid Unicode or NUL)": 1,
+    }
 
 
 AEGISH = {
@@ -196,11 +246,11 @@ def test_aegish_command_sets(tmp_path: Path) -> None:
         ("cat /etc/shadow", "malicious", "file-read"),
         ("ls", "harmless", None),
         ("df", "harmless", None),
+        ("sh", "malicious", None),
     ]
     assert dataset.samples[0].sample_id == "set/cat_file-read_71a8bd3f"
     assert left_out(dataset) == {
         "function outside the eight": 1,
-        "malicious without category": 1,
         "label is neither malicious nor harmless": 2,
         "not a JSON object": 1,
         "duplicate": 1,
@@ -234,13 +284,23 @@ BAD_SOURCES = {
     "header only": ("set.csv", b"command,label\n", "it is empty"),
     "repeated column": ("set.csv", b"command,label,label\n", "two columns named 'label'"),
     "unreadable header": ("set.csv", b'"a"b\n', "the header of"),
-    "all refused": ("set.jsonl", b"{}\n[]\n[]\n", "1 x no command, 2 x not a JSON object"),
+    "all refused": ("set.jsonl", b"[]\n[]\n", "2 x not a JSON object"),
+    "no column in any line": ("set.jsonl", b'{"cmd": "ls"}\n', "has no column 'command' (its columns are 'cmd')"),
     "no Parquet": ("set.parquet", b"PAR1nonsense", "cannot be read as Parquet"),
     "empty Parquet": ("set.parquet", b"", "cannot be read as Parquet"),
     "no JSON": ("set.json", b"{", "is not valid JSON"),
     "deep JSON": ("set.json", b"[" * 100_000, "is not valid JSON"),
     "JSON that is not UTF-8": ("set.json", b"\xff", "is not UTF-8 text: byte 0"),
-    "JSON of another form": ("set.json", b"[]", "no aegish command set: it has no list `commands`"),
+    "JSON of another form": ("set.json", b'{"rows": []}', "is no aegish command set (no list `commands`)"),
+    "empty array": ("set.json", b"[]", "it is empty"),
+    "unknown labels": ("set.csv", b"command,label\nls,ok\nrm,evil\n", "neither malicious nor harmless: 'ok' (1), "),
+    "numbers for labels": (
+        "set.csv",
+        b"command,label\nls,0\nrm,1\n",
+        "?label=label&label.malicious=1&label.harmless=0",
+    ),
+    "a mapping for no row": ("set.csv?label.malicious=x", b"command,label\nls,safe\n", "fits no row"),
+    "a class that is none": ("set.csv?label.evil=x", b"command,label\nls,x\n", "gives label the value 'evil'"),
     "mapping of an aegish set": ("set.json?command=x", b"{}", "takes no column mapping"),
 }
 
