@@ -32,7 +32,9 @@ def serve(lake: str) -> None:
     import_first()
     import_the_rest()
     with _listener(folder) as listener:
-        request = await_request(listener, ours)
+        request = await_request(listener, ours, owner=sys.stdin.fileno())  # its line to the supervisor
+    if request is End.NOBODY_COMES:
+        return
     if isinstance(request, End):  # something was installed or edited since: begin anew with that
         os.execve(sys.executable, sys.orig_argv, first_environment)
     take_the_callers_place(request)

@@ -83,7 +83,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
             tell(place, background)
             log = (place / "log").open("w")
             command = [sys.executable, "-P", "-m", "cli.warm.process", lake]
-            with log, subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=log) as process:
+            with log, subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stderr=log) as process:
                 there = place / WARM
                 wait_until(there.exists, "the warm process's socket")
                 yield Warm(psutil.Process(process.pid), folder, there, environment)

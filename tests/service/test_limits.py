@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import httpx
 import pytest
 import uvicorn
+from service.protocol import bounded_protocol
 from starlette.types import Receive, Scope, Send
 
-from service.protocol import bounded_protocol
 from tests.e2e.processes import wait_until
 from tests.service.conftest import TOKEN
 from tests.service.services import Service
@@ -115,15 +115,17 @@ def endless() -> Iterator[uvicorn.Server]:
             more = number + 1 < ANSWER // PART
             await send({"type": "http.response.body", "body": bytes(PART), "more_body": more})
 
-    protocol = bounded_protocol(request_seconds=0.5, connections=10)
-    config = uvicorn.Config(answer, http=protocol, port=0, lifespan="off", log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the start of the server", 60)
-    yield server
-    server.should_exit = True
-    thread.join()
+    configuration = Configuration(service=Service(request_seconds=0.5, connections=10))
+    settings = Settings(lake=Lake("unused"))
+    settings.__dict__["configuration"] = configuration
+    with listen("127.0.0.1", 0) as listener:
+        server = Server(answer, settings, listener, lambda _: None, lifespan="off")
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        wait_until(lambda: server.started, "the start of the server", 60)
+        yield server
+        server.should_exit = True
+        thread.join()
 
 
 def _connect(service: Service) -> socket.socket:
