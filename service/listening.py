@@ -17,6 +17,10 @@ from service.security import SecurityHeaders
 from service.settings import TOKEN_VARIABLE, Settings
 from service.sockets import address_of
 
+# Bytes that the kernel keeps of the answer on one connection. By itself it would keep megabytes, until hundreds of
+# connections whose clients read nothing take all that it has for TCP, and no answer is sent to anybody.
+SENDING = 131_072
+
 
 def require_reachable_by_whom(settings: Settings, host: str) -> None:
     """Raise UsageError for an address that others reach, where the service has no way to tell who asks."""
@@ -51,6 +55,7 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
         super().run(sockets or [self._listener])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

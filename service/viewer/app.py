@@ -31,7 +31,7 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
         return {"version": CODE_VERSION, "user": request.state.user, "prefect_url": None, "only_viewer": True}
 
     @app.get("/", include_in_schema=False)
-    def first_page() -> RedirectResponse:
+    async def first_page() -> RedirectResponse:
         return RedirectResponse("/runs")
 
     add_pages(app, VIEWER, only_viewer=True)

@@ -1,4 +1,4 @@
-"""A supervised process: it ends with its parent, however that ends, and is started again at its socket where it dies."""
+"""A supervised process: it ends with its parent, however that ends, and is started again where it dies."""
 
 import os
 import signal
