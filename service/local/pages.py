@@ -15,8 +15,8 @@ from service.sockets import inherited
 def main(descriptor: str, prefect: str, lake: str) -> int:
     """Serve until told to stop, or until the parent ends; returns the exit code."""
     report_ready = follow_parent()
-    settings = ScoringSettings.of_command(lake, None)
     try:
+        settings = ScoringSettings.of_command(lake, None)
         settings.check()
         with inherited(descriptor) as listener, inherited(prefect) as held:
             serve_at(listener, listener.getsockname()[0], settings, lambda _: report_ready(), [held])
