@@ -7,8 +7,6 @@ import sys
 
 from core.errors import EvalakeError
 from service.lifeline import follow_parent
-from service.scoring.settings import ScoringSettings
-from service.server import serve_at
 from service.sockets import inherited
 
 
@@ -16,6 +14,9 @@ def main(descriptor: str, prefect: str, lake: str) -> int:
     """Serve until told to stop, or until the parent ends; returns the exit code."""
     report_ready = follow_parent()
     try:
+        from service.scoring.settings import ScoringSettings  # this reads the configuration
+        from service.server import serve_at
+
         settings = ScoringSettings.of_command(lake, None)
         settings.check()
         with inherited(descriptor) as listener, inherited(prefect) as held:
