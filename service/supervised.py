@@ -19,6 +19,9 @@ SETTLED_SECONDS = 30.0  # a process that reports nothing and dies sooner would o
 class Supervised:
     """One `python -m …` in a session of its own, and its successors."""
 
+    _line: socket.socket  # to the process that runs now
+    _ready: bool
+
     def __init__(
         self,
         *words: str,

@@ -1,5 +1,6 @@
 """The warm process of `evalake up`: `python -m cli.warm.process LAKE`, started beside its servers for commands."""
 
+import fcntl
 import os
 import socket
 import sys
@@ -21,6 +22,7 @@ from service.local.background import WARM
 
 def serve(lake: str) -> None:
     """Import everything, and carry out commands until told to end. A copy returns when its command has ended."""
+    _end_with_supervisor()
     first_environment = dict(os.environ)
     environment.prepare()
     ours = likeness()
@@ -40,6 +42,12 @@ def serve(lake: str) -> None:
     take_the_callers_place(request)
     waiting.SAID = True  # by the caller
     command()
+
+
+def _end_with_supervisor() -> None:
+    """Have the kernel end this process, by SIGIO, when the supervisor has closed its line, also amid imports."""
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _use_servers(lake: str) -> Path:
