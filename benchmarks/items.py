@@ -117,7 +117,7 @@ def _say_size(lake: Lake, contract: Contract) -> None:
 
 @contextmanager
 def _viewer(lake: Lake, place: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    command = [sys.executable, "-m", "cli", "view", "--lake", lake.uri, "--port", "0"]
+    command = [sys.executable, "-m", "cli", "view", "--no-token", "--lake", lake.uri, "--port", "0"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

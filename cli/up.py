@@ -42,6 +42,7 @@ def up(
     from service.local.background import find
 
     if find(lake) is None:
+        _require_none_is_lost(lake)
         read(None)
         _start(lake, port, _project() if workers else None)
     _show(lake, as_json=json)
@@ -55,6 +56,7 @@ def down(lake: LakeOption = LAKE) -> None:
     if (background := find(lake)) is None:
         if is_running(lake):
             raise EvalakeError("they are still starting: try again in a moment")
+        _require_none_is_lost(lake)
         say(f"nothing runs in the background for {whole_address(lake)}")
         return
     say("ending …")
@@ -75,14 +77,14 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and say what it does until everything is up."""
     from core.errors import EvalakeError
-    from service.local.background import ADDRESS, make_folder_of
+    from service.local.background import ADDRESS, make_folder_of, open_private
     from service.local.supervisor import READY
 
     folder = make_folder_of(lake)
     # The command itself says errors in one line; a server and a worker have nothing but their log.
     unwanted = (ADDRESS, LOG_LEVEL)
     arguments = [whole_address(lake), str(port), str(project or "")]
-    with os.fdopen(os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as log:
+    with open_private(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-P", "-m", "service.local.supervisor", *arguments],
             stdin=subprocess.DEVNULL,
@@ -99,6 +101,18 @@ def _start(lake: str, port: int, project: Path | None) -> None:
         if not stripped.startswith(REFUSAL):
             say(stripped)
     raise EvalakeError(stripped.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
+
+
+def _require_none_is_lost(lake: str) -> None:
+    """Raise EvalakeError where servers of the lake run that no state folder describes: none of them can be proved."""
+    from core.errors import EvalakeError
+    from service.local.background import is_running, lost_supervisor
+
+    if not is_running(lake) and (pid := lost_supervisor(lake)) is not None:
+        raise EvalakeError(
+            f"process {pid} keeps servers of {whole_address(lake)}, and their state folder is lost or elsewhere: "
+            f"end them by `kill {pid}`, then start again"
+        )
 
 
 def _project() -> Path | None:
@@ -125,6 +139,7 @@ def _show(lake: str, *, as_json: bool) -> None:
     from service.local.background import find, folder_of
 
     if (background := find(lake)) is None:
+        _require_none_is_lost(lake)
         raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
     addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
     answers = {name: _answers(address) for name, address in addresses.items()}

@@ -1,7 +1,9 @@
 """`evalake view`: the pages of runs and samples alone, read-only, without Prefect; or one run as a folder of files."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +20,9 @@ def view(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
     ] = DEFAULT_PORT,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Answer everybody on this machine; on a loopback address only.")
+    ] = False,
     config: ConfigOption = None,
     export: Annotated[
         Path | None,
@@ -34,17 +39,29 @@ def view(
     if export is not None and run is not None:
         _export(lake, run, export)
     else:
-        _serve(lake, host, port, config)
+        _serve(lake, host, port, config, no_token=no_token)
 
 
-def _serve(lake: str, host: str, port: int, config: Path | None) -> None:
-    from service.settings import Settings
+def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool) -> None:
+    from service.settings import TOKEN_VARIABLE, Settings
     from service.viewer.app import view as view_until_interrupted
 
     settings = Settings.of_command(lake, config)
+    made = None
+    if no_token:
+        settings = replace(settings, token=None)
+    elif settings.is_open:
+        settings = replace(settings, token=(made := secrets.token_urlsafe(24)))
 
     def announce(address: str) -> None:
-        say(f"evalake shows {address} (lake {settings.lake.uri}); Ctrl-C ends it")
+        link = f"{address}/#token={made}" if made else address
+        if settings.is_open:
+            whom = ", without a token: every user of this machine can read it"
+        elif settings.token is not None and not made:
+            whom = f", to those who have the token in {TOKEN_VARIABLE}"
+        else:
+            whom = ""
+        say(f"evalake shows {link} (lake {settings.lake.uri}){whom}; Ctrl-C ends it")
 
     view_until_interrupted(settings, host, port, announce)
 

@@ -10,6 +10,7 @@ from core.redaction import redact
 from service.auth import who
 from service.errors import ApiError, TooLargeError
 from service.hosts import SAFE_METHODS, Hosts
+from service.limits import let_in
 from service.settings import Settings
 
 LARGEST_BODY = 2 * 1024 * 1024  # bytes; a batch of a thousand ids has half of it
@@ -45,6 +46,7 @@ class AccessControl:
         self._hosts.require_own_page(connection)
         if not _is_page(scope):
             scope.setdefault("state", {})["user"] = who(connection, self._settings)
+            let_in(scope)
         if _announced(connection) > LARGEST_BODY:
             raise TooLargeError(_TOO_LARGE)
 

@@ -1,20 +1,25 @@
-"""Where a service listens, who can reach it there, and how it is served."""
+"""How a service is served: who can reach it, at which limits, and when it is announced."""
 
 import gc
 import math
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from typing_extensions import override
 
 from core.errors import UsageError
 from service.hosts import LOOPBACK_NAMES
-from service.protocol import bounded_protocol
+from service.limits import Connections
 from service.security import SecurityHeaders
 from service.settings import TOKEN_VARIABLE, Settings
+from service.sockets import address_of
+
+# Bytes that the kernel keeps of the answer on one connection. By itself it would keep megabytes, until hundreds of
+# connections whose clients read nothing take all that it has for TCP, and no answer is sent to anybody.
+SENDING = 131_072
 
 
 def require_reachable_by_whom(settings: Settings, host: str) -> None:
@@ -23,26 +28,6 @@ def require_reachable_by_whom(settings: Settings, host: str) -> None:
         raise UsageError(
             f"--host {host} is reachable by others: set {TOKEN_VARIABLE}, or [service] trusted_proxies in evalake.toml"
         )
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind the port, before anything else is started, and yield its socket."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"cannot listen on {host}, port {port}: {reason}") from error
-        yield listener
-
-
-def address_of(listener: socket.socket) -> str:
-    """Write the address of a listener as the URL that a browser takes."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Server(uvicorn.Server):
@@ -57,8 +42,9 @@ class Server(uvicorn.Server):
         **differences: Any,
     ) -> None:
         limits = settings.configuration.service
+        self._connections = Connections(limits.connections, limits.request_seconds)
         usual = {
-            "http": bounded_protocol(limits.request_seconds, limits.connections),
+            "http": self._connections.protocol(),
             "log_level": "warning",
             "server_header": False,
             "timeout_keep_alive": math.ceil(limits.request_seconds),  # not five seconds, after which clients leave, too
@@ -69,6 +55,7 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
         super().run(sockets or [self._listener])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -77,6 +64,11 @@ class Server(uvicorn.Server):
         if self.started:
             spare_what_lasts()
             self._announce(address_of(self._listener))
+
+    @override
+    async def on_tick(self, counter: int) -> bool:
+        self._connections.end_overdue()
+        return await super().on_tick(counter)
 
 
 def spare_what_lasts() -> None:

@@ -1,22 +1,28 @@
-"""The pages: static files, and the one page that shows every address of them."""
+"""The pages: files that are read once, and the one page that shows every address of them.
 
-from collections.abc import Sequence
+Everybody who reaches the service can ask for them. So they take none of the threads that answer users, and large ones
+are sent in parts, which end with the connection.
+"""
+
+import hashlib
+import mimetypes
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import Scope
-from typing_extensions import override
+from starlette.types import Receive, Scope, Send
 
 FOLDER = Path(__file__).resolve().parent / "front"
 _RUNS = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}")
 VIEWER = (*_RUNS, "/metrics", "/compare", "/checks", "/sql")
 REFERENCE = "/reference"  # the API's own page, on which it can be tried
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
+PART = 65_536  # bytes
 
 
 def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = False, folder: Path = FOLDER) -> None:
@@ -28,49 +34,77 @@ def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = Fal
     if only_viewer:
         text = text.replace('<html lang="en">', '<html lang="en" data-only="viewer">')
 
-    def index() -> HTMLResponse:
+    async def index() -> HTMLResponse:
         return HTMLResponse(text)
 
-    for address in addresses:
+    for address in ("/", *addresses):
         app.add_api_route(address, index, include_in_schema=False)
-    _add_reference(app, folder)
-    app.mount("/", _Files(folder, text))
+    app.mount("/", _Files({**dict(_pages(folder)), **dict(_reference(folder))}, text))
 
 
-class _Files(StaticFiles):
+@dataclass(frozen=True)
+class _File:
+    """A file to be served."""
+
+    content: bytes
+    media_type: str
+    version: str  # as a header `etag`
+
+    @classmethod
+    def read(cls, file: Path) -> "_File":
+        content = file.read_bytes()
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return cls(content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+    def response(self, headers: Headers) -> Response:
+        own = {"etag": self.version}
+        if headers.get("if-none-match") == self.version:
+            return Response(status_code=304, headers=own)
+        if len(self.content) <= PART:
+            return Response(self.content, media_type=self.media_type, headers=own)
+        own["content-length"] = str(len(self.content))
+        return StreamingResponse(self._parts(), media_type=self.media_type, headers=own)
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.content), PART):
+            yield self.content[start : start + PART]
+
+
+class _Files:
     """Static files; at an address without a file a browser gets the page, which says so, with status 404."""
 
-    def __init__(self, folder: Path, page: str) -> None:
-        super().__init__(directory=folder, html=True)
-        self._page = page
+    def __init__(self, files: dict[str, _File], page: str) -> None:
+        self._files, self._page = files, page
 
-    @override
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        try:
-            return await super().get_response(path, scope)
-        except HTTPException as error:
-            wants_page = "text/html" in Headers(scope=scope).get("accept", "") and not path.startswith("api/")
-            if error.status_code == 404 and wants_page:
-                return HTMLResponse(self._page, 404)
-            raise
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a file."""
+        if scope["type"] != "http":
+            raise HTTPException(404)
+        await self._response(scope)(scope, receive, send)
+
+    def _response(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(405)
+        headers, path = Headers(scope=scope), scope["path"]
+        if file := self._files.get(path):
+            return file.response(headers)
+        if "text/html" in headers.get("accept", "") and not path.startswith("/api/"):
+            return HTMLResponse(self._page, 404)
+        raise HTTPException(404)
 
 
-def _add_reference(app: FastAPI, folder: Path) -> None:
-    """Serve Swagger UI from the copy that LiteLLM's package brings, so that no page asks another host for it."""
+def _pages(folder: Path) -> Iterator[tuple[str, _File]]:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            yield f"/{file.relative_to(folder).as_posix()}", _File.read(file)
+
+
+def _reference(folder: Path) -> Iterator[tuple[str, _File]]:
+    """Yield Swagger UI from the copy that LiteLLM's package brings, so that no page asks another host for it."""
     package = find_spec("litellm")
     if package is None or package.origin is None:
         return
     files = {name: Path(package.origin).parent / "proxy" / "swagger" / name for name in SWAGGER}
-    if not all(file.is_file() for file in files.values()):
-        return
-
-    def reference() -> FileResponse:
-        return FileResponse(folder / "reference.html")
-
-    def swagger(name: str) -> FileResponse:
-        if name not in files:
-            raise HTTPException(404)
-        return FileResponse(files[name])
-
-    app.add_api_route(REFERENCE, reference, include_in_schema=False)
-    app.add_api_route(f"{REFERENCE}/{{name}}", swagger, include_in_schema=False)
+    if all(file.is_file() for file in files.values()):
+        yield REFERENCE, _File.read(folder / "reference.html")
+        yield from ((f"{REFERENCE}/{name}", _File.read(file)) for name, file in files.items())

@@ -2,9 +2,10 @@
 
 import logging
 import os
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -15,11 +16,11 @@ from uvicorn.config import LOGGING_CONFIG
 
 from core.default_lake import whole_address
 from core.errors import EvalakeError
-from service.beside import Beside, free_port, lets_in
-from service.listening import Server, listening, require_reachable_by_whom
-from service.local.database import start_settings, usual_database
+from service.listening import Server, require_reachable_by_whom
 from service.scoring.app_state import AppState
 from service.scoring.settings import ScoringSettings
+from service.sockets import address_of, listen
+from service.supervised import Supervised
 from tasks.runtime.logs import as_json, redact_logs
 
 START_SECONDS = 120.0
@@ -31,12 +32,25 @@ logger = logging.getLogger("evalake.service")
 def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until told to stop. `announce` is called with the address, once requests are answered.
 
-    Raises UsageError where others reach the service and it could not tell who asks, EvalakeError where it cannot start.
+    Raises UsageError where others reach the service and it could not tell who asks, or the port is taken; EvalakeError
+    where the service cannot start.
     """
     require_reachable_by_whom(settings, host)
     settings.check()
+    with listen(host, port) as listener:
+        serve_at(listener, host, settings, announce)
+
+
+def serve_at(
+    listener: socket.socket,
+    host: str,
+    settings: ScoringSettings,
+    announce: Callable[[str], None],
+    holding: Sequence[socket.socket] = (),
+) -> None:
+    """Serve at a listening socket of a host; `holding` has the Prefect server's, where this process inherited it."""
     _show_logs()
-    with listening(host, port) as listener, _prefect() as is_lasting, _runner(settings) as runs_here:
+    with _prefect(holding) as (is_lasting, held), _runner(settings, held) as runs_here:
         from service.app import create_app
 
         app = create_app(settings, host)
@@ -91,35 +105,41 @@ class _Server(Server):
 
 
 @contextmanager
-def _prefect() -> Iterator[bool]:
-    """Use the configured Prefect server, or start one beside this process; yields whether it outlives this process."""
+def _prefect(holding: Sequence[socket.socket]) -> Iterator[tuple[bool, Sequence[socket.socket]]]:
+    """Use the configured Prefect server, or start one.
+
+    Yields whether it outlives this process, and its listening socket where this process has it.
+    """
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
-        is_there = partial(lets_in, f"{configured.rstrip('/')}/health", trust_env=True)
+        is_there = partial(_answers, f"{configured.rstrip('/')}/health")
         _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
-        yield True
+        yield True, holding
         return
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/api"
     os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
-    quick = {**os.environ, **start_settings(usual_database())}
-    server = Beside("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), environment=quick)
+    with listen("127.0.0.1", 0) as listener:
+        server = Supervised("service.local.server", str(listener.fileno()), holding=[listener])
+        try:
+            _wait_until(server.is_ready, "the Prefect server to start", lambda: server.is_running)
+            os.environ["PREFECT_API_URL"] = url = f"{address_of(listener)}/api"  # for the runner, and its flow runs
+            with temporary_settings({PREFECT_API_URL: url}):
+                yield False, [listener]
+        finally:
+            os.environ.pop("PREFECT_API_URL", None)
+            server.stop()
+
+
+def _answers(url: str) -> bool:
+    """Tell whether a server that the user has named answers; no password is sent."""
     try:
-        name, _, password = os.environ["PREFECT_API_AUTH_STRING"].partition(":")
-        # Another's server, which took the port, would not
-        lets_us_in = partial(lets_in, f"{url}/admin/version", httpx.BasicAuth(name, password), trust_env=True)
-        _wait_until(lets_us_in, "the Prefect server to start", lambda: server.is_running)
-        os.environ["PREFECT_API_URL"] = url  # for the runner, and the flow runs that it starts
-        with temporary_settings({PREFECT_API_URL: url}):
-            yield False
-    finally:
-        os.environ.pop("PREFECT_API_URL", None)
-        server.stop()
+        return httpx.get(url, timeout=5).is_success
+    except httpx.HTTPError:
+        return False
 
 
 @contextmanager
-def _runner(settings: ScoringSettings) -> Iterator[bool]:
+def _runner(settings: ScoringSettings, holding: Sequence[socket.socket] = ()) -> Iterator[bool]:
     """Start a runner of the scoring flow, unless its deployment has workers; yields whether there is a runner."""
     from service.scoring.prefect_gateway import PrefectGateway
 
@@ -131,7 +151,7 @@ def _runner(settings: ScoringSettings) -> Iterator[bool]:
         return
     limit, lake = settings.configuration.service.scorings_at_once, whole_address(settings.lake.uri)
     before = gateway.declared_at()  # by an earlier runner of this lake, where the server is a lasting one
-    runner = Beside("service.scoring.runner", str(limit), lake)
+    runner = Supervised("service.lifeline", "service.scoring.runner", str(limit), lake, holding=holding)
     try:
         import_module("service.app")  # seconds, in which the runner comes up
         _wait_until(

@@ -4,15 +4,17 @@ The file holds passwords, so it is the user's alone, and it never lies in the la
 told by a lock that their supervisor holds until it ends, however it ends.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from core.default_lake import whole_address
 from core.errors import EvalakeError
@@ -23,6 +25,8 @@ ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
 PATIENCE = {"PREFECT_CLIENT_MAX_RETRIES": "8"}
+
+_MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "r+"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,8 @@ def find(lake: str) -> Background | None:
     try:
         if not is_running(lake):
             return None
-        read = json.loads(file.read_text(encoding="utf-8"))
+        with open_private(file, os.O_RDONLY) as opened:
+            read = json.load(opened)
         return Background(**{**read, "pools": tuple(read["pools"])})
     except FileNotFoundError:
         return None
@@ -94,7 +99,7 @@ def is_running(lake: str) -> bool:
     if not is_ours(folder_of(lake)):
         return False
     try:
-        lock = (folder_of(lake) / "lock").open("rb")
+        lock = open_private(folder_of(lake) / "lock", os.O_RDWR)
     except FileNotFoundError:
         return False
     with lock:
@@ -113,15 +118,48 @@ def held(lake: str) -> Iterator[Path]:
     """
     folder = make_folder_of(lake)
     folder.chmod(0o700)
-    with (folder / "lock").open("wb") as lock:
+    with open_private(folder / "lock", os.O_RDWR | os.O_CREAT) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise EvalakeError(f"servers of the lake {lake} are starting or running already: evalake status") from error
         try:
+            _forget_servers(folder)  # of a supervisor that was killed: others may listen at its ports now
             yield folder
         finally:
-            (folder / "up.json").unlink(missing_ok=True)
+            _forget_servers(folder)
+
+
+def _forget_servers(folder: Path) -> None:
+    (folder / "up.json").unlink(missing_ok=True)
+
+
+def open_private(file: Path, flags: int) -> IO[str]:
+    """Open a file that belongs to this user, and whose contents no other can read or have written.
+
+    Raises EvalakeError for any other file, and for a link.
+    """
+    try:
+        opened = os.fdopen(os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), _MODES[flags & os.O_ACCMODE])
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise EvalakeError(f"{file} is a link: delete it") from error
+        raise
+    found = os.fstat(opened.fileno())
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        opened.close()
+        raise EvalakeError(f"{file} is another user's, or others may write to it: delete it")
+    return opened
+
+
+def lost_supervisor(lake: str) -> int | None:
+    """Find the process that keeps servers of a lake, by /proc: also where its state folder is lost or elsewhere."""
+    words = b"\0".join([b"-m", b"service.local.supervisor", whole_address(lake).encode(), b""])
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if process.stat().st_uid == os.geteuid() and words in (process / "cmdline").read_bytes():
+                return int(process.name)
+    return None
 
 
 def tell(folder: Path, background: Background) -> None:

@@ -1,31 +1,33 @@
 """The process behind `evalake up`: a Prefect server, workers of the deployments, and `evalake serve`, until SIGTERM.
 
-What it does it says on standard output, a line each, to the command that started it; `READY` is the last one. All else
-goes to its log. Its children end with it, however it ends (`service/beside.py`).
+It binds the ports of both servers before it starts them, and holds them until all its children have ended, so that
+nobody else can ever listen there. Children inherit the sockets, restarted ones too, and report readiness over a line
+that only they have. What it does it says on standard output, a line each, to the command that started it; `READY` is
+the last one. All else goes to its log. Its children end with it, however it ends (`service/supervised.py`).
 """
 
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
-from typing_extensions import override
-
 from core.errors import EvalakeError
 from core.visible_text import on_one_line
-from service.beside import Beside, free_port, lets_in
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
-from service.local.database import start_settings, usual_database
 from service.local.deployment import pools_of
+from service.sockets import address_of, listen
+from service.supervised import Supervised
 from tasks.runtime.prefect_internals import LEASES
 
 READY = "ready"
+LOOPBACK = "127.0.0.1"
 START_SECONDS = 120.0
 LOOK_SECONDS = 0.2
 
@@ -46,8 +48,10 @@ def main(lake: str, port: str, project: str) -> int:
         signal.signal(name, lambda *_: over.set())
     try:
         with held(lake) as folder, ExitStack() as running:
+            pages = running.enter_context(listen(LOOPBACK, int(port)))
+            prefect = running.enter_context(listen(LOOPBACK, 0))
             servers = _Servers(lake, folder, running, over)
-            tell(folder, servers.start(int(port) or free_port(), Path(project) if project else None))
+            tell(folder, servers.start(pages, prefect, Path(project) if project else None))
             _say(READY)
             os.dup2(2, 1)  # the command ends now; what comes later is for the log
             over.wait()
@@ -69,8 +73,8 @@ class _Servers:
         self._lake, self._folder, self._running, self._over = lake, folder, running, over
         self._password, self._token = (secrets.token_urlsafe(24) for _ in range(2))
 
-    def start(self, port: int, project: Path | None) -> Background:
-        """Start all servers; returns their addresses. Raises EvalakeError where one does not come up."""
+    def start(self, pages: socket.socket, prefect: socket.socket, project: Path | None) -> Background:
+        """Start all servers at their sockets; returns their addresses. Raises EvalakeError where one does not start."""
         home = self._folder / "prefect"  # of its own: two lakes share no queue
         home.mkdir(exist_ok=True, mode=0o700)
         password = f"evalake:{self._password}"
@@ -79,41 +83,48 @@ class _Servers:
         os.environ.update(LEASES)
         os.environ.update({"EVALAKE_LAKE": self._lake, "EVALAKE_API_TOKEN": self._token})
         _say("starting a Prefect server …")
-        quick = {**os.environ, **start_settings(usual_database())}
-        prefect = f"http://127.0.0.1:{(prefect_port := free_port())}/api"
-        quick["PREFECT_SERVER_UI_API_URL"] = prefect  # else its pages use the default port
-        command = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port))
-        server = self._child(*command, environment=quick)
-        os.environ[ADDRESS] = prefect
+        os.environ["PREFECT_SERVER_UI_API_URL"] = address = f"{address_of(prefect)}/api"  # for Prefect's own pages
+        server = self._child("service.local.server", str(prefect.fileno()), holding=[prefect])
+        os.environ[ADDRESS] = address
         deploying = self._begin_to_deploy(project) if project else None
-        way_in = httpx.BasicAuth("evalake", self._password)
-        self._wait_for(f"{prefect}/admin/version", way_in, server, "the Prefect server")
+        self._wait_for(server, "the Prefect server")
         pools = self._deploy(project, deploying) if project and deploying else ()
         _say("starting the pages …")
-        pages = f"http://127.0.0.1:{port}"
-        service = self._child("cli", "serve", "--port", str(port), "--lake", self._lake)
-        self._wait_for(f"{pages}/api/v1/runs", Bearer(self._token), service, "evalake serve")
+        words = ("service.local.pages", str(pages.fileno()), str(prefect.fileno()), self._lake)
+        self._wait_for(self._child(*words, holding=[pages, prefect]), "evalake serve")
         os.environ.update({**PATIENCE, **os.environ})
         for pool in pools:
-            self._child("prefect", "worker", "start", "--pool", pool)
-        where = {"prefect": prefect, "pages": pages, "pools": pools}
-        return Background(lake=self._lake, pid=os.getpid(), password=password, token=self._token, **where)  # type: ignore[arg-type]
+            self._child("service.lifeline", "prefect", "worker", "start", "--pool", pool, holding=[prefect])
+        return Background(
+            lake=self._lake,
+            pid=os.getpid(),
+            prefect=address,
+            password=password,
+            pages=address_of(pages),
+            token=self._token,
+            pools=pools,
+        )
 
-    def _child(self, *command: str, environment: Mapping[str, str] | None = None) -> Beside:
-        child = Beside(*command, environment=environment)
+    def _child(
+        self,
+        *words: str,
+        environment: Mapping[str, str] | None = None,
+        holding: Sequence[socket.socket] = (),
+    ) -> Supervised:
+        child = Supervised(*words, environment=environment, holding=holding)
         self._running.callback(child.stop)
         return child
 
-    def _wait_for(self, url: str, way_in: httpx.Auth, child: Beside, what: str) -> None:
-        """Wait until the server lets us in: another user's, which had the port already, would not."""
-        for _ in range(round(START_SECONDS / LOOK_SECONDS)):
+    def _wait_for(self, child: Supervised, what: str) -> None:
+        """Wait until a child reports that it accepts requests."""
+        deadline = time.monotonic() + START_SECONDS
+        while not child.is_ready(LOOK_SECONDS):
             if not child.is_running:
                 raise EvalakeError(f"{what} ended at its start; why stands in {self._folder / 'up.log'}")
-            if lets_in(url, way_in):
-                return
-            if self._over.wait(LOOK_SECONDS):
+            if self._over.is_set():
                 raise EvalakeError("told to end before everything was up")
-        raise EvalakeError(f"{what} did not answer within {START_SECONDS:g} seconds: see {self._folder / 'up.log'}")
+            if time.monotonic() > deadline:
+                raise EvalakeError(f"{what} was not ready in {START_SECONDS:g} seconds: see {self._folder / 'up.log'}")
 
     def _begin_to_deploy(self, project: Path) -> "subprocess.Popen[bytes]":
         """Start what deploys a project: it imports Prefect while the server does, and waits for a line."""
@@ -132,18 +143,6 @@ class _Servers:
             raise EvalakeError(f"deploying {project} failed; why stands in {self._folder / 'up.log'}")
         os.environ["EVALAKE_HOME"] = str(project)
         return pools_of(project)
-
-
-class Bearer(httpx.Auth):
-    """Authentication by the token of `evalake serve`, in the header that it reads."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    @override
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["authorization"] = f"Bearer {self._token}"
-        yield request
 
 
 if __name__ == "__main__":

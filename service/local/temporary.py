@@ -1,13 +1,13 @@
 """A Prefect server for one command: begun at once, so that it starts while the command looks at what it has to do."""
 
 import os
-import socket
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from core.errors import EvalakeError
+from service.sockets import address_of, listen
+from service.supervised import Supervised
 
 WAIT_SECONDS = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 
@@ -16,17 +16,15 @@ class TemporaryServer:
     """A server that ends when this process has ended, after the last of its logs and events; nothing waits for that."""
 
     def __init__(self) -> None:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen()
-            self._url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-W", "ignore", "-m", "service.local.server", str(listener.fileno())],
-                stdin=subprocess.PIPE,  # which ends when this process does
-                stdout=subprocess.DEVNULL,
-                pass_fds=[listener.fileno()],
-                start_new_session=True,  # Ctrl-C is for the command
-            )
+        self._listener = listen("127.0.0.1", 0)  # kept, so that nobody else can listen there if the server crashes
+        self._url = f"{address_of(self._listener)}/api"
+        words = ("service.local.server", str(self._listener.fileno()), "--temporary")
+        self._server = Supervised(*words, holding=[self._listener])
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._server.pid
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -45,15 +43,13 @@ class TemporaryServer:
             del os.environ["PREFECT_API_URL"]
 
     def _wait(self) -> None:
-        import httpx
-
         seconds = float(os.environ[WAIT_SECONDS])
-        try:
-            # Without TLS no certificates are needed; reading them takes 20 ms of processor.
-            httpx.get(f"{self._url}/health", timeout=seconds, trust_env=False, verify=False).raise_for_status()
-        except httpx.TimeoutException as error:
-            raise EvalakeError(
-                f"the temporary Prefect server took longer than {seconds:g} s to start: {WAIT_SECONDS} gives it more"
-            ) from error
-        except httpx.HTTPError as error:
-            raise EvalakeError("the temporary Prefect server did not start: its messages are above") from error
+        deadline = time.monotonic() + seconds
+        while not self._server.is_ready(within_seconds=0.1):
+            if not self._server.is_running:
+                raise EvalakeError("the temporary Prefect server did not start: its messages are above")
+            if time.monotonic() > deadline:
+                raise EvalakeError(
+                    f"the temporary Prefect server took longer than {seconds:g} s to start: "
+                    f"{WAIT_SECONDS} gives it more"
+                )

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
-from service.listening import Server, listening, require_reachable_by_whom
+from service.listening import Server, require_reachable_by_whom
 from service.pages import VIEWER, add_pages
 from service.settings import Settings
+from service.sockets import listen
 from service.viewer import routes
 from service.viewer.access import new_application
 from tasks.runtime.context import CODE_VERSION
@@ -30,7 +31,7 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
         return {"version": CODE_VERSION, "user": request.state.user, "prefect_url": None, "only_viewer": True}
 
     @app.get("/", include_in_schema=False)
-    def first_page() -> RedirectResponse:
+    async def first_page() -> RedirectResponse:
         return RedirectResponse("/runs")
 
     add_pages(app, VIEWER, only_viewer=True)
@@ -43,5 +44,5 @@ def view(settings: Settings, host: str, port: int, announce: Callable[[str], Non
     Raises UsageError where others reach the viewer and it could not tell who asks, or the port is taken.
     """
     require_reachable_by_whom(settings, host)
-    with listening(host, port) as listener:
+    with listen(host, port) as listener:
         Server(create_viewer(settings, host), settings, listener, announce, timeout_graceful_shutdown=5).run()

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.beside import free_port
 from tests.cli.hostile import markers
 from tests.e2e.processes import PLAIN, wait_until
+from tests.servers.ports import free_port
 
 
 def test_prefects_own_command_runs_it_and_ours_around_it_does_not(hostile: Path) -> None:

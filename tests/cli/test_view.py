@@ -1,14 +1,25 @@
-"""`evalake view --export`: what it says on the way and at the end, and what it refuses."""
+"""`evalake view`: whom it answers, and what its export says and refuses."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
+from playwright.sync_api import expect
 
 from storage.lake import Lake
 from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
-from tests.cli.command import evalake_here, recorded
+from tests.cli.command import ROOT, evalake_here, recorded
+from tests.e2e.processes import PLAIN
+from tests.servers.chromium import PATIENCE, launched
 
 
 @dataclass(frozen=True)
@@ -54,3 +65,51 @@ def test_what_cannot_be_exported_is_wrong_usage(
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "x").exists()
+
+
+@contextmanager
+def viewing(lake: Lake, *options: str, **environment: str) -> Iterator[str]:
+    """A process of `evalake view`; yields what it says, and requires that it says nothing else."""
+    command = [sys.executable, "-m", "cli", "view", "--port", "0", "--lake", lake.uri, *options]
+    env = {name: value for name, value in os.environ.items() if name != "EVALAKE_API_TOKEN"}
+    with subprocess.Popen(command, cwd=ROOT, env={**env, **environment}, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            yield process.stderr.readline()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == ""
+
+
+def answer(address: str, token: str | None = None) -> int:
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    return httpx.get(f"{address}/api/v1/runs", headers=headers, timeout=60, verify=PLAIN).status_code
+
+
+def test_it_asks_for_a_token_and_its_link_opens(imported: Imported, chromium: str) -> None:
+    del chromium
+    with viewing(imported.lake) as said, launched() as browser:
+        address, token = re.findall(r"evalake shows (http://127.0.0.1:\d+)/#token=(\S{30,}) ", said)[0]
+        assert [answer(address, given) for given in (None, "wrong", token)] == [401, 401, 200]
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(f"{address}/#token={token}")
+        expect(page.get_by_role("table", name="Runs, newest first").get_by_role("row")).to_have_count(2)
+        assert token not in page.url
+
+
+def test_a_token_of_the_users_own_is_asked_for_and_not_shown(imported: Imported) -> None:
+    with viewing(imported.lake, EVALAKE_API_TOKEN="mine-alone") as said:
+        assert "EVALAKE_API_TOKEN" in said
+        assert "mine-alone" not in said
+        address = re.findall(r"http://127.0.0.1:\d+", said)[0]
+        assert [answer(address), answer(address, "mine-alone")] == [401, 200]
+
+
+def test_without_a_token_it_answers_this_machine_and_says_so(imported: Imported, tmp_path: Path) -> None:
+    with viewing(imported.lake, "--no-token") as said:
+        assert "without a token: every user of this machine can read it" in said
+        assert answer(re.findall(r"http://127.0.0.1:\d+", said)[0]) == 200
+    refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
+    assert refused.returncode == 2
+    assert "reachable by others" in refused.stderr

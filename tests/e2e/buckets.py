@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import httpx
 
-from service.beside import free_port
 from tests.e2e.processes import Process, wait_until
+from tests.servers.ports import free_port
 
 SECRET = "a-key-nobody-may-see-9f2c"
 

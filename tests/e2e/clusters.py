@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from service.beside import free_port
 from tests.e2e.processes import PLAIN, PrefectStack, Process, wait_until
+from tests.servers.ports import free_port
 
 
 class Cluster:

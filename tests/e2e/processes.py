@@ -18,9 +18,9 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
-from service.beside import free_port
 from service.local.database import start_settings
 from tests.servers.copies import Copy
+from tests.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server

@@ -128,6 +128,6 @@ def test_what_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, project: 
     other = Project(tmp_path)
     taken = project.status()["pages"].rpartition(":")[2]
     said = other.evalake("up", "--port", taken, code=1)
-    assert "evalake serve ended at its start" in said
-    assert "up.log" in said
+    assert f"cannot listen on 127.0.0.1, port {taken}" in said
+    assert f"by process {project.status()['pid']} " in said
     assert "nothing runs in the background" in other.evalake("status", code=1)

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.beside import free_port
 from tests.e2e.processes import wait_until
+from tests.servers.ports import free_port
 
 PASSWORD = "s3cret of the tests"
 READER = "reader"

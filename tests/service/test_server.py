@@ -42,8 +42,8 @@ class Dead:
 
     is_running = False
 
-    def __init__(self, *arguments: str) -> None:
-        self.arguments = arguments
+    def __init__(self, *arguments: str, holding: object) -> None:
+        self.arguments = arguments, holding
 
     def stop(self) -> None:
         """There is nothing to end."""
@@ -53,7 +53,7 @@ def test_a_queue_that_an_earlier_run_left_is_not_taken_for_a_runner(
     monkeypatch: pytest.MonkeyPatch, place: Place
 ) -> None:
     monkeypatch.setattr("service.scoring.prefect_gateway.PrefectGateway", Queue)
-    monkeypatch.setattr("service.server.Beside", Dead)
+    monkeypatch.setattr("service.server.Supervised", Dead)
     settings = ScoringSettings(lake=place.lake, judge=JUDGE, configuration_file=str(place.configuration))
     with pytest.raises(EvalakeError, match="the scoring flow to be served, but its process ended"), _runner(settings):
         pass

@@ -1,6 +1,7 @@
 """The server's process ends with the standard input that its command holds."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,17 +13,15 @@ from tests.cli.command import ROOT
 def test_who_reads_the_messages_of_a_command_does_not_wait_for_its_server_to_end() -> None:
     code = """
 import signal
-from concurrent.futures import Future
-from service.local.server import _end_with_input
-class Server: pass
-made = Future()
-made.set_result(Server())
-_end_with_input(made)
-signal.pause()
+from service.lifeline import follow_parent
+signal.signal(signal.SIGTERM, lambda *_: None)  # as a server that has still events to keep
+follow_parent(600, silently=True)
+while True:
+    signal.pause()
 """
     words = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stderr=pipe, text=True) as server:
+    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stderr=pipe, text=True, start_new_session=True) as server:
         assert server.stdin is not None
         assert server.stderr is not None
         server.stdin.close()  # as when the command ends
@@ -36,12 +35,13 @@ def test_nothing_is_made_for_a_command_that_has_ended_already(tmp_path: Path) ->
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         done = subprocess.run(
-            [sys.executable, "-m", "service.local.server", str(listener.fileno())],
+            [sys.executable, "-m", "service.local.server", str(listener.fileno()), "--temporary"],
             cwd=ROOT,
             env={**os.environ, "PREFECT_HOME": str(tmp_path / "home")},
             stdin=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],
             capture_output=True,
+            start_new_session=True,
         )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, b"", b"")
     assert list(tmp_path.rglob("*.db")) == []

@@ -23,7 +23,7 @@ prepare()
 from service.local.temporary import TemporaryServer
 server = TemporaryServer()
 with server.in_use():
-    print(os.environ["PREFECT_API_URL"], server._process.pid, os.environ["PREFECT_API_AUTH_STRING"], flush=True)
+    print(os.environ["PREFECT_API_URL"], server.pid, os.environ["PREFECT_API_AUTH_STRING"], flush=True)
     signal.pause()
 """
 

@@ -11,7 +11,10 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from service.protocol import bounded_protocol
+from service.listening import Server
+from service.settings import Settings
+from service.sockets import listen
+from storage.lake import Lake
 from tests.e2e.processes import wait_until
 from tests.service.conftest import TOKEN
 from tests.service.services import Service
@@ -69,6 +72,16 @@ def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Servic
         wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests", 60)
 
 
+def test_who_was_let_in_keeps_the_connection_however_many_strangers_come(guarded: Service) -> None:
+    with httpx.Client(base_url=guarded.url, headers=ALLOWED, timeout=60) as user, ExitStack() as stack:
+        assert user.get("/api/v1/status").status_code == 200
+        (connection,) = user._transport._pool.connections  # type: ignore[attr-defined]
+        for _ in range(ATTACKERS):
+            stack.enter_context(_connect(guarded))
+        assert user.get("/api/v1/status").status_code == 200
+        assert user._transport._pool.connections == [connection]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("request_", NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
 def test_what_is_no_handshake_of_a_websocket_is_answered_and_closed(guarded: Service, request_: bytes) -> None:
     with _connect(guarded) as client:
@@ -106,7 +119,7 @@ def test_an_answer_that_is_read_is_given_whole(endless: uvicorn.Server) -> None:
 
 
 @pytest.fixture(scope="module")
-def endless() -> Iterator[uvicorn.Server]:
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[uvicorn.Server]:
     """A server with a long answer, and little patience."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,15 +128,17 @@ def endless() -> Iterator[uvicorn.Server]:
             more = number + 1 < ANSWER // PART
             await send({"type": "http.response.body", "body": bytes(PART), "more_body": more})
 
-    protocol = bounded_protocol(request_seconds=0.5, connections=10)
-    config = uvicorn.Config(answer, http=protocol, port=0, lifespan="off", log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the start of the server", 60)
-    yield server
-    server.should_exit = True
-    thread.join()
+    folder = tmp_path_factory.mktemp("endless")
+    (folder / "evalake.toml").write_text("[service]\nrequest_seconds = 0.5\nconnections = 10\n")
+    settings = Settings(lake=Lake(str(folder / "lake")), configuration_file=str(folder / "evalake.toml"))
+    with listen("127.0.0.1", 0) as listener:
+        server = Server(answer, settings, listener, lambda _: None, lifespan="off")
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        wait_until(lambda: server.started, "the start of the server", 60)
+        yield server
+        server.should_exit = True
+        thread.join()
 
 
 def _connect(service: Service) -> socket.socket:

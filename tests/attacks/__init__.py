@@ -1,0 +1,1 @@
+"""Attacks that once succeeded, carried out against real processes."""
