@@ -1,7 +1,7 @@
 """The views that every lake has: questions that people ask again and again, written once, as data."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from contracts.contract import Contract
 from contracts.scales import scales
@@ -47,22 +47,6 @@ REPLIES = View(
     (CALLS.table,),
     {column.name: column.description for column in CALLS.columns},
 )
-
-
-def replies_without(superseded: Iterable[tuple[str, int, int]]) -> View:
-    """Build the view `replies` where the rows that are not the reply of their key are known (key and version).
-
-    It is a scan, from which a limit takes no more than it needs.
-    """
-    rows = ", ".join(
-        f"('{prompt_hash.replace(chr(39), chr(39) * 2)}', {replicate}, {version})"
-        for prompt_hash, replicate, version in superseded
-    )
-    if not rows:
-        return replace(REPLIES, sql="select * from calls")
-    of_row = "prompt_hash, replicate, ledger_version"
-    late = f"(values {rows}) as late({of_row})"
-    return replace(REPLIES, sql=f"select calls.* from calls anti join {late} using ({of_row})")
 
 
 # Numbers are compared with the last ones before that mean the same: same model, judge, data, definitions and scorer.
