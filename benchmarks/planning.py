@@ -11,6 +11,7 @@ from benchmarks.material import fill, request
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
 from contracts.tables import CALLS
+from core.endpoints import PROVIDER
 from storage.lake import Lake
 from storage.ledger import KEY, Key, LedgerIndex
 
@@ -29,8 +30,8 @@ def main() -> None:
 
 
 def _times(lake: Lake) -> list[Measure]:
-    known = [(request(number).prompt_hash, 0) for number in range(0, ROWS, ROWS // REQUESTS)]
-    new = [(request(number).prompt_hash, 0) for number in range(ROWS, ROWS + REQUESTS)]
+    known = [Key(request(number).prompt_hash, 0, PROVIDER) for number in range(0, ROWS, ROWS // REQUESTS)]
+    new = [Key(request(number).prompt_hash, 0, PROVIDER) for number in range(ROWS, ROWS + REQUESTS)]
     steps: dict[str, Callable[[], object]] = {
         "scan": lambda: pl.scan_delta(lake.location(CALLS)).select(KEY).collect(),
         "none known": lambda: _plan(lake, new, 0),

@@ -1,16 +1,18 @@
 """The call ledger: an append-only log of answered calls, in which the first committed reply of a key is the reply.
 
+A reply that was withdrawn stays there, and answers no longer: the next one to the same call has a higher revision.
+
 Every row carries the version of the commit that brought it, so "first" is decided by the log itself and stays
 decided, through compaction too. For that the appends of all writers are put in a row: a writer stamps its rows with
 the next version, and stamps them again where another took that version first.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import xor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,7 +21,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.compile.arrow import conform, polars_schema
 from contracts.contract import Row
-from contracts.tables import CALLS
+from contracts.tables import CALLS, WITHDRAWN_CALLS
+from contracts.tables.calls import CALL_KEY
+from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from core.errors import EvalakeError
 from storage import compaction
 from storage.commit import RIGHT_AFTER, commit
@@ -31,18 +35,33 @@ COMPACT_EVERY = 64  # commits between two compactions by a writer
 COMPACT_TARGET = 2**20
 # Few rows to a row group, so that fetching a reply reads no more than these of its file.
 COMPACTED = WriterProperties(compression="SNAPPY", max_row_group_size=4096)
-KEY = list(CALLS.key)
+KEY = list(CALL_KEY)
 _KEY_TYPES = {name: polars_schema(CALLS)[name] for name in KEY}
 LARGEST_REPLICATE = 2**31 - 1  # that the ledger counts to
 
 logger = logging.getLogger("evalake.ledger")
 
-Key = tuple[str, int]  # prompt hash, replicate
+
+class Key(NamedTuple):
+    """What tells a call apart: CALL_KEY of its row."""
+
+    prompt_hash: str
+    replicate: int
+    endpoint: str
 
 
-def key_of(row: Row) -> Key:
-    """Read the key of a row of the ledger."""
-    return row["prompt_hash"], row["replicate"]
+def key_of(row: Row, columns: Mapping[str, str] = SUBJECT_CALL) -> Key:
+    """Read the key of a call: of its row, or of an item or a result row by `columns`."""
+    return Key(*(row[columns[name]] for name in CALL_KEY))
+
+
+def calls_of(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Select the keys of the first calls, to subjects and to judges, that items or result rows name."""
+    asked = [
+        rows.select(pl.col(column).alias(name) for name, column in columns.items())
+        for columns in (SUBJECT_CALL, JUDGE_CALL)
+    ]
+    return pl.concat(asked).drop_nulls().unique()
 
 
 def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> int:
@@ -87,9 +106,9 @@ def compact(lake: Lake) -> None:
 
 
 def replies(frame: pl.LazyFrame, run_id: str | None = None) -> pl.LazyFrame:
-    """Select the ledger's earliest committed row of each key; or the one that a run bought, where it bought one."""
-    order = ["ledger_version"] if run_id is None else [pl.col("run_id") != run_id, "ledger_version"]
-    return frame.sort(order).unique(subset=KEY, keep="first", maintain_order=True)
+    """Select of each key's highest revision the earliest committed row; or the one that a run bought, if it did."""
+    revision, own = -pl.col("reply_revision"), [] if run_id is None else [pl.col("run_id") != run_id]
+    return frame.sort(revision, *own, "ledger_version").unique(subset=KEY, keep="first", maintain_order=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +181,7 @@ class LedgerIndex:
 
     lake: Lake
     files: tuple[str, ...]
+    withdrawn: Mapping[Key, int]  # the highest revision of a call that answers no longer
     first: Marks  # of the files that the index was read with
     later: Marks  # of those that came since: few, so that joining more to them is cheap
 
@@ -169,7 +189,7 @@ class LedgerIndex:
     def read(cls, lake: Lake) -> "LedgerIndex":
         """Index the newest version."""
         files = sorted(lake.ensure(CALLS).file_uris())
-        return cls(lake, tuple(files), Marks.scan(lake, files, 0), Marks.scan(lake, (), 0))
+        return cls(lake, tuple(files), withdrawn(lake), Marks.scan(lake, files, 0), Marks.scan(lake, (), 0))
 
     def extended(self, table: DeltaTable) -> "LedgerIndex":
         """Index the files that came to the ledger since, too; `table` is its newest version.
@@ -190,17 +210,23 @@ class LedgerIndex:
         """
         if not (files := self._files_with(keys)):
             return {}
-        hashes = pl.Series([key[0] for key in keys]).unique().implode()
+        hashes = pl.Series([key.prompt_hash for key in keys]).unique().implode()
         rows = self.lake.frame_of_files(CALLS, [self.files[file] for file in sorted(files)])
         asked = rows.filter(pl.col("prompt_hash").is_in(hashes)).drop("request", FILE)
         wanted = set(keys)
         return {
-            key: row for row in replies(asked, run_id).collect().iter_rows(named=True) if (key := key_of(row)) in wanted
+            key: row
+            for row in replies(asked, run_id).collect().iter_rows(named=True)
+            if (key := key_of(row)) in wanted and row["reply_revision"] >= self.next_revision(key)
         }
 
     def known(self, keys: Sequence[Key]) -> bool:
         """Tell whether any of the keys may be in the ledger."""
         return bool(self._files_with(keys))
+
+    def next_revision(self, key: Key) -> int:
+        """Tell the revision of the next reply to a call."""
+        return self.withdrawn.get(key, -1) + 1
 
     def _files_with(self, keys: Sequence[Key]) -> set[int]:
         hashes = pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique().to_numpy()
@@ -208,9 +234,15 @@ class LedgerIndex:
 
 
 def superseded(calls: pl.LazyFrame) -> pl.LazyFrame:
-    """Select key and version of the rows that are not the reply of their key."""
-    version = pl.col("ledger_version")
-    return calls.select(*KEY, version).filter(version > version.min().over(KEY))
+    """Select key, revision and version of the rows that lost a race for the reply to their call."""
+    version, of_call = pl.col("ledger_version"), [*KEY, "reply_revision"]
+    return calls.select(*of_call, version).filter(version > version.min().over(of_call))
+
+
+def withdrawn(lake: Lake) -> dict[Key, int]:
+    """Read the highest revision of each call's replies that was withdrawn."""
+    rows = lake.frame(WITHDRAWN_CALLS).group_by(KEY).agg(pl.col("reply_revision").max())
+    return {Key(*key): revision for *key, revision in rows.collect().iter_rows()}
 
 
 @lru_cache(maxsize=4)
@@ -219,8 +251,13 @@ def shared_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
     return LedgerIndex.read(lake)
 
 
+def planned_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
+    """Take the shared index, with what is withdrawn now."""
+    return replace(shared_index(lake, ledger_id, version), withdrawn=withdrawn(lake))
+
+
 def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
     """Look up the ledger's id and newest version, and the shared index of it."""
     ledger = lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
-    return ledger_id, version, shared_index(lake, ledger_id, version)
+    return ledger_id, version, planned_index(lake, ledger_id, version)

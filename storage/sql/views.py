@@ -33,16 +33,18 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
 
 REPLIES = View(
     "replies",
-    "The reply of each call: the ledger may hold a key twice after a race, and the reply committed first counts.",
+    "The reply of each call: of its highest revision the one that was committed first, for races leave two.",
     # Few keys stand twice. Those are found by their keys alone, so that all else of a query reaches the files: limits,
     # columns, conditions; a window over all rows would have to hold them whole.
     """
     select calls.* from calls
     left join (
-        select prompt_hash, replicate, min(ledger_version) as ledger_version
-        from calls group by prompt_hash, replicate having count(*) > 1
-    ) twice using (prompt_hash, replicate)
-    where twice.ledger_version is null or calls.ledger_version = twice.ledger_version
+        select prompt_hash, replicate, endpoint, max(reply_revision) as reply_revision,
+            arg_min(ledger_version, (-reply_revision, ledger_version)) as ledger_version
+        from calls group by prompt_hash, replicate, endpoint having count(*) > 1
+    ) twice using (prompt_hash, replicate, endpoint)
+    where twice.ledger_version is null
+        or (calls.ledger_version = twice.ledger_version and calls.reply_revision = twice.reply_revision)
     """,
     (CALLS.table,),
     {column.name: column.description for column in CALLS.columns},

@@ -14,7 +14,7 @@ from storage.lake import Lake
 from storage.ledger import shared_index
 from tasks.runtime.resources import RunOverError
 from tasks.steps.batch import BatchIncompleteError, call_batch, require_ledger
-from tests.storage.rows import call
+from tests.storage.rows import call, key_of
 
 
 def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path
         ledger_id = str(table.metadata().id)
         require_ledger(lake, ledger_id)
         index = shared_index(lake, ledger_id, table.version())
-        assert index.fetch([(call(number)["prompt_hash"], 0)])  # each at the same version
+        assert index.fetch([key_of(call(number))])  # each at the same version
         shutil.rmtree(lake.uri)
     with pytest.raises(LakeError, match="finds another lake"):
         require_ledger(lake, "the id of none")
