@@ -70,7 +70,7 @@ def _suspicious(
     """List the suspicious replies of a lake, or withdraw those of a kind."""
     from cli import output as show
     from storage.lake import Lake
-    from tasks.jobs.suspicious import KINDS, ask_again, suspicious
+    from tasks.jobs.suspicious import ask_again, suspicious
 
     found = suspicious(Lake(lake)) if kind is None else ask_again(Lake(lake), kind, run, model, dry_run=dry_run)
     replies = int(found["replies"].sum())
@@ -81,8 +81,8 @@ def _suspicious(
     if found.height:
         show.table(found)
     if kind is None:
-        again = f"`evalake maintain --ask-again KIND` asks for them again (KIND: {', '.join(KINDS)})"
-        typer.echo(f"{replies} replies look like failures: {again}" if replies else "no reply looks like a failure")
+        again = "`evalake maintain --ask-again KIND` withdraws those of a kind"
+        typer.echo(f"{replies} replies look like failures; {again}" if replies else "no reply looks like a failure")
     elif dry_run:
         typer.echo(f"{replies} replies would be withdrawn")
     else:
