@@ -148,7 +148,7 @@ class Marks:
     @classmethod
     def of(cls, hashes: Array, files: Array) -> "Marks":
         """Sort hashes with their files."""
-        order = np.argsort(hashes, kind="stable")
+        order = np.argsort(hashes)
         return cls(hashes[order], files[order])
 
     def joined(self, later: "Marks") -> "Marks":
