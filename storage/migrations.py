@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.changes import Added
@@ -131,7 +131,7 @@ def _rewrite(table: DeltaTable, contract: Contract, migration: Migration) -> Non
         _rows(table, contract, migration),
         mode="overwrite",
         schema_mode="overwrite",
-        writer_properties=COMPACTED if contract is CALLS else None,
+        writer_properties=COMPACTED if contract is CALLS else WriterProperties(),
         commit_properties=schema_commit(contract.schema_version),
     )
 
