@@ -10,6 +10,7 @@ from deltalake import write_deltalake
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS
+from core.endpoints import PROVIDER
 from providers.request import Reply, Request
 from storage import ledger
 from storage.lake import Lake
@@ -91,4 +92,4 @@ def remember(lake: Lake, asked: Iterable[Request]) -> None:
 
 
 def _row(asked: Request) -> ledger.Row:
-    return reply_row(asked, 0, REPLY, "earlier")
+    return reply_row(asked, ledger.Key(asked.prompt_hash, 0, PROVIDER), 0, REPLY, "earlier")

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.material import request
-from core.private_folders import cache_folder
+from core.endpoints import PROVIDER
 from storage.lake import Lake
-from storage.ledger import LedgerIndex
+from storage.ledger import Key, LedgerIndex
 
 
 def main(uri: str, first: int, step: int, count: int) -> None:
     """Plan `count` requests, `step` numbers apart, and print what was known, what was read, and what it took."""
-    keys = [(request(number).prompt_hash, 0) for number in range(first, first + step * count, step)]
-    forget_pages([Path(uri), cache_folder()])
+    keys = [Key(request(number).prompt_hash, 0, PROVIDER) for number in range(first, first + step * count, step)]
+    forget_pages([Path(uri)])
     before, started, used = read_from_disk(), time.perf_counter(), time.process_time()
     known = len(LedgerIndex.read(Lake(uri)).fetch(keys))
     print(

@@ -13,15 +13,15 @@ from pathlib import Path
 from benchmarks.material import fill, rows_of
 from benchmarks.measure import report, say
 from benchmarks.place import child, folder
-from benchmarks.planning import MEGABYTE, size_of
+from benchmarks.planning import size_of
 from contracts.tables import CALLS, CORE_CONTRACTS
-from core.private_folders import CACHE, cache_folder
 from storage import ledger
 from storage.integrity import find_damage
 from storage.lake import Lake
 from storage.ledger import LedgerIndex
 from storage.sql.query import query
 
+MEGABYTE = 2**20
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 REPLIES = 1_000
 COMMITS = (100, 1_000, 10_000, 100_000)
@@ -36,12 +36,10 @@ def main() -> None:
     """Fill a ledger of each size, do each step once in it, and print a table; then open logs of many entries."""
     with folder() as place:
         for size in SIZES:
-            os.environ[CACHE] = str(place / f"cache{size}")
             lake = Lake(str(place / str(size)))
             fill(lake, size)
             told = {"rows": size, "ledger MB": size_of(Path(lake.uri)) / MEGABYTE}
             told["index"] = child("scale", [lake.uri, "index"])["cpu"]
-            told["index MB"] = size_of(cache_folder()) / MEGABYTE
             for name, first, step in (("none", size, 1), ("one run", size // 3, 1), ("all over", 0, size // REPLIES)):
                 planned = child("planned", [lake.uri, str(first), str(step), str(REPLIES)])
                 told |= {f"plan, {name}": planned["cpu"], f"MB, {name}": planned["bytes"] / MEGABYTE}

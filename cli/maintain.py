@@ -13,6 +13,21 @@ def maintain(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Bring a lake of an older evalake to this one's schema, and do no more.")
     ] = False,
+    suspicious: Annotated[
+        bool, typer.Option("--suspicious", help="List replies that look like failures, by run, and do no more.")
+    ] = False,
+    again: Annotated[
+        str | None,
+        typer.Option(
+            "--ask-again", help="Withdraw the suspicious replies of a kind: the next run asks again.", metavar="KIND"
+        ),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="With --ask-again: only replies that this run asked for.", metavar="ID")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="With --ask-again: only replies of this model.", metavar="MODEL")
+    ] = None,
     config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
@@ -22,11 +37,19 @@ def maintain(
 
     from cli import output as show
     from cli.configuration import read
+    from core.errors import UsageError
     from storage.lake import Lake
     from tasks.jobs.maintain import maintain as maintain_lake
 
     if migrate:
         _migrate(lake, dry_run, as_json=json)
+        return
+    if again is None and (run or model):
+        raise UsageError(
+            "--run and --model choose what --ask-again withdraws: give it a kind, as --suspicious lists them"
+        )
+    if suspicious or again is not None:
+        _suspicious(lake, again, run, model, dry_run=dry_run, as_json=json)
         return
     done = maintain_lake(Lake(lake), read(config).retention, dry_run)
     if json:
@@ -39,6 +62,31 @@ def maintain(
     for kind in done.expired:
         removed = f"{kind.removed} {kind.kept} of more than {kind.older_than_days} days"
         typer.echo(f"{removed} {'would be ' if dry_run else ''}removed: {kind.where}")
+
+
+def _suspicious(
+    lake: str, kind: str | None, run: str | None, model: str | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """List the suspicious replies of a lake, or withdraw those of a kind."""
+    from cli import output as show
+    from storage.lake import Lake
+    from tasks.jobs.suspicious import ask_again, suspicious
+
+    found = suspicious(Lake(lake)) if kind is None else ask_again(Lake(lake), kind, run, model, dry_run=dry_run)
+    replies = int(found["replies"].sum())
+    if as_json:
+        about = {} if kind is None else {"withdrawn": 0 if dry_run else replies, "dry_run": dry_run}
+        show.as_json({**about, "suspicious": found.to_dicts()})
+        return
+    if found.height:
+        show.table(found)
+    if kind is None:
+        again = "`evalake maintain --ask-again KIND` withdraws those of a kind"
+        typer.echo(f"{replies} replies look like failures; {again}" if replies else "no reply looks like a failure")
+    elif dry_run:
+        typer.echo(f"{replies} replies would be withdrawn")
+    else:
+        typer.echo(f"{replies} replies are withdrawn: the same `evalake run` asks for them again")
 
 
 def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:

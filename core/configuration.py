@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -22,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from core.endpoints import WORDS
 from core.errors import ConfigurationError
 from core.files import MEGABYTE, FileRefusedError, read_file
 from core.prompt_files import PROMPTS, TEMPLATES, read_prompts
@@ -38,6 +40,8 @@ ONLY_TRUSTED: dict[str, Any] = {"only_trusted": True}
 
 Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no number
 Number = Annotated[float, Field(strict=True)]
+# A name for whoever answers, so that replies are used again wherever the server moves
+EndpointName = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$"), AfterValidator(lambda name: _not_reserved(name))]
 
 
 class _Section(BaseModel):
@@ -63,6 +67,8 @@ class Limits(_Section):
     breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
     # The Prefect Secret block that holds the key, in place of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
+    # The endpoint of all its models; a model's own comes first
+    endpoint: EndpointName | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
 
 
 class ModelOptions(_Section):
@@ -78,6 +84,9 @@ class ModelOptions(_Section):
     stream: bool | None = None
     # Whether its provider is told, where it wants to be, to keep a prompt for the next turn; None: as the suite has it
     cache_prompt: bool | None = None
+    endpoint: EndpointName | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
+    # Whether replies from before endpoints were kept answer for a model without a provider's own service, too
+    adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     suite_parameters: bool = True  # False: as a judge, asked without the parameters that suites declare for judges
 
     @field_validator("api_base")
@@ -89,8 +98,12 @@ class ModelOptions(_Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.model is not None and (self.api_base or self.api_key_env or self.price):
-            raise ValueError(f"api_base, api_key_env and price are those of the real model: set them for {self.model}")
+        own = self.api_base or self.api_key_env or self.price or self.endpoint or self.adopt_unknown_endpoint
+        if self.model is not None and own:
+            raise ValueError(
+                "api_base, api_key_env, price, endpoint and adopt_unknown_endpoint are those of the real model: set "
+                f"them for {self.model}"
+            )
         return self
 
 
@@ -197,6 +210,12 @@ class Configuration(_Section):
     def limits(self, provider: str) -> Limits:
         """Look up the limits of a provider; the defaults where the file does not name it."""
         return self.providers.get(provider, Limits())
+
+
+def _not_reserved(name: str) -> str:
+    if name in WORDS:
+        raise ValueError(f"{name} is evalake's own word for an endpoint: take another name")
+    return name
 
 
 def _first_said(*words: bool | None) -> bool:

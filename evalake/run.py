@@ -10,7 +10,7 @@ from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from core.errors import EvalakeError
 from reports.values import headline_first
 from storage.lake import Lake
-from storage.ledger import replies
+from storage.ledger import KEY, calls_of, replies
 from storage.snapshots import find_snapshot, read_metrics
 from suites.base import Suite
 from suites.registry import suite as find_suite
@@ -53,11 +53,8 @@ class Run:
 
     def replies(self) -> pl.DataFrame:
         """Read the replies to its first calls and its judges' first calls, one row a call, with their requests."""
-        items = self._items().select("prompt_hash", "judge_hash", "replicate")
-        first = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
-        asked = pl.concat(first).drop_nulls().unique()
-        rows = self.lake.frame(CALLS).join(asked, on=["prompt_hash", "replicate"], how="semi")
-        return replies(rows).sort("model", "prompt_hash", "replicate").collect()
+        rows = self.lake.frame(CALLS).join(calls_of(self._items()), on=KEY, how="semi")
+        return replies(rows).sort("model", *KEY).collect()
 
     def results(self) -> pl.DataFrame:
         """Read its result rows: one for each sample, model and judge."""

@@ -25,8 +25,8 @@ from flows.opening import opened
 from providers.request import Failure, Reply
 from storage.lake import Lake
 from storage.landing import land, land_together
-from storage.ledger import newest_index
-from suites.base import Item, Sample
+from storage.ledger import key_of, newest_index
+from suites.base import Exchange, Item, Sample
 from suites.session_review.contract import RESULTS
 from suites.session_review.replies.scores import read_total
 from suites.session_review.score import begun
@@ -35,7 +35,7 @@ from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
 from tasks.runtime.resources import RunOverError, end_attempt, release_client
-from tasks.steps.converse import Conversation, call, next_request
+from tasks.steps.converse import Conversation, call, keys_of, next_request
 from tasks.steps.extract import sample_of
 from tasks.steps.failures import land_failures
 from tasks.steps.publish import Admitted, admit
@@ -105,8 +105,10 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
     item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
+    asked = keys_of(context, request, replicate)[0]
+    unanswered = Failure("circuit_open", "not asked yet", 0)
     return {
-        **begun(item, request.prompt_hash, context.options),
+        **begun(item, Exchange(asked.prompt_hash, unanswered, endpoint=asked.endpoint), context.options),
         "run_id": context.run_id,
         "origin": "call",
         "score_triggered_by": triggered_by,
@@ -165,9 +167,10 @@ class Scoring:
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
         sample = read_samples(lake, [row["sample_hash"]])[row["sample_hash"]]
-        conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]))
+        own = row["endpoint"]  # by which the scoring is known, too
+        conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]), given_by=(own, own))
         request = next_request(context, conversation)
-        if request is None or request.prompt_hash != row["prompt_hash"]:
+        if request is None or keys_of(context, request, row["replicate"])[0] != key_of(row):
             message = "the worker's criteria or configuration are not those of the service that began the scoring"
             failed(lake, row, "configuration", message)
             raise ConfigurationError(message)

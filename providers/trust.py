@@ -61,7 +61,7 @@ def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
     if options.api_base is None:
         return False
     own = [OWN_HOSTS.get(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in ("API_BASE", "BASE_URL"))]
-    return _place(options.api_base) not in {_place(base) for base in own if base}
+    return place(options.api_base) not in {place(base) for base in own if base}
 
 
 def require_harmless_parameters(model: str, configuration: Configuration) -> None:
@@ -107,7 +107,8 @@ def _prefix(provider: str) -> str:
     return provider.upper().split("_")[0]
 
 
-def _place(base: str) -> tuple[str, str | None, int | None]:
+def place(base: str) -> tuple[str, str | None, int | None]:
+    """Read scheme, host and port of an address; the address itself where it is none."""
     try:
         parts = urlsplit(base)
         return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)

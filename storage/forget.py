@@ -14,11 +14,10 @@ from urllib.parse import unquote
 import polars as pl
 from deltalake import DeltaTable
 
-from contracts.tables import CALLS, FORGOTTEN, SAMPLES
+from contracts.tables import FORGOTTEN, SAMPLES
 from core.errors import LakeError
 from storage.commit import commit, merger_of
 from storage.integrity import data_files
-from storage.key_index.cache import discard
 from storage.lake import Lake
 from storage.objects import objects_of, read_object, store_of, write_object
 
@@ -43,8 +42,6 @@ def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
         _remove_old_files(lake, name)
         _clear_log(lake, name)
         _open(lake, name).create_checkpoint()
-        if name == CALLS.table:
-            discard(lake.uri)  # its marks come from hashes of what is gone
         return _open(lake, name).version()
 
     return commit(

@@ -182,7 +182,7 @@ def _find_in_files(lake: Lake, contract: Contract, versions: Iterable[Mapping[st
 def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
     mend = "restore an earlier version of the table, or delete these rows and ask again"
     calls = pl.scan_delta(table)
-    stamped = [*ledger.KEY, "ledger_version"]
+    stamped = [*ledger.KEY, "reply_revision", "ledger_version"]
     twice = calls.group_by(stamped).len().filter(pl.col("len") > 1).select(pl.len()).collect().item()
     if twice:
         yield Defect(CALLS.table, f"{twice} keys stand twice in one commit, written around evalake", mend)

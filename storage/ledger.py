@@ -1,5 +1,7 @@
 """The call ledger: an append-only log of answered calls, in which the first committed reply of a key is the reply.
 
+A reply that was withdrawn stays there, and answers no longer: the next one to the same call has a higher revision.
+
 Every row carries the version of the commit that brought it, so "first" is decided by the log itself and stays
 decided, through compaction too. For that the appends of all writers are put in a row: a writer stamps its rows with
 the next version, and stamps them again where another took that version first.
@@ -7,23 +9,24 @@ the next version, and stamps them again where another took that version first.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from operator import xor
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from contracts.compile.arrow import conform
+from contracts.compile.arrow import conform, polars_schema
 from contracts.contract import Row
-from contracts.tables import CALLS
+from contracts.tables import CALLS, WITHDRAWN_CALLS
+from contracts.tables.calls import CALL_KEY
+from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from core.errors import EvalakeError
 from storage import compaction
 from storage.commit import RIGHT_AFTER, commit
-from storage.key_index.keys import Keys, Part, keys_of
-from storage.key_index.segment import MARK, marks_of
 from storage.lake import FILE, Lake, first_words
 
 COMPACT_EVERY = 64  # commits between two compactions by a writer
@@ -32,12 +35,33 @@ COMPACT_EVERY = 64  # commits between two compactions by a writer
 COMPACT_TARGET = 2**20
 # Few rows to a row group, so that fetching a reply reads no more than these of its file.
 COMPACTED = WriterProperties(compression="SNAPPY", max_row_group_size=4096)
-KEY = ["prompt_hash", "replicate"]
+KEY = list(CALL_KEY)
+_KEY_TYPES = {name: polars_schema(CALLS)[name] for name in KEY}
 LARGEST_REPLICATE = 2**31 - 1  # that the ledger counts to
 
 logger = logging.getLogger("evalake.ledger")
 
-Key = tuple[str, int]  # prompt hash, replicate
+
+class Key(NamedTuple):
+    """What tells a call apart: CALL_KEY of its row."""
+
+    prompt_hash: str
+    replicate: int
+    endpoint: str
+
+
+def key_of(row: Row, columns: Mapping[str, str] = SUBJECT_CALL) -> Key:
+    """Read the key of a call: of its row, or of an item or a result row by `columns`."""
+    return Key(*(row[columns[name]] for name in CALL_KEY))
+
+
+def calls_of(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Select the keys of the first calls, to subjects and to judges, that items or result rows name."""
+    asked = [
+        rows.select(pl.col(column).alias(name) for name, column in columns.items())
+        for columns in (SUBJECT_CALL, JUDGE_CALL)
+    ]
+    return pl.concat(asked).drop_nulls().unique()
 
 
 def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> int:
@@ -47,7 +71,7 @@ def append(lake: Lake, rows: Sequence[Row], table: DeltaTable | None = None) -> 
     where the caller, and nobody else, has it open: opening it takes longer with every commit.
     """
     table = lake.ensure(CALLS) if table is None else table
-    fresh = {(row["prompt_hash"], row["replicate"]): row for row in reversed(rows)}
+    fresh = {key_of(row): row for row in reversed(rows)}
 
     def append_next() -> int:
         table.update_incremental()
@@ -82,9 +106,9 @@ def compact(lake: Lake) -> None:
 
 
 def replies(frame: pl.LazyFrame, run_id: str | None = None) -> pl.LazyFrame:
-    """Select the ledger's earliest committed row of each key; or the one that a run bought, where it bought one."""
-    order = ["ledger_version"] if run_id is None else [pl.col("run_id") != run_id, "ledger_version"]
-    return frame.sort(order).unique(subset=KEY, keep="first", maintain_order=True)
+    """Select of each key's highest revision the earliest committed row; or the one that a run bought, if it did."""
+    revision, own = -pl.col("reply_revision"), [] if run_id is None else [pl.col("run_id") != run_id]
+    return frame.sort(revision, *own, "ledger_version").unique(subset=KEY, keep="first", maintain_order=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +128,68 @@ def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
     return {model: ReplyLengths(replies, mean, longest) for model, replies, mean, longest in usage.iter_rows()}
 
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A hash of every key in some files, sorted, each beside the number of its file."""
+
+    hashes: Array
+    files: Array
+
+    @classmethod
+    def scan(cls, lake: Lake, files: Sequence[str], first: int) -> "Marks":
+        """Scan the key columns of files, which are numbered from `first`."""
+        number = pl.col(FILE).cast(pl.Enum(files)).to_physical().cast(pl.UInt32) + first
+        rows = lake.frame_of_files(CALLS, files).select(hash=_hash(), file=number) if files else None
+        return cls.of(*((np.empty(0, np.uint64), np.empty(0, np.uint32)) if rows is None else _arrays(rows)))
+
+    @classmethod
+    def of(cls, hashes: Array, files: Array) -> "Marks":
+        """Sort hashes with their files."""
+        order = np.argsort(hashes)
+        return cls(hashes[order], files[order])
+
+    def joined(self, later: "Marks") -> "Marks":
+        """Join the marks of further files to these."""
+        return Marks.of(np.concatenate([self.hashes, later.hashes]), np.concatenate([self.files, later.files]))
+
+    def files_with(self, hashes: Array) -> set[int]:
+        """Find the files with a key of one of these hashes."""
+        starts, ends = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
+        found = (self.files[start:end] for start, end in zip(starts, ends, strict=True) if start < end)
+        return {int(file) for files in found for file in files}
+
+
+def _hash() -> pl.Expr:
+    """Build the hash of a row's key."""
+    return reduce(xor, (pl.col(name).cast(kind).hash(seed) for seed, (name, kind) in enumerate(_KEY_TYPES.items())))
+
+
+def _arrays(rows: pl.LazyFrame) -> tuple[Array, Array]:
+    frame = rows.collect(engine="streaming")
+    return frame["hash"].to_numpy(), frame["file"].to_numpy()
+
+
 @dataclass(frozen=True)
 class LedgerIndex:
-    """Which keys some files of the ledger hold, and where (`storage/key_index`).
+    """Which keys some files of the ledger hold, and in which file.
 
     Two keys may be mistaken for each other here, but never in `fetch`, which compares them whole.
     """
 
     lake: Lake
     files: tuple[str, ...]
-    keys: Keys
+    withdrawn: Mapping[Key, int]  # the highest revision of a call that answers no longer
+    first: Marks  # of the files that the index was read with
+    later: Marks  # of those that came since: few, so that joining more to them is cheap
 
     @classmethod
     def read(cls, lake: Lake) -> "LedgerIndex":
         """Index the newest version."""
-        return cls.of(lake, lake.ensure(CALLS))
-
-    @classmethod
-    def of(cls, lake: Lake, table: DeltaTable) -> "LedgerIndex":
-        """Index a ledger that was just opened."""
-        files = sorted(table.file_uris())
-        return cls(lake, tuple(files), keys_of(lake, table, files, keep=True))
+        files = sorted(lake.ensure(CALLS).file_uris())
+        return cls(lake, tuple(files), withdrawn(lake), Marks.scan(lake, files, 0), Marks.scan(lake, (), 0))
 
     def extended(self, table: DeltaTable) -> "LedgerIndex":
         """Index the files that came to the ledger since, too; `table` is its newest version.
@@ -133,8 +198,8 @@ class LedgerIndex:
         """
         if not (files := sorted(set(table.file_uris()) - set(self.files))):
             return self
-        later = keys_of(self.lake, table, files, keep=False)
-        return LedgerIndex(self.lake, (*self.files, *files), self.keys.joined(later))
+        later = self.later.joined(Marks.scan(self.lake, files, len(self.files)))
+        return replace(self, files=(*self.files, *files), later=later)
 
     def fetch(self, keys: Sequence[Key], run_id: str | None = None) -> dict[Key, Row]:
         """Fetch the replies to `keys` as rows of CALLS without their requests; keys without a reply are left out.
@@ -143,47 +208,41 @@ class LedgerIndex:
             keys: The keys of the calls.
             run_id: The run whose own reply is taken where it bought one; otherwise it is the earliest committed.
         """
-        places = self.keys.places(_marks(keys))
-        if not places:
+        if not (files := self._files_with(keys)):
             return {}
-        hashes = pl.Series([prompt_hash for prompt_hash, _ in keys]).unique().implode()
-        asked = rows_at(self.lake, places).filter(pl.col("prompt_hash").is_in(hashes)).drop("request")
+        hashes = pl.Series([key.prompt_hash for key in keys]).unique().implode()
+        rows = self.lake.frame_of_files(CALLS, [self.files[file] for file in sorted(files)])
+        asked = rows.filter(pl.col("prompt_hash").is_in(hashes)).drop("request", FILE)
         wanted = set(keys)
         return {
             key: row
             for row in replies(asked, run_id).collect().iter_rows(named=True)
-            if (key := (row["prompt_hash"], row["replicate"])) in wanted
+            if (key := key_of(row)) in wanted and row["reply_revision"] >= self.next_revision(key)
         }
 
     def known(self, keys: Sequence[Key]) -> bool:
         """Tell whether any of the keys may be in the ledger."""
-        return self.keys.has_any(_marks(keys))
+        return bool(self._files_with(keys))
 
-    def superseded(self) -> list[tuple[str, int, int]] | None:
-        """List the rows that are not the reply of their key (key and version); None where those may be very many."""
-        if self.keys.repeated is None:
-            return None
-        if not (places := self.keys.places(self.keys.repeated)):
-            return []
-        version = pl.col("ledger_version")
-        rows = rows_at(self.lake, places).select(*KEY, version).collect()
-        return rows.filter(version > version.min().over(KEY)).rows()
+    def next_revision(self, key: Key) -> int:
+        """Tell the revision of the next reply to a call."""
+        return self.withdrawn.get(key, -1) + 1
+
+    def _files_with(self, keys: Sequence[Key]) -> set[int]:
+        hashes = pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique().to_numpy()
+        return self.first.files_with(hashes) | self.later.files_with(hashes)
 
 
-def rows_at(lake: Lake, places: Mapping[str, Part]) -> pl.LazyFrame:
-    """Scan the rows of the ledger at some places, with as few other rows of the same files as possible."""
-    whole = [file for file, part in places.items() if not part.is_small]
-    parts = [
-        lake.frame_of_files(CALLS, [file]).slice(part.first, part.end - part.first)
-        for file, part in places.items()
-        if part.is_small
-    ]
-    return pl.concat([lake.frame_of_files(CALLS, whole), *parts]).drop(FILE)
+def superseded(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Select key, revision and version of the rows that lost a race for the reply to their call."""
+    version, of_call = pl.col("ledger_version"), [*KEY, "reply_revision"]
+    return calls.select(*of_call, version).filter(version > version.min().over(of_call))
 
 
-def _marks(keys: Sequence[Key]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    wanted = pl.DataFrame(keys, schema={"prompt_hash": pl.String, "replicate": pl.Int64}, orient="row")
-    return marks_of(wanted.select(MARK, "replicate"))
+def withdrawn(lake: Lake) -> dict[Key, int]:
+    """Read the highest revision of each call's replies that was withdrawn."""
+    rows = lake.frame(WITHDRAWN_CALLS).group_by(KEY).agg(pl.col("reply_revision").max())
+    return {Key(*key): revision for *key, revision in rows.collect().iter_rows()}
 
 
 @lru_cache(maxsize=4)
@@ -192,8 +251,13 @@ def shared_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
     return LedgerIndex.read(lake)
 
 
+def planned_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
+    """Take the shared index, with what is withdrawn now."""
+    return replace(shared_index(lake, ledger_id, version), withdrawn=withdrawn(lake))
+
+
 def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
     """Look up the ledger's id and newest version, and the shared index of it."""
     ledger = lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
-    return ledger_id, version, shared_index(lake, ledger_id, version)
+    return ledger_id, version, planned_index(lake, ledger_id, version)

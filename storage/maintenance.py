@@ -13,7 +13,6 @@ from core.errors import EvalakeError, LakeError
 from storage import ledger
 from storage.commit import commit, merger_of
 from storage.compaction import compact
-from storage.key_index.cache import discard
 from storage.lake import Lake
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
@@ -71,7 +70,7 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         nonlocal superseded
         table = lake.open(contract) if dry_run else lake.ensure(contract)
         if contract is CALLS:
-            superseded = max(superseded, _drop_superseded(lake, table, dry_run))
+            superseded = max(superseded, _drop_superseded(table, dry_run))
         if not dry_run:
             if contract is CALLS:
                 compact(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
@@ -88,22 +87,12 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
     )
 
 
-def _drop_superseded(lake: Lake, table: DeltaTable, dry_run: bool) -> int:
+def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
     """Delete, in one commit, the rows of the ledger that are not the reply of their key."""
-    losers = _superseded(lake, table)
+    losers = ledger.superseded(pl.scan_delta(table)).collect()
     if losers.height and not dry_run:
         merger_of(table, losers, losers.columns).when_matched_delete().execute()
     return losers.height
-
-
-def _superseded(lake: Lake, table: DeltaTable) -> pl.DataFrame:
-    """Find the keys and versions of these rows: by the index, or where it does not list them, by a scan of all keys."""
-    keys = pl.scan_delta(table).select(*ledger.KEY, "ledger_version")
-    told = ledger.LedgerIndex.of(lake, table).superseded()
-    if told is not None:
-        return pl.DataFrame(told, schema=keys.collect_schema(), orient="row")
-    discard(lake.uri)  # it does not list these rows, and so could not drop them once they are deleted
-    return keys.filter(pl.col("ledger_version") > pl.col("ledger_version").min().over(ledger.KEY)).collect()
 
 
 def _vacuum(table: DeltaTable, keep: list[int], retention_hours: int, dry_run: bool) -> list[str]:

@@ -18,16 +18,18 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from contracts.changes import Added
 from contracts.compile.arrow import arrow_schema
 from contracts.contract import Contract
 from contracts.forward import bring_forward
+from contracts.tables import CALLS
 from core.errors import OlderLakeError
 from storage.commit import commit
 from storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_schema, schema_commit
+from storage.ledger import COMPACTED
 
 CHUNK_ROWS = 100_000
 
@@ -129,6 +131,7 @@ def _rewrite(table: DeltaTable, contract: Contract, migration: Migration) -> Non
         _rows(table, contract, migration),
         mode="overwrite",
         schema_mode="overwrite",
+        writer_properties=COMPACTED if contract is CALLS else WriterProperties(),
         commit_properties=schema_commit(contract.schema_version),
     )
 

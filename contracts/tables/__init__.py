@@ -18,11 +18,13 @@ from contracts.tables.run_reservations import RUN_RESERVATIONS as RUN_RESERVATIO
 from contracts.tables.runs import RUNS as RUNS
 from contracts.tables.samples import SAMPLES as SAMPLES
 from contracts.tables.snapshots import SNAPSHOTS as SNAPSHOTS
+from contracts.tables.withdrawn_calls import WITHDRAWN_CALLS as WITHDRAWN_CALLS
 
 CORE_CONTRACTS: tuple[Contract, ...] = (
     SAMPLES,
     CALLS,
     CALL_FAILURES,
+    WITHDRAWN_CALLS,
     RUN_ITEMS,
     RUNS,
     RUN_ATTEMPTS,

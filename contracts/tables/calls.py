@@ -7,7 +7,8 @@ from pydantic import Field
 
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
-from contracts.rule import TOKEN_RULES, hash_rule, not_negative
+from contracts.endpoints import ENDPOINT_OF_CALLS
+from contracts.rule import TOKEN_RULES, hash_rule, not_blank, not_negative
 
 
 class CallRow(RowModel):
@@ -41,21 +42,29 @@ class CallRow(RowModel):
     reasoning: str | None = Field(description="What the model thought, where the provider gave it apart.")
     refusal: str | None = Field(description="Why the model refused, where the provider has a field for that.")
     tool_calls: str | None = Field(description="The calls of tools in the reply, as JSON; null where there is none.")
+    endpoint: str = Field(description="Who answered: provider, in-process, import, an address, a name, or unknown.")
+    reply_revision: int = Field(description="0; one more than the last reply to this call that was withdrawn.")
 
+
+CALL_KEY = ("prompt_hash", "replicate", "endpoint")
+"""The columns that tell calls apart, here and wherever a call is named."""
 
 CALLS = Contract(
     "calls",
     CallRow,
-    ("prompt_hash", "replicate"),
-    "The ledger: every answered model or judge call. Append-only; the first committed reply of a key is the reply.",
+    CALL_KEY,
+    "The ledger: every answered model or judge call. Append-only; of the highest revision of a key, the reply that was "
+    "committed first is the reply.",
     (
         hash_rule("prompt_hash"),
-        *map(not_negative, ("replicate", "input_tokens", "output_tokens", "cost_usd", "latency_ms")),
+        not_blank("endpoint"),
+        *map(not_negative, ("replicate", "input_tokens", "output_tokens", "cost_usd", "latency_ms", "reply_revision")),
         *TOKEN_RULES,
     ),
     append_only=True,
     changes=(
         Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),
         Added(("reasoning", "refusal", "tool_calls")),
+        ENDPOINT_OF_CALLS,
     ),
 )

@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from contracts.contract import Contract, RowModel
-from contracts.rule import hash_rule, not_negative
+from contracts.endpoints import ENDPOINTS_OF_ITEMS
+from contracts.rule import hash_rule, not_blank, not_negative
 
 
 class RunItemRow(RowModel):
@@ -22,14 +23,32 @@ class RunItemRow(RowModel):
     replicate: int = Field(description="Which repeat.")
     prompt_hash: str = Field(description="The subject call's prompt hash.")
     judge_hash: str | None = Field(description="The judge call's prompt hash; null until it is known.")
+    endpoint: str = Field(description="The endpoint of the subject call, or of the first.")
+    judge_endpoint: str | None = Field(description="The endpoint of the judge call; null until its hash is known.")
 
+
+ITEM_KEY = (
+    *("prompt_hash", "endpoint", "judge_hash", "judge_endpoint"),
+    *("sample_hash", "model", "judge", "replicate"),
+)
+"""The columns by which result rows belong to items of a run; tables without judges lack those of the judge."""
+
+SUBJECT_CALL = {"prompt_hash": "prompt_hash", "replicate": "replicate", "endpoint": "endpoint"}
+JUDGE_CALL = {"prompt_hash": "judge_hash", "replicate": "replicate", "endpoint": "judge_endpoint"}
+"""The columns of an item, or of a result row, that name its calls, by the columns of the calls' key."""
 
 RUN_ITEMS = Contract(
     "run_items",
     RunItemRow,
     ("run_id", "item_id"),
     "What each run consists of: sample x model x judge x replicate, and the prompt hash of each call.",
-    (hash_rule("item_id"), hash_rule("prompt_hash"), hash_rule("sample_hash"), not_negative("replicate")),
-    # A retry of an incomplete run may find another judgement than its first attempt did.
-    replaced_when="new.judge_hash IS NOT NULL AND (old.judge_hash IS NULL OR old.judge_hash <> new.judge_hash)",
+    (
+        *map(hash_rule, ("item_id", "prompt_hash", "sample_hash")),
+        not_negative("replicate"),
+        not_blank("endpoint"),
+    ),
+    # A retry of an incomplete run may find another judgement than its first attempt did, or ask another endpoint.
+    replaced_when="(new.judge_hash IS NOT NULL AND (old.judge_hash IS NULL OR old.judge_hash <> new.judge_hash "
+    "OR old.judge_endpoint <> new.judge_endpoint)) OR old.endpoint <> new.endpoint",
+    changes=(ENDPOINTS_OF_ITEMS,),
 )

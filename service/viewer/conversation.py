@@ -10,14 +10,16 @@ from pydantic import BaseModel
 
 from contracts.contract import Row
 from contracts.tables import CALL_FAILURES, CALLS
+from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from core.errors import EvalakeError
 from providers.request import Failure, Reply, Request
 from service.scoring.views import Micros, micros
 from service.viewer.run_index import RunIndex
 from storage.lake import Lake
+from storage.ledger import Key, key_of
 from suites.base import Exchange, Item, Sample
 from suites.base.thinking import split_thinking
-from tasks.steps.converse import reply_of
+from tasks.steps.converse import exchange_of
 
 ANSWER_NAMES = ("model", "judge", "prompt_type", "replicate")  # of an answer, among those to one sample
 MOST_TURNS = 8  # of a conversation beyond what the manifest tells
@@ -91,20 +93,22 @@ class Asked:
         self.failures = {(row["prompt_hash"], row["replicate"]): row for row in failures.iter_rows(named=True)}
 
     def rows(self, prompt_hash: str) -> Sequence[Row]:
-        """Read all replies to a request, those that were committed first before the others."""
+        """Read all replies to a request: the highest revision first, and of one the reply that was committed first."""
         if prompt_hash not in self._rows:
             self._read([prompt_hash])
         return self._rows[prompt_hash]
 
-    def reply(self, prompt_hash: str, replicate: int) -> Row | None:
-        """Find the reply to a request; None where there is none."""
-        return next((row for row in self.rows(prompt_hash) if row["replicate"] == replicate), None)
+    def reply(self, key: Key) -> Row | None:
+        """Find the reply to a call; None where there is none."""
+        return next((row for row in self.rows(key.prompt_hash) if key_of(row) == key), None)
 
     def _read(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
         self._rows.update({prompt_hash: [] for prompt_hash in wanted})
         calls = self._lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(wanted))
-        for row in calls.sort("ledger_version", "answered_at").collect().iter_rows(named=True):
+        for row in (
+            calls.sort(-pl.col("reply_revision"), "ledger_version", "answered_at").collect().iter_rows(named=True)
+        ):
             self._rows[row["prompt_hash"]].append(row)
 
 
@@ -121,20 +125,20 @@ class Conversations:
 
     def of(self, entry: Row) -> list[str]:
         """List the ids of the calls of one conversation, in order."""
-        replicate = entry["replicate"]
         calls: list[str] = []
         exchanges: list[Exchange] = []
-        for prompt_hash in (entry["prompt_hash"], entry["judge_hash"]):
-            if prompt_hash is None:
+        for columns in (SUBJECT_CALL, JUDGE_CALL):
+            if entry[columns["prompt_hash"]] is None:
                 continue
-            row = self._asked.reply(prompt_hash, replicate)
+            key = key_of(entry, columns)
+            row = self._asked.reply(key)
             if row is not None:
-                exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
-            elif failure := self._asked.failures.get((prompt_hash, replicate)):
-                exchanges.append(Exchange(prompt_hash, _failure(failure)))
+                exchanges.append(exchange_of(row))
+            elif failure := self._asked.failures.get(key[:2]):
+                exchanges.append(Exchange(key.prompt_hash, _failure(failure), endpoint=key.endpoint))
             else:
                 return calls  # not asked yet, or a panel's, which makes no call
-            calls.append(self._view(entry, prompt_hash, len(calls)))
+            calls.append(self._view(key, len(calls)))
         if self._index.run["origin"] != "import":
             calls += self._following(entry, exchanges)
         return calls
@@ -155,10 +159,11 @@ class Conversations:
             if request is None:
                 break
             prompt_hash = self._as_asked(request, exchanges).prompt_hash
-            if (row := self._asked.reply(prompt_hash, entry["replicate"])) is None:
+            key = Key(prompt_hash, entry["replicate"], exchanges[-1].endpoint)
+            if (row := self._asked.reply(key)) is None:
                 break
-            calls.append(self._view(entry, prompt_hash, len(exchanges)))
-            exchanges.append(Exchange(prompt_hash, reply_of(dict(row))))
+            calls.append(self._view(key, len(exchanges)))
+            exchanges.append(exchange_of(row))
         return calls
 
     def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
@@ -169,18 +174,20 @@ class Conversations:
                 return replace(request, parameters=_parameters(rows[0]["request"]))
         return request
 
-    def _view(self, entry: Row, prompt_hash: str, number: int) -> str:
-        call_id = f"{prompt_hash}-{entry['replicate']}"
+    def _view(self, key: Key, number: int) -> str:
+        call_id = f"{key.prompt_hash}-{key.replicate}"
         if call_id in self._views:
             return call_id
         by_subject = number == 0 and self._index.suite.calls_subject
-        row = self._asked.reply(prompt_hash, entry["replicate"])
-        whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": prompt_hash}
+        row = self._asked.reply(key)
+        whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": key.prompt_hash}
         if row is None:
-            failure = self._asked.failures[(prompt_hash, entry["replicate"])]
+            failure = self._asked.failures[key[:2]]
             self._views[call_id] = _failed_call(whose, failure)
         else:
-            self._views[call_id] = _answered_call(whose, row, self._asked.rows(prompt_hash), self._index.run["run_id"])
+            self._views[call_id] = _answered_call(
+                whose, row, self._asked.rows(key.prompt_hash), self._index.run["run_id"]
+            )
         return call_id
 
 
@@ -192,14 +199,14 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
     answer, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
     thoughts = "\n\n".join(filter(None, (row["reasoning"], thinking)))
     fields = {name: row[name] for name in CallView.model_fields if name in row}
-    first = {each["replicate"]: each for each in reversed(same_prompt)}
+    first = {key_of(each): each for each in reversed(same_prompt)}
     others = [
         EarlierReply(
             replicate=each["replicate"],
             run_id=each["run_id"],
             answered_at_us=micros(each["answered_at"]) or 0,
             text=each["response"],
-            is_the_reply=first[each["replicate"]] is each,
+            is_the_reply=first[key_of(each)] is each,
         )
         for each in same_prompt
         if each is not row

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from contracts.contract import Row
 from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
+from contracts.tables.run_items import ITEM_KEY
 from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from service.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
 from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
@@ -16,7 +17,6 @@ from storage.lake import Lake
 from storage.sql.rows import plain
 from suites.base import Suite
 from tasks.steps.extract import sample_of
-from tasks.steps.measure import ITEM_KEY
 
 
 class Fact(BaseModel):
@@ -160,7 +160,7 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
     """Read the rows of the suite's further tables about result rows, each with the columns that join it to its row."""
     details = []
     for contract in suite.extra_tables:
-        key = tuple(name for name in suite.results.key if name in contract.column)
+        key = tuple(name for name in (*suite.results.key, "reply_revision") if name in contract.column)
         if not key or not rows:
             continue
         frame = lake.frame(contract)

@@ -17,7 +17,6 @@ import polars as pl
 import pyarrow as pa
 
 from contracts.contract import Contract
-from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError, QueryError
 from storage.lake import Opened
 from storage.sql.query import REFUSED, Request
@@ -153,8 +152,6 @@ def _views(
 
 def _open(request: Request, contract: Contract) -> Opened | None:
     lake, versions = request.lake, request.versions
-    if contract.table == CALLS.table and request.ledger_version is not None:
-        return lake.pinned_table(contract, {contract.table: request.ledger_version})
     for name in (contract.table, *contract.former_tables):
         table = lake.find(name) if name in versions else None
         if table is not None and not 0 <= versions[name] <= table.version():

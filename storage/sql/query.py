@@ -13,7 +13,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count
 from tempfile import TemporaryFile, gettempdir
 from typing import IO, BinaryIO
@@ -25,7 +25,6 @@ from contracts.contract import Contract
 from core import errors
 from core.errors import EvalakeError, QueryError
 from storage.lake import Lake
-from storage.sql.replies import known_replies
 from storage.sql.start import LIMITS, MEGABYTE, Deadline, Limits, Started, start
 from storage.sql.views import View, views
 
@@ -44,7 +43,6 @@ class Request:
     views: tuple[View, ...]
     sql: str
     limits: Limits
-    ledger_version: int | None = None  # the version that the view `replies` was made for
 
 
 class Result:
@@ -129,24 +127,11 @@ def open_query(
         raise QueryError(f"there is no table {unknown[0]} to read at a version; `evalake tables` lists them")
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
-    request = _request(lake, contracts, pinned, sql, limits)
+    request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
     with TemporaryFile() as result, nullcontext(process) if process else start(lake.uri, limits) as started:
         _run(request, result, started)
         result.seek(0)
         yield Result(result, started.deadline)
-
-
-def _request(
-    lake: Lake, contracts: Sequence[Contract], versions: Mapping[str, int], sql: str, limits: Limits
-) -> Request:
-    known = views(contracts)
-    request = Request(lake, tuple(contracts), versions, known, sql, limits)
-    if (replies := known_replies(lake, sql, known, versions)) is None:
-        return request
-    view, version = replies
-    return replace(
-        request, views=tuple(view if each.name == view.name else each for each in known), ledger_version=version
-    )
 
 
 def _run(request: Request, result: BinaryIO, started: Started) -> None:

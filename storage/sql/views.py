@@ -1,7 +1,7 @@
 """The views that every lake has: questions that people ask again and again, written once, as data."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from contracts.contract import Contract
 from contracts.scales import scales
@@ -33,36 +33,22 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
 
 REPLIES = View(
     "replies",
-    "The reply of each call: the ledger may hold a key twice after a race, and the reply committed first counts.",
+    "The reply of each call: of its highest revision the one that was committed first, for races leave two.",
     # Few keys stand twice. Those are found by their keys alone, so that all else of a query reaches the files: limits,
     # columns, conditions; a window over all rows would have to hold them whole.
     """
     select calls.* from calls
     left join (
-        select prompt_hash, replicate, min(ledger_version) as ledger_version
-        from calls group by prompt_hash, replicate having count(*) > 1
-    ) twice using (prompt_hash, replicate)
-    where twice.ledger_version is null or calls.ledger_version = twice.ledger_version
+        select prompt_hash, replicate, endpoint, max(reply_revision) as reply_revision,
+            arg_min(ledger_version, (-reply_revision, ledger_version)) as ledger_version
+        from calls group by prompt_hash, replicate, endpoint having count(*) > 1
+    ) twice using (prompt_hash, replicate, endpoint)
+    where twice.ledger_version is null
+        or (calls.ledger_version = twice.ledger_version and calls.reply_revision = twice.reply_revision)
     """,
     (CALLS.table,),
     {column.name: column.description for column in CALLS.columns},
 )
-
-
-def replies_without(superseded: Iterable[tuple[str, int, int]]) -> View:
-    """Build the view `replies` where the rows that are not the reply of their key are known (key and version).
-
-    It is a scan, from which a limit takes no more than it needs.
-    """
-    rows = ", ".join(
-        f"('{prompt_hash.replace(chr(39), chr(39) * 2)}', {replicate}, {version})"
-        for prompt_hash, replicate, version in superseded
-    )
-    if not rows:
-        return replace(REPLIES, sql="select * from calls")
-    of_row = "prompt_hash, replicate, ledger_version"
-    late = f"(values {rows}) as late({of_row})"
-    return replace(REPLIES, sql=f"select calls.* from calls anti join {late} using ({of_row})")
 
 
 # Numbers are compared with the last ones before that mean the same: same model, judge, data, definitions and scorer.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.endpoints import UNKNOWN
 from core.records import record
 from providers.request import Failure, Reply, Request
 from suites.base.sample import Sample, Skipped
@@ -29,6 +30,8 @@ class Exchange:
     prompt_hash: str
     outcome: Reply | Failure
     from_ledger: bool = False  # another run had asked; what this run asked is its own, in a retry too
+    endpoint: str = UNKNOWN  # that was asked
+    revision: int = 0  # of the reply; higher where an earlier one was withdrawn
 
 
 @dataclass(frozen=True, slots=True)

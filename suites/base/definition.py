@@ -22,7 +22,10 @@ from suites.base.sample import Dataset
 from suites.base.viewing import Viewing
 
 # The columns that result rows of every suite must have: model, sample, requests, scorer, run and origin.
-_IDENTITY = {"model", "sample_hash", "prompt_hash", "replicate", "scorer_version", "run_id", "origin"}
+_IDENTITY = {
+    *("model", "sample_hash", "prompt_hash", "endpoint", "replicate", "reply_revision", "scorer_version"),
+    *("run_id", "origin"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from contracts.changes import Change
 from contracts.contract import Contract, RowModel
+from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import TOKEN_RULES, Rule, hash_rule, not_blank, not_negative
+from core.endpoints import UNKNOWN
 from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Exchange, Item
@@ -28,6 +31,8 @@ class ResultRow(RowModel):
     prompt_type: str = Field(description="Which of the suite's prompts was used.")
     replicate: int = Field(description="Which repeat of the same requests this is, from 0.")
     prompt_hash: str = Field(description="The prompt hash of the first request; of the identity where it is imported.")
+    endpoint: str = Field(description="The endpoint that answered it; unknown in rows from before this column.")
+    reply_revision: int = Field(description="0; higher where a withdrawn reply was asked for again.")
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
 
     @classmethod
@@ -59,10 +64,15 @@ _of_reply = attrgetter(*_REPLY_COLUMNS)
 class JudgedRow(ResultRow):
     """Base of result rows where a judge model says what an answer is worth."""
 
-    stands_after: ClassVar[Mapping[str, str]] = {"judge": "model", "judge_hash": "prompt_hash"}
+    stands_after: ClassVar[Mapping[str, str]] = {
+        "judge": "model",
+        "judge_hash": "prompt_hash",
+        "judge_endpoint": "endpoint",
+    }
 
     judge: str = Field(description="The judge, as the run names it.")
     judge_hash: str = Field(description="The prompt hash of the first request to the judge.")
+    judge_endpoint: str = Field(description="The endpoint of the judge call; unknown where nothing was judged.")
     judge_cost_usd: float | None = Field(description="What its judgement cost; null where the price is unknown.")
 
 
@@ -71,17 +81,27 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
 
     `run_id` and `origin` are filled in where the row lands.
     """
-    columns = asked_columns(item, answered[0].prompt_hash, scorer_version)
+    columns = asked_columns(item, answered, scorer_version)
     if item.judge is None:
         return columns
     if len(answered) < 2:
         stand_in = unjudged_hash(answered[0].prompt_hash, item.judge)
-        return columns | {"judge": item.judge, "judge_hash": stand_in, "judge_cost_usd": None}
+        return columns | {
+            "judge": item.judge,
+            "judge_hash": stand_in,
+            "judge_endpoint": UNKNOWN,
+            "judge_cost_usd": None,
+        }
     cost = reply_columns(*(each.outcome for each in answered[1:] if isinstance(each.outcome, Reply)))["cost_usd"]
-    return columns | {"judge": item.judge, "judge_hash": answered[1].prompt_hash, "judge_cost_usd": cost}
+    return columns | {
+        "judge": item.judge,
+        "judge_hash": answered[1].prompt_hash,
+        "judge_endpoint": answered[1].endpoint,
+        "judge_cost_usd": cost,
+    }
 
 
-def asked_columns(item: Item, prompt_hash: str, scorer_version: str) -> dict[str, Any]:
+def asked_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
     """Fill the columns of `ResultRow`; `run_id` and `origin` are filled in where the row lands."""
     sample = item.sample
     return {
@@ -91,7 +111,9 @@ def asked_columns(item: Item, prompt_hash: str, scorer_version: str) -> dict[str
         "model": item.model,
         "prompt_type": item.prompt_type,
         "replicate": item.replicate,
-        "prompt_hash": prompt_hash,
+        "prompt_hash": answered[0].prompt_hash,
+        "endpoint": answered[0].endpoint,
+        "reply_revision": sum(each.revision for each in answered),
         "scorer_version": scorer_version,
     }
 
@@ -127,15 +149,30 @@ def result_contract(
         extra_key: Further columns that tell rows apart.
         more: Further fields of the contract, such as `replaced_when`.
     """
+    shared = more | {
+        "replaced_when": replaced_when(more.get("replaced_when")),
+        "changes": with_endpoints(more.get("changes", ())),
+    }
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = (*result_key(row), *extra_key)
-    return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **more)
+    return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **shared)
+
+
+def replaced_when(own: str | None = None) -> str:
+    """Build the condition by which a row is replaced: as the suite says, or by a reply that was asked again."""
+    asked_again = "new.reply_revision > old.reply_revision"
+    return asked_again if own is None else f"({own}) AND new.reply_revision = old.reply_revision OR {asked_again}"
+
+
+def with_endpoints(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Add the change of all result tables to a suite's own, last unless these place it."""
+    return tuple(changes) if ENDPOINTS_OF_RESULTS in changes else (*changes, ENDPOINTS_OF_RESULTS)
 
 
 def result_key(row: type[ResultRow]) -> tuple[str, ...]:
     """List the columns that tell result rows apart."""
-    judge = ("judge", "judge_hash") if issubclass(row, JudgedRow) else ()
-    return ("prompt_hash", "sample_hash", "model", *judge, "replicate", "scorer_version")
+    judge = ("judge", "judge_hash", "judge_endpoint") if issubclass(row, JudgedRow) else ()
+    return ("prompt_hash", "endpoint", "sample_hash", "model", *judge, "replicate", "scorer_version")
 
 
 def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
@@ -144,7 +181,9 @@ def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
     return (
         *(hash_rule(name) for name in ("prompt_hash", "judge_hash", "sample_hash") if name in has),
         *(not_blank(name) for name in ("dataset", "sample_id", "model", "judge") if name in has),
+        *(not_blank(name) for name in ("endpoint", "judge_endpoint") if name in has),
         not_negative("replicate"),
+        not_negative("reply_revision"),
         *(not_negative(name) for name in (*ReplyColumns.model_fields, "judge_cost_usd") if name in has),
         *(TOKEN_RULES if issubclass(row, ReplyColumns) else ()),
     )

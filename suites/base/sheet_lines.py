@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from contracts.tables import CALLS, SAMPLES
+from contracts.tables.calls import CALL_KEY
 from contracts.tables.human_labels import HUMAN_LABELS
 from suites.base.drawing import draw
 from suites.base.labelling import ANSWER, Labelling, Seen, Stage
@@ -80,14 +81,14 @@ def _answers(
     first = first.sort(*ANSWER, "prompt_hash")
     by_unit = first.partition_by(labelling.unit, as_dict=True)
     samples = {row["sample_hash"]: row for row in tables[SAMPLES.table].iter_rows(named=True)}
-    calls = tables[CALLS.table].select("prompt_hash", "replicate", "response").iter_rows()
-    replies = {(prompt_hash, replicate): response for prompt_hash, replicate, response in calls}
+    calls = tables[CALLS.table].select(*CALL_KEY, "response").iter_rows()
+    replies = {tuple(key): response for *key, response in calls}
     for unit in drawn.iter_rows(named=True):
         answers = by_unit[tuple(unit[name] for name in labelling.unit)]
         result = answers.row(int(rng.integers(answers.height)), named=True)
         identity = {name: result[name] for name in (*ANSWER, "prompt_hash")} | {name: unit[name] for name in DRAWN}
         identity["sample_id"] = blind_name(result["sample_hash"])
-        reply = replies.get((result["prompt_hash"], result["replicate"]))
+        reply = replies.get(tuple(result[name] for name in CALL_KEY))
         yield identity, 1 / answers.height, Seen(result, samples.get(result["sample_hash"], {}), reply)
 
 

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from contracts.changes import Added, Renamed
 from contracts.contract import Contract, RowModel
+from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
-from suites.base.result_row import ReplyColumns, ResultRow, result_rules
+from suites.base.result_row import ReplyColumns, ResultRow, replaced_when, result_rules
 from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
 
 PROVISIONAL_KINDS = ("timeout", "content_policy", "context_length")
@@ -30,7 +31,7 @@ class SessionScore(ResultRow, ReplyColumns):
         "criteria_hash": "prompt_hashes",
     }
 
-    score_id: str = Field(description="The scoring: SHA-256 over session, first prompt, replicate and criteria.")
+    score_id: str = Field(description="The scoring: SHA-256 over session, prompt, endpoint, replicate and criteria.")
     session_id: str = Field(description="The session, as the system that made it calls it.")
     session_status: Literal["completed", "failed", "cancelled", "timed_out"] = Field(description="How it ended.")
     alert_type: str | None = Field(description="The type of alert that was investigated; null where it is not told.")
@@ -123,8 +124,8 @@ RESULTS = Contract(
         Rule("starts_after_asked", "asked_at", Kind.NOT_ABOVE, {"other": "started_at"}),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "completed_at"}),
     ),
-    replaced_when=_REPLACED_WHEN,
-    changes=(Renamed(columns={"started_at": "asked_at"}), Added(("started_at",))),
+    replaced_when=replaced_when(_REPLACED_WHEN),
+    changes=(Renamed(columns={"started_at": "asked_at"}), Added(("started_at",)), ENDPOINTS_OF_RESULTS),
 )
 
 MISSING_TOOLS = Contract(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contracts.contract import Row
+from core.endpoints import UNKNOWN
 from core.hashing import content_hash
 from providers.request import Failure, Reply
 from suites.base import Exchange, Item
@@ -23,12 +24,16 @@ NO_TOTAL = "no_total"
 _OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at"))
 
 
-def score_id(sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None) -> str:
+def score_id(
+    sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None, endpoint: str = UNKNOWN
+) -> str:
     """Compute the identity of one scoring: of this session, by this judge with these parameters, under these criteria.
 
-    Without `criteria` they are the current ones of the suite.
+    Without `criteria` they are the current ones of the suite. An unknown endpoint is left out, as it was before
+    endpoints were kept.
     """
-    return content_hash([sample_hash, prompt_hash, replicate, criteria or criteria_hash(), SCORER_VERSION])
+    known = [] if endpoint == UNKNOWN else [endpoint]
+    return content_hash([sample_hash, prompt_hash, replicate, criteria or criteria_hash(), SCORER_VERSION, *known])
 
 
 def score(
@@ -52,7 +57,7 @@ def score(
     second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
     missing = read_missing_tools(second)
     row = {
-        **_of_item(item, [answer.prompt_hash for answer in answered], options),
+        **_of_item(item, answered, options),
         **_of_turn(turn, failure, len(attempts)),
         **_of_cut(item, options),
         **reply_columns(*replies),
@@ -63,10 +68,10 @@ def score(
     return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
 
 
-def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) -> Row:
+def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = OPTIONS) -> Row:
     """Build the row of a scoring that waits for its first answer, without `run_id` and `origin`."""
     return {
-        **_of_item(item, [prompt_hash], options),
+        **_of_item(item, [asked], options),
         **_of_turn(read_first_turn(()), None, 0),
         **_of_cut(item, options),
         **reply_columns(),
@@ -76,19 +81,19 @@ def begun(item: Item, prompt_hash: str, options: Mapping[str, Any] = OPTIONS) ->
     }
 
 
-def _of_item(item: Item, prompt_hashes: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    prompt_hash = prompt_hashes[0]
+def _of_item(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> dict[str, Any]:
+    first = answered[0]
     session = load(item.sample.input)
     criteria = criteria_hash_of(options, item.prompt_type)
     return {
-        **asked_columns(item, prompt_hash, SCORER_VERSION),
-        "score_id": score_id(item.sample.sample_hash, prompt_hash, item.replicate, criteria),
+        **asked_columns(item, answered, SCORER_VERSION),
+        "score_id": score_id(item.sample.sample_hash, first.prompt_hash, item.replicate, criteria, first.endpoint),
         "session_id": session.session_id,
         "session_status": session.status,
         "alert_type": session.alert_type,
         "agent": session.agent,
         "judge": item.judge,
-        "prompt_hashes": list(prompt_hashes),
+        "prompt_hashes": [answer.prompt_hash for answer in answered],
         "criteria_hash": criteria,
     }
 

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
+from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
-from suites.base.result_row import JudgedRow, result_key
+from suites.base.result_row import JudgedRow, replaced_when, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
@@ -91,13 +92,15 @@ def _consistent(rule_id: str, column: str, kind: Kind, **parameters: object) -> 
 
 
 KEY = result_key(SolidityAuditResult)
+JUDGED_KEY = (*KEY, "reply_revision")
+"""By which findings belong to a result row: those of a judgement that was withdrawn belong to none."""
 
 REASONS = ("type_match_reason", "rcir_reason", "ava_reason", "fsv_reason", "judge_notes")
 """A judgement's reasons beside those of its findings; a panel has none of its own."""
 
 _WORDS = (
     *("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
-    *("vulnerability_type", "severity"),
+    *("vulnerability_type", "severity", "endpoint", "judge_endpoint"),
 )
 _SHARES = (
     *("confidence", "calibration_error", "rcir", "ava", "fsv"),
@@ -114,7 +117,7 @@ RESULTS = Contract(
     (
         *map(hash_rule, ("prompt_hash", "judge_hash", "sample_hash", "audit_hash", "judgement_hash")),
         *map(not_blank, _WORDS),
-        *map(not_negative, ("replicate", "difficulty_tier", "undecided_findings", *COUNTS, *_SPENT)),
+        *map(not_negative, ("replicate", "reply_revision", "difficulty_tier", "undecided_findings", *COUNTS, *_SPENT)),
         *map(is_share, _SHARES),
         # A judgement that contradicts itself is refused by one of these, which says how.
         _consistent(
@@ -129,8 +132,13 @@ RESULTS = Contract(
         _consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, other="panel_judges"),
     ),
     partition_by=("model",),
-    replaced_when="old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL",
-    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",)), Added(REASONS)),
+    replaced_when=replaced_when("old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL"),
+    changes=(
+        Added(("undecided_findings", "subject_error")),
+        Added(("contradictions",)),
+        Added(REASONS),
+        ENDPOINTS_OF_RESULTS,
+    ),
 )
 
 
@@ -145,6 +153,9 @@ class SolidityAuditFinding(RowModel):
     replicate: int = Field(description="Which repeat of the same requests this is, from 0.")
     prompt_hash: str = Field(description="The prompt hash of the subject call.")
     judge_hash: str = Field(description="The prompt hash of the judge call.")
+    endpoint: str = Field(description="The endpoint that answered the subject call.")
+    judge_endpoint: str = Field(description="The endpoint that answered the judge call.")
+    reply_revision: int = Field(description="Of the replies, as in solidity_audit_results.")
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     finding_id: int = Field(description="The finding's number within its judgement.")
     classification: Classification = Field(description="What the judge took it for.")
@@ -159,12 +170,13 @@ class SolidityAuditFinding(RowModel):
 FINDINGS = Contract(
     "solidity_audit_findings",
     SolidityAuditFinding,
-    (*KEY, "finding_id"),
+    (*JUDGED_KEY, "finding_id"),
     "One finding of an audit, as one judge classified it.",
     (
         *map(hash_rule, ("prompt_hash", "judge_hash", "sample_hash")),
-        *map(not_blank, ("model", "judge")),
-        *map(not_negative, ("replicate",)),
+        *map(not_blank, ("model", "judge", "endpoint", "judge_endpoint")),
+        *map(not_negative, ("replicate", "reply_revision")),
     ),
     partition_by=("model",),
+    changes=(ENDPOINTS_OF_RESULTS,),
 )

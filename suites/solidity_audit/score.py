@@ -8,7 +8,7 @@ from providers.request import Failure, Reply
 from suites.base import Exchange, Item, Options, Sample
 from suites.base.result_row import identity_columns
 from suites.base.sources import storable
-from suites.solidity_audit.contract import COUNTS, FINDINGS, KEY, PROVISIONAL_ERRORS, REASONS, RESULTS
+from suites.solidity_audit.contract import COUNTS, FINDINGS, JUDGED_KEY, PROVISIONAL_ERRORS, REASONS, RESULTS
 from suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from suites.solidity_audit.replies import location
 from suites.solidity_audit.replies.contradictions import further, refusing, repeated_ids, unknown_ids
@@ -226,7 +226,7 @@ def _judgement_hash(reply: Reply) -> str:
 def _finding_row(base: Columns, finding: Finding) -> Columns:
     stated = finding.model_dump(include={*FINDINGS.column})
     texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}
-    return {name: base[name] for name in KEY} | texts
+    return {name: base[name] for name in JUDGED_KEY} | texts
 
 
 def _stored(text: str) -> str:

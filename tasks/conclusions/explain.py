@@ -48,7 +48,10 @@ MEANINGS: Mapping[Part, str] = {
 
 EXCHANGED = (Part.JUDGE, Part.REPEATS, Part.REPLIES)
 
-PASSING = ("run_id", "origin", "dataset_version", "scorer_version", "cluster")
+PASSING = (
+    *("run_id", "origin", "dataset_version", "scorer_version", "cluster"),
+    *("endpoint", "judge_endpoint", "reply_revision"),
+)
 """Columns of a result row that say nothing of what was answered, beside those of times."""
 
 FIELDS = (
@@ -256,10 +259,12 @@ def _value(frame: pl.DataFrame, metric: Metric) -> float | None:
 
 def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Find the part in which each sample that both have differs (sample_hash, part); part is "" where none does."""
-    asked, times = pl.col("prompt_hash"), pl.col("replicate").cast(pl.String)
+    asked, times = pl.concat_str("prompt_hash", "endpoint", separator=" "), pl.col("replicate").cast(pl.String)
     if not suite.calls_subject:  # the material was there: the first request is the judge's
         asked = pl.col("sample_hash")
-    judged = pl.coalesce("judge_hash", "prompt_hash") if "judge_hash" in a.columns else pl.col("prompt_hash")
+    has_judge = "judge_hash" in a.columns
+    calls = {"judge_hash": "prompt_hash", "judge_endpoint": "endpoint"}
+    judged = [pl.coalesce(name, first) if has_judge else pl.col(first) for name, first in calls.items()]
     saying = [
         name
         for name, kind in a.schema.items()
@@ -268,7 +273,7 @@ def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     keys = {
         "asked": asked,
         "repeated": pl.concat_str(asked, times, separator=" "),
-        "judged": pl.concat_str(judged, times, separator=" "),
+        "judged": pl.concat_str(*judged, times, separator=" "),
         "said": pl.struct(saying).hash().cast(pl.String),
     }
     sets = [

@@ -25,6 +25,7 @@ from core.errors import EvalakeError, LakeError
 from core.hashing import content_hash
 from core.redaction import redact
 from metrics.drift import Drift, Given, drift
+from providers.endpoints import endpoint_of
 from storage.landing import land
 from storage.ledger import LedgerIndex
 from suites.base.canary_items import canary_items
@@ -112,7 +113,10 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
 
 def _canary_hash(canary: Canary) -> str:
     requests = [next_request(canary.context, conversation) for conversation in _conversations(canary, 0)]
-    return content_hash([request.prompt_hash for request in requests if request is not None])
+    hashes = [request.prompt_hash for request in requests if request is not None]
+    judge = canary.context.configuration.real_model(canary.judge)
+    endpoint = endpoint_of(judge, canary.context.configuration)
+    return content_hash(hashes if endpoint.adopts_unknown else [*hashes, endpoint.name])
 
 
 def _conversations(canary: Canary, replicate: int) -> list[Conversation]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.configuration import Configuration
+from core.endpoints import IMPORT, UNKNOWN
 from core.errors import SourceError
 from core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from core.hashing import canonical_json, content_hash
@@ -16,13 +17,13 @@ from providers.request import Reply
 from storage import ledger
 from storage.forget import forgotten_samples
 from storage.lake import Lake
-from storage.ledger import LedgerIndex
-from suites.base import Dataset, Exchange, Labels, Recorded, RecordedFolder, Suite
+from storage.ledger import Key, LedgerIndex
+from suites.base import Dataset, Labels, Recorded, RecordedFolder, Suite
 from tasks.jobs.label import land_labels
 from tasks.runtime import runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run, Tally
-from tasks.steps.converse import Conversation, call_row, reply_of
+from tasks.steps.converse import Conversation, call_row, exchange_of
 from tasks.steps.derive import derive
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
@@ -268,20 +269,24 @@ def _identity(line: Recorded) -> list[Any]:
 
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
     """Put the replies into the ledger, and build conversations of what it holds: the first reply of a key counts."""
-    rows = {
-        (prompt_hash, line.item.replicate): _row(context, line, prompt_hash, place)
+    index = LedgerIndex.read(context.lake)
+    lines = {
+        Key(prompt_hash, line.item.replicate, IMPORT): (line, place)
         for line in reversed(recorded)
         for place, prompt_hash in enumerate(line.prompt_hashes)
     }
-    known = LedgerIndex.read(context.lake).fetch(list(rows))
-    if fresh := [row for key, row in reversed(rows.items()) if key not in known]:
+    known = index.fetch([key._replace(endpoint=endpoint) for key in lines for endpoint in (IMPORT, UNKNOWN)])
+    kept = {
+        key: known.get(key) or known.get(key._replace(endpoint=UNKNOWN)) or _row(context, *line, key, index)
+        for key, line in lines.items()
+    }
+    if fresh := [row for row in reversed(kept.values()) if "ledger_version" not in row]:
         ledger.append(context.lake, fresh)
-    kept = {**rows, **known}
     return [
         Conversation(
             line.item,
             line.prompt_hashes[0],
-            [Exchange(h, reply_of(kept[(h, line.item.replicate)]), from_ledger=True) for h in line.prompt_hashes],
+            [exchange_of(kept[Key(h, line.item.replicate, IMPORT)]) for h in line.prompt_hashes],
         )
         for line in recorded
     ]
@@ -303,12 +308,13 @@ def _content(reply: Reply) -> tuple[str | None, ...]:
     return reply.text, reply.finish_reason, reply.error_kind
 
 
-def _row(context: RunContext, line: Recorded, prompt_hash: str, place: int) -> dict[str, Any]:
+def _row(context: RunContext, line: Recorded, place: int, key: Key, index: LedgerIndex) -> dict[str, Any]:
     reply = line.replies[place]
     asked = line.item.judge if place and line.item.judge else line.item.model
     identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
     request = canonical_json(identity).decode()
-    row = call_row(reply, prompt_hash, line.item.replicate, asked, request, origin="import", run_id=context.run_id)
+    revision = index.next_revision(key)
+    row = call_row(reply, key, asked, request, revision=revision, origin="import", run_id=context.run_id)
     return {**row, "cost_usd": _cost(asked, reply)}
 
 

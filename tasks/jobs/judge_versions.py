@@ -7,8 +7,9 @@ import polars as pl
 
 from contracts.tables import CALLS, RUN_ITEMS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
+from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from storage.lake import Lake
-from storage.ledger import replies
+from storage.ledger import KEY, replies
 from suites.base import Suite
 from suites.registry import suite as find_suite
 from tasks.runtime.runs import run_row
@@ -36,14 +37,11 @@ def versions_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
     if moves.is_empty() or (judgements := _judgements(lake, suite, side, moves["judge"])).is_empty():
         return pl.DataFrame(schema={**moves.schema, "judgements": pl.UInt32})
     wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
-    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*_CALL, "answered_at")
-    timed = judgements.join(called.collect(), on=_CALL).sort("answered_at")
+    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*KEY, "answered_at")
+    timed = judgements.join(called.collect(), on=KEY).sort("answered_at")
     joined = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
     by_version = joined.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
     return by_version.agg(judgements=pl.len()).sort("judge", "version")
-
-
-_CALL = ["prompt_hash", "replicate"]
 
 
 def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.DataFrame:
@@ -51,8 +49,9 @@ def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.D
     mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
     if side.model is not None:
         mine &= pl.col("model") == side.model
-    asked = pl.col("judge_hash" if suite.calls_subject else "prompt_hash").alias("prompt_hash")
-    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", "replicate", asked)
+    call = JUDGE_CALL if suite.calls_subject else SUBJECT_CALL
+    asked = [pl.col(column).alias(name) for name, column in call.items()]
+    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", *asked)
     return items.drop_nulls().unique().collect()
 
 

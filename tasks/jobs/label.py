@@ -90,8 +90,8 @@ def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
     for contract in suite.extra_tables:
         rows = lake.frame(contract)
-        if "prompt_hash" in contract.column:
-            rows = rows.filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
+        if shared := [name for name in (*suite.results.key, "reply_revision") if name in contract.column]:
+            rows = rows.join(results.lazy().select(shared).unique(), on=shared, how="semi")
         tables[contract.table] = rows.collect()
     return tables
 

@@ -7,14 +7,15 @@ from typing import Any
 import polars as pl
 
 from contracts.tables import RUN_ITEMS, SAMPLES
+from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from core.configuration import Configuration
 from core.errors import LakeError
 from storage.lake import Lake
-from storage.ledger import LedgerIndex
-from suites.base import Exchange, Item
+from storage.ledger import LedgerIndex, key_of
+from suites.base import Item
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import run_row
-from tasks.steps.converse import Conversation, replay_from_ledger, reply_of
+from tasks.steps.converse import Conversation, exchange_of, replay_from_ledger
 from tasks.steps.derive import derive
 from tasks.steps.extract import sample_of
 from tasks.steps.measure import measure
@@ -43,7 +44,10 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     if run["origin"] == "import":
         answered = _recorded(items, index)
     else:
-        conversations = [Conversation(item) for item, _ in items]
+        conversations = [
+            Conversation(item, given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]))
+            for item, row in items
+        ]
         answered = replay_from_ledger(context, conversations, index).ended
     if not answered:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
@@ -70,12 +74,10 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
 
 def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex) -> list[Conversation]:
     """Build imported conversations: their requests were never rendered; the manifest says which replies are theirs."""
-    hashes = [[h for h in (row["prompt_hash"], row["judge_hash"]) if h is not None] for _, row in items]
-    keys = [(h, item.replicate) for (item, _), these in zip(items, hashes, strict=True) for h in these]
-    replies = index.fetch(keys)
-    conversations = []
-    for (item, _), these in zip(items, hashes, strict=True):
-        if all((h, item.replicate) in replies for h in these):
-            answered = [Exchange(h, reply_of(replies[(h, item.replicate)]), from_ledger=True) for h in these]
-            conversations.append(Conversation(item, these[0], answered))
-    return conversations
+    asked = [[key_of(row, call) for call in (SUBJECT_CALL, JUDGE_CALL) if row[call["prompt_hash"]]] for _, row in items]
+    replies = index.fetch([key for keys in asked for key in keys])
+    return [
+        Conversation(item, keys[0].prompt_hash, [exchange_of(replies[key]) for key in keys])
+        for (item, _), keys in zip(items, asked, strict=True)
+        if all(key in replies for key in keys)
+    ]

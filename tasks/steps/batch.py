@@ -15,10 +15,10 @@ from typing_extensions import override
 from contracts.tables import CALLS
 from core.errors import EvalakeError, LakeError
 from core.hashing import content_hash
+from providers.endpoints import endpoint_of
 from providers.request import Failure
 from storage.lake import Lake
-from storage.ledger import Key, LedgerIndex, shared_index
-from suites.base import Exchange
+from storage.ledger import Key, LedgerIndex, planned_index
 from tasks.runtime import progress
 from tasks.runtime.context import RunContext
 from tasks.runtime.logs import redact_logs
@@ -26,7 +26,7 @@ from tasks.runtime.prefect_log import show_in_prefect
 from tasks.runtime.resources import RunOverError
 from tasks.runtime.runner import spare_profiler
 from tasks.runtime.suspension import heeding
-from tasks.steps.converse import Conversation, Replay, call, replay_from_ledger
+from tasks.steps.converse import Conversation, Replay, call, given_up, replay_from_ledger
 from tasks.steps.failures import FailureCounter, failure_of
 
 logger = logging.getLogger("evalake.batches")
@@ -41,7 +41,7 @@ class BatchIncompleteError(EvalakeError):
     It is an error, not a result, so that the batch is never served from Prefect's cache and shows as failed.
 
     Attributes:
-        failures: By what was asked (the hash of the request, the replicate): why it was given up on.
+        failures: By the key of what was asked: why it was given up on.
     """
 
     def __init__(self, message: str, failures: Mapping[Key, Failure]) -> None:
@@ -129,9 +129,10 @@ def call_batch(batch: Batch) -> int:
 def _answer(batch: Batch) -> int:
     context = batch.context
     require_ledger(context.lake, batch.ledger_id)
-    conversations = [Conversation(d.item, d.first_hash, list(d.answered)) for d in batch.conversations]
+    conversations = [each.again() for each in batch.conversations]
+    require_endpoints(context, conversations)
     # One scan of the ledger as this process first saw it for the plan serves all its batches.
-    planned = shared_index(context.lake, batch.ledger_id, batch.ledger_version)
+    planned = planned_index(context.lake, batch.ledger_id, batch.ledger_version)
     # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
     index = planned.extended(context.lake.ensure(CALLS))
     with heeding(context, _flow_run_id()):
@@ -140,7 +141,11 @@ def _answer(batch: Batch) -> int:
         counter = FailureCounter(context)
         for conversation in failed:
             counter.add(conversation)
-        failures = {(each.answered[-1].prompt_hash, each.item.replicate): failure_of(each) for each in failed}
+        failures = {
+            Key(last.prompt_hash, each.item.replicate, last.endpoint): failure_of(each)
+            for each in failed
+            if (last := each.answered[-1])
+        }
         raise BatchIncompleteError(f"{len(failed)} of {len(conversations)} calls were given up on: {counter}", failures)
     logger.info("%d items answered", len(conversations))
     return len(conversations)
@@ -162,12 +167,12 @@ def replay_batch(batch: Batch, failures: Mapping[Key, Failure], index: LedgerInd
     Returns:
         The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
     """
-    conversations = [Conversation(each.item, each.first_hash, list(each.answered)) for each in batch.conversations]
+    conversations = [each.again() for each in batch.conversations]
     replay = replay_from_ledger(batch.context, conversations, index, own_replies=True)
     unanswered = []
     for conversation in replay.unanswered:
-        if failure := failures.get((conversation.next_hash, conversation.item.replicate)):
-            conversation.answered.append(Exchange(conversation.next_hash, failure))
+        if failure := failures.get(conversation.next_key):
+            conversation.answered.append(given_up(conversation, failure))
             replay.ended.append(conversation)
         else:
             unanswered.append(conversation)
@@ -185,6 +190,16 @@ def require_ledger(lake: Lake, ledger_id: str) -> None:
         )
 
 
+def require_endpoints(context: RunContext, conversations: Sequence[Conversation]) -> None:
+    """Raise LakeError where this process would ask a model at another endpoint than the run was planned for."""
+    for model, planned in {(each.next_model, each.next_endpoint) for each in conversations if each.next_model}:
+        if (here := endpoint_of(model, context.configuration).name) != planned:
+            raise LakeError(
+                f"this process would ask {model} at the endpoint {here}, and the run was planned for {planned}: give "
+                "all workers the same API base"
+            )
+
+
 @lru_cache(maxsize=4)
 def _ledger_id(lake: Lake) -> str | None:
     return str(lake.open(CALLS).metadata().id) if lake.exists(CALLS) else None
@@ -193,5 +208,5 @@ def _ledger_id(lake: Lake) -> str | None:
 def _content(conversation: Conversation) -> list[Any]:
     item = conversation.item
     # With the next request, too: where a judge is asked otherwise than before, the subject has answered already.
-    asked = [conversation.first_hash, conversation.next_hash]
+    asked = [conversation.first_hash, *conversation.next_key, conversation.next_revision]
     return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

@@ -50,7 +50,11 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
     """
     listed = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id)
     items = with_failed_calls(lake, run_id, listed).collect()
-    key = ["prompt_hash", "sample_hash", "replicate", *(["judge"] if "judge" in suite.results.column else [])]
+    key = [
+        name
+        for name in ("prompt_hash", "endpoint", "sample_hash", "replicate", "judge")
+        if name in suite.results.column
+    ]
     results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scorer_version).select(key).collect()
     lacking = items.join(results, on=key, how="anti", nulls_equal=True)
     names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}

@@ -12,6 +12,7 @@ from contracts.tables import CALLS
 from core.errors import ProviderError
 from providers.admission import WithoutSlot
 from providers.attempts import CallsEndedError
+from providers.endpoints import endpoint_of
 from providers.request import Failure, Reply, Request
 from storage.ledger import Key, LedgerIndex
 from suites.base import Converse, Exchange, Item
@@ -35,7 +36,25 @@ class Conversation:
     first_hash: str = ""
     answered: list[Exchange] = field(default_factory=list)
     next_hash: str = ""  # of the request that `replay_from_ledger` found no reply to
+    next_model: str = ""  # the real one, whom it asks
+    next_endpoint: str = ""  # of that model
+    next_revision: int = 0  # of the reply to it
     converse: Converse | None = None  # None: as the suite asks
+    given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
+
+    @property
+    def first_endpoint(self) -> str:
+        """The endpoint of its first call."""
+        return self.answered[0].endpoint if self.answered else self.next_endpoint
+
+    @property
+    def next_key(self) -> Key:
+        """The key of the call that it needs to go on."""
+        return Key(self.next_hash, self.item.replicate, self.next_endpoint)
+
+    def again(self) -> "Conversation":
+        """Copy it as it is, so that the copy goes on."""
+        return replace(self, answered=list(self.answered))
 
     @property
     def failed(self) -> bool:
@@ -74,14 +93,14 @@ def replay_from_ledger(
     replay = Replay()
     wave = list(conversations)
     while wave:
-        asked = [(conversation, _next_key(context, conversation)) for conversation in wave]
-        keys = [key for _, key in asked if key is not None]
-        rows = index.fetch(keys, context.run_id if own_replies else None)
+        asked = [(conversation, _next_keys(context, conversation)) for conversation in wave]
+        rows = index.fetch([key for _, keys in asked for key in keys], context.run_id if own_replies else None)
         wave = []
-        for conversation, key in asked:
-            if key is None:
+        for conversation, keys in asked:
+            if not keys:
                 replay.ended.append(conversation)
-            elif (row := rows.get(key)) is None:
+            elif (row := _first(rows, keys)) is None:
+                conversation.next_revision = index.next_revision(keys[0])
                 replay.unanswered.append(conversation)
             else:
                 conversation.answered.append(answered_by(row, context))
@@ -108,8 +127,8 @@ def call(
     for _ in replay.ended:
         on_end()
 
-    async def answer(request: Request, replicate: int) -> Exchange:
-        spending = Spending(request)
+    async def answer(request: Request, key: Key) -> Exchange:
+        spending, revision = Spending(request), index.next_revision(key)
 
         async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
             if not await lease.holds():
@@ -118,29 +137,29 @@ def call(
                 await budget.admit(spending, failed_cost_usd, without_slot)
 
         try:
-            outcome = await client.call(request, replicate, admit)
+            outcome = await client.call(request, key.replicate, admit)
         except BaseException:
             if budget is not None:
                 budget.give_up(spending)
             raise
         if isinstance(outcome, Reply):
-            writer.put(reply_row(request, replicate, outcome, context.run_id))
+            writer.put(reply_row(request, key, revision, outcome, context.run_id))
         if budget is not None:
             budget.end(spending, outcome)
-        return Exchange(request.prompt_hash, outcome)
+        return Exchange(request.prompt_hash, outcome, endpoint=key.endpoint, revision=revision)
 
-    async def recall_or_answer(request: Request, replicate: int) -> Exchange:
-        known = await _recall(context, (request.prompt_hash, replicate), index)
-        return known or await answer(request, replicate)
+    async def recall_or_answer(request: Request, key: Key) -> Exchange:
+        known = await _recall(context, keys_of(context, request, key.replicate), index)
+        return known or await answer(request, key)
 
     async def walk(conversation: Conversation) -> bool:
         """Walk a conversation as far as calls are made; returns whether that is to its end."""
         ask = answer  # `replay_from_ledger` has just looked for its first request
         try:
             while (request := next_request(context, conversation)) is not None:
-                key = (request.prompt_hash, conversation.item.replicate)
+                key = keys_of(context, request, conversation.item.replicate)[0]
                 if key not in asked:
-                    asked[key] = asyncio.ensure_future(ask(request, conversation.item.replicate))
+                    asked[key] = asyncio.ensure_future(ask(request, key))
                 conversation.answered.append(await asked[key])
                 ask = recall_or_answer
         except CallsEndedError:
@@ -169,7 +188,12 @@ def call(
 def refused(conversation: Conversation) -> Conversation:
     """End a conversation that needs a call to go on, as one for which the run's ceiling leaves no call."""
     failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
-    return replace(conversation, answered=[*conversation.answered, Exchange(conversation.next_hash, failure)])
+    return replace(conversation, answered=[*conversation.answered, given_up(conversation, failure)])
+
+
+def given_up(conversation: Conversation, failure: Failure) -> Exchange:
+    """Build the exchange of a call that a conversation needed to go on, and that was given up on."""
+    return Exchange(conversation.next_hash, failure, endpoint=conversation.next_endpoint)
 
 
 def next_request(context: RunContext, conversation: Conversation) -> Request | None:
@@ -198,29 +222,47 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     )
 
 
-def _next_key(context: RunContext, conversation: Conversation) -> Key | None:
-    if conversation.first_hash and not conversation.answered:  # made already, as the conversation was planned
-        conversation.next_hash = conversation.first_hash
-        return conversation.first_hash, conversation.item.replicate
-    request = next_request(context, conversation)
-    if request is None:
-        return None
-    conversation.next_hash = request.prompt_hash
-    if not conversation.answered:
-        conversation.first_hash = request.prompt_hash
-    return request.prompt_hash, conversation.item.replicate
+def keys_of(context: RunContext, request: Request, replicate: int) -> list[Key]:
+    """List the keys of the calls whose replies answer a request: first its own, then those that it adopts."""
+    answering = endpoint_of(request.model, context.configuration).answering
+    return [Key(request.prompt_hash, replicate, endpoint) for endpoint in answering]
 
 
-async def _recall(context: RunContext, key: Key, index: LedgerIndex) -> Exchange | None:
-    if not index.known([key]):
+def _next_keys(context: RunContext, conversation: Conversation) -> list[Key]:
+    """List the keys that answer the conversation's next request; none where it is over."""
+    if not conversation.next_model or conversation.answered:  # else made already, as the conversation was planned
+        request = next_request(context, conversation)
+        if request is None:
+            return []
+        conversation.next_hash, conversation.next_model = request.prompt_hash, request.model
+        if not conversation.answered:
+            conversation.first_hash = request.prompt_hash
+    answering = endpoint_of(conversation.next_model, context.configuration).answering
+    if conversation.given_by is not None:
+        answering = (conversation.given_by[bool(conversation.answered)],)
+    conversation.next_endpoint = answering[0]
+    return [Key(conversation.next_hash, conversation.item.replicate, endpoint) for endpoint in answering]
+
+
+def _first(rows: Mapping[Key, Row], keys: Sequence[Key]) -> Row | None:
+    return next((rows[key] for key in keys if key in rows), None)
+
+
+async def _recall(context: RunContext, keys: Sequence[Key], index: LedgerIndex) -> Exchange | None:
+    if not index.known(keys):
         return None
-    row = (await asyncio.to_thread(index.fetch, [key])).get(key)
+    row = _first(await asyncio.to_thread(index.fetch, keys), keys)
     return None if row is None else answered_by(row, context)
 
 
 def answered_by(row: Row, context: RunContext) -> Exchange:
     """Build the exchange of a row of the ledger, its request and its reply, as this run sees it."""
-    return Exchange(row["prompt_hash"], reply_of(row), from_ledger=row["run_id"] != context.run_id)
+    return exchange_of(row, from_ledger=row["run_id"] != context.run_id)
+
+
+def exchange_of(row: Row, *, from_ledger: bool = True) -> Exchange:
+    """Build the exchange of a row of the ledger."""
+    return Exchange(row["prompt_hash"], reply_of(row), from_ledger, row["endpoint"], row["reply_revision"])
 
 
 def reply_of(row: Row) -> Reply:
@@ -228,21 +270,20 @@ def reply_of(row: Row) -> Reply:
     return Reply(*_of_row(row))
 
 
-def reply_row(request: Request, replicate: int, reply: Reply, run_id: str) -> Row:
+def reply_row(request: Request, key: Key, revision: int, reply: Reply, run_id: str) -> Row:
     """Build the row of CALLS of a request that was sent, all but the version that its commit gives it."""
-    asked = (request.prompt_hash, replicate, request.model, request.canonical.decode())
-    return call_row(reply, *asked, origin="call", run_id=run_id)
+    return call_row(
+        reply, key, request.model, request.canonical.decode(), revision=revision, origin="call", run_id=run_id
+    )
 
 
-def call_row(
-    reply: Reply, prompt_hash: str, replicate: int, model: str, request: str, *, origin: str, run_id: str
-) -> Row:
+def call_row(reply: Reply, key: Key, model: str, request: str, *, revision: int, origin: str, run_id: str) -> Row:
     """Build a reply's row of CALLS, all but the version that its commit gives it; `request` is in JSON."""
     return {
         **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        **key._asdict(),
+        "reply_revision": revision,
         "response": reply.text,
-        "prompt_hash": prompt_hash,
-        "replicate": replicate,
         "model": model,
         "request": request,
         "origin": origin,

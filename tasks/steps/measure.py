@@ -7,8 +7,10 @@ import polars as pl
 
 from contracts.contract import Contract
 from contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from contracts.tables.run_items import ITEM_KEY
 from core.errors import LakeError
 from metrics.definition import Metric, definition_hash
+from storage import ledger
 from storage.lake import Lake
 from storage.snapshots import Snapshot, land_snapshot
 from suites.base import Options, Suite
@@ -19,8 +21,6 @@ from tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from tasks.steps.clusters import shared_inputs, with_clusters
 from tasks.steps.count import USAGE_VERSION, usage_metrics
 from tasks.steps.missing import missing_items
-
-ITEM_KEY = ("prompt_hash", "judge_hash", "sample_hash", "model", "judge", "replicate")
 
 Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
 
@@ -72,11 +72,8 @@ def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
 def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
     """Say of which models of a run, subjects and judges, replies came from several versions."""
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
-    asked = [items.select(pl.col(name).alias("prompt_hash"), "replicate") for name in ("prompt_hash", "judge_hash")]
-    replies = lake.frame(CALLS).select("model", "model_reported", "prompt_hash", "replicate")
-    reported = replies.drop_nulls("model_reported").join(
-        pl.concat(asked).drop_nulls().unique(), on=["prompt_hash", "replicate"], how="semi"
-    )
+    replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
+    reported = replies.join(ledger.calls_of(items), on=ledger.KEY, how="semi")
     counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
     several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
     versions_of = {

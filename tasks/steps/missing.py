@@ -19,7 +19,8 @@ NOT_ASKED = "not asked"
 IN_QUARANTINE = "in quarantine"
 """The kind of an item whose row broke its contract."""
 
-KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+_ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+KEY = (*_ASKED, "endpoint", "judge_endpoint")
 
 
 def missing_items(
@@ -42,7 +43,7 @@ def missing_items(
     items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
     reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
-    reasons = reasons.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
+    reasons = reasons.join(_refused(lake, suite, run_id), on=list(_ASKED), how="left", nulls_equal=True)
     reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
@@ -61,7 +62,7 @@ def missing_items(
 def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     """Read which items of a run have rows in quarantine, by key."""
     refused = refused_rows(lake, run_id, [suite.results])
-    rows = [{name: row.get(name) for name in KEY} for row in refused]
+    rows = [{name: row.get(name) for name in _ASKED} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
     return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
 

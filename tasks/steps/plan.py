@@ -6,6 +6,7 @@ from typing import Any
 
 from contracts.compile.arrow import conform
 from contracts.tables import RUN_ITEMS
+from core.endpoints import UNKNOWN
 from core.hashing import content_hash
 from storage.landing import land
 from suites.base import Dataset, Item
@@ -68,17 +69,18 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
         "prompt_type": item.prompt_type,
         "replicate": item.replicate,
         "prompt_hash": conversation.first_hash,
-        "judge_hash": _judge_hash(context, conversation),
+        "endpoint": conversation.first_endpoint,
+        **dict(zip(("judge_hash", "judge_endpoint"), _judge_call(context, conversation), strict=True)),
     }
 
 
-def _judge_hash(context: RunContext, conversation: Conversation) -> str | None:
-    """Find the judge call's hash; a stand-in where the model's call failed, for there is nothing to judge then."""
+def _judge_call(context: RunContext, conversation: Conversation) -> tuple[str, str] | tuple[None, None]:
+    """Find hash and endpoint of the judge call; stand-ins where the model's call failed: there is nothing to judge."""
     judge = conversation.item.judge
     if judge is None or not context.suite.calls_subject or not conversation.answered:
-        return None
+        return None, None
     if len(conversation.answered) > 1:
-        return conversation.answered[1].prompt_hash
-    return (
-        unjudged_hash(conversation.first_hash, judge) if conversation.failed and not conversation.is_refused else None
-    )
+        return conversation.answered[1].prompt_hash, conversation.answered[1].endpoint
+    if conversation.failed and not conversation.is_refused:
+        return unjudged_hash(conversation.first_hash, judge), UNKNOWN
+    return None, None

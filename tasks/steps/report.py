@@ -10,7 +10,7 @@ from metrics.definition import Metric
 from reports.ranking import Comparison, compare_all
 from reports.report import MISTAKES_SHOWN, Report
 from storage.lake import Lake
-from storage.ledger import LedgerIndex, priced
+from storage.ledger import KEY, Key, LedgerIndex, priced
 from storage.snapshots import find_snapshot, read_metrics
 from suites.base import Options, Suite
 from suites.base.figures import Ranking
@@ -58,13 +58,13 @@ def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFra
         return results
     listed = results.filter(suite.answers.reply_of).sort(suite.answers.sample)
     whose = [name for name in ("model", "judge") if name in listed.columns]
-    keys = listed.group_by(whose).head(MISTAKES_SHOWN).select("prompt_hash", "replicate").unique().rows()
+    keys = [Key(*key) for key in listed.group_by(whose).head(MISTAKES_SHOWN).select(KEY).unique().rows()]
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
     starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
-    schema = {name: results.schema[name] for name in ("prompt_hash", "replicate")} | {"reply_start": pl.String()}
+    schema = {name: results.schema[name] for name in KEY} | {"reply_start": pl.String()}
     texts = pl.DataFrame(starts, schema=schema, orient="row")
     shown = pl.when(suite.answers.reply_of).then("reply_start").alias("reply_start")
-    return results.join(texts, on=["prompt_hash", "replicate"], how="left", maintain_order="left").with_columns(shown)
+    return results.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
 
 
 def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:

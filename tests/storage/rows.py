@@ -13,8 +13,10 @@ from contracts.compile.arrow import conform
 from contracts.contract import Contract, RowModel
 from contracts.rule import Kind, Rule
 from contracts.tables import RUNS
+from core.endpoints import PROVIDER
 from storage.lake import Lake
 from storage.landing import land
+from storage.ledger import key_of as key_of
 from storage.snapshots import Snapshot, land_snapshot
 
 
@@ -43,7 +45,14 @@ def toy(key: str, model: str = "m", state: str = "final", size: float | None = 1
     return {"key": key, "model": model, "state": state, "size": size}
 
 
-def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "run") -> dict[str, Any]:
+def call(
+    number: int,
+    replicate: int = 0,
+    response: str = "yes",
+    run_id: str = "run",
+    endpoint: str = PROVIDER,
+    revision: int = 0,
+) -> dict[str, Any]:
     """One row of the ledger without its version; the request is told apart by `number`."""
     request = json.dumps({"question": number}, separators=(",", ":"))
     return {
@@ -74,12 +83,9 @@ def call(number: int, replicate: int = 0, response: str = "yes", run_id: str = "
         "reasoning": None,
         "refusal": None,
         "tool_calls": None,
+        "endpoint": endpoint,
+        "reply_revision": revision,
     }
-
-
-def key_of(row: dict[str, Any]) -> tuple[str, int]:
-    """The ledger key of a row."""
-    return row["prompt_hash"], row["replicate"]
 
 
 def run(run_id: str, suite: str, when: datetime) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any
 import polars as pl
 
 from contracts.contract import Row
+from contracts.tables.run_items import ITEM_KEY
+from core.endpoints import UNKNOWN
 from core.hashing import content_hash
 from suites.base import Derived
 from suites.solidity_audit.contract import FINDINGS, RESULTS
@@ -24,7 +26,7 @@ from suites.solidity_audit.score import UNJUDGED
 from suites.solidity_audit.taxonomy import PARTIAL, SCORES, TARGET, count_column
 
 PREFIX = "panel:"
-SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash")
+SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash", "endpoint")
 
 
 def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
@@ -51,13 +53,19 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
         name = panel_name(judges, aggregated)
         pool = () if aggregated == MAJORITY else (_pool_hash(audits),)
         for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
-            members = sorted(row["judge_hash"] for row in audit.members)
-            row = panel_row(name, len(judges), audit, word) | {"judge_hash": content_hash([name, members, *pool])}
+            row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
             rows.append(row)
             base = {name: row[name] for name in FINDINGS.row.model_fields if name in row and name not in _LANDED}
             findings += finding_rows(base, word.findings)
             items.append(_item(row, audit.members[0]))
     return Derived({RESULTS.table: rows, FINDINGS.table: findings}, items)
+
+
+def _panel_hash(name: str, members: Sequence[Row], pool: Sequence[str]) -> str:
+    """Hash what a panel's row follows from: its judges' calls, each with its endpoint where that is known."""
+    known = sorted(row["judge_hash"] for row in members)
+    endpoints = sorted(row["judge_endpoint"] for row in members if row["judge_endpoint"] != UNKNOWN)
+    return content_hash([name, known, *pool, *endpoints])
 
 
 def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
@@ -84,8 +92,7 @@ def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) 
 
 def _pool_hash(audits: Sequence[Audit]) -> str:
     """Hash every judgement of the panel: what an aggregation over all audits depends on."""
-    identity = (*FOUND_BY, "judgement_hash")
-    return content_hash([[row[name] for name in identity] for audit in audits for row in audit.members])
+    return content_hash([[row[name] for name in _IN_POOL] for audit in audits for row in audit.members])
 
 
 def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any]:
@@ -100,6 +107,8 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
         **{name: value for name, value in first.items() if name in _SAME},
         **UNJUDGED,
         "judge": name,
+        "judge_endpoint": UNKNOWN,
+        "reply_revision": sum(row["reply_revision"] for row in audit.members),
         "judge_error": None,
         "repaired": None,
         "panel_judges": judges,
@@ -141,13 +150,22 @@ def _about_findings(
 
 _HITS = ("location_function_hit", "location_line_hit")
 _LANDED = ("run_id", "origin", "finding_id")
-FOUND_BY = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate")
+_IN_POOL = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate", "judgement_hash")
+FOUND_BY = (*ITEM_KEY, "reply_revision")
 _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")
 
 _SAME = frozenset(
     (
         *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash"),
-        *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
+        *(
+            "endpoint",
+            "scorer_version",
+            "is_vulnerable",
+            "vulnerability_type",
+            "severity",
+            "difficulty_tier",
+            "subject_error",
+        ),
     )
 )
 
@@ -159,6 +177,6 @@ def median_of(values: Iterable[float | None]) -> float | None:
 
 
 def _item(row: Row, member: Row) -> dict[str, Any]:
-    names = ("dataset", "sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate", "prompt_hash")
+    names = ("dataset", "sample_id", "prompt_type", *ITEM_KEY)
     version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
-    return {name: row[name] for name in (*names, "judge_hash")} | version
+    return {name: row[name] for name in names} | version

@@ -9,7 +9,7 @@ from contracts.tables.human_labels import HUMAN_LABELS, YES
 from metrics.decision_agreement import WEIGHED_PAIRS
 from suites.base.drawing import represented
 from suites.base.labelling import ANSWER
-from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS
 from suites.solidity_audit.panels.rows import PREFIX
 from suites.solidity_audit.taxonomy import VALID
 from suites.solidity_audit.truth import SUITE
@@ -40,10 +40,10 @@ def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     answers = labels.filter(pl.col("finding_id").is_not_null()).select(
         *answer, "judge", "finding_id", "question", "answer", "human_weight"
     )
-    shown = judged.select(*answer, "judge", "judge_hash", "scorer_version", "cluster")
+    of_judgement = [name for name in JUDGED_KEY if name not in (*answer, "judge")]
+    shown = judged.select(*answer, "judge", *of_judgement, "cluster")
     on_findings = answers.join(shown, on=[*answer, "judge"]).join(
-        findings.select("sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id", "classification"),
-        on=["sample_hash", "replicate", "judge_hash", "scorer_version", "finding_id"],
+        findings.select(*JUDGED_KEY, "finding_id", "classification"), on=[*JUDGED_KEY, "finding_id"]
     )
     rows = [pair for row in on_audits.iter_rows(named=True) for pair in _on_audit(row)]
     rows += [pair for row in on_findings.iter_rows(named=True) for pair in _on_finding(row)]

@@ -12,8 +12,10 @@ from suites.solidity_audit.contract import FINDINGS
 from suites.solidity_audit.taxonomy import BONUS, VALID
 from suites.solidity_audit.truth import SUITE
 
-AUDIT = ("prompt_hash", "sample_hash", "replicate")
-RESULT = (*AUDIT, "judge_hash")
+RESULT = (
+    *("prompt_hash", "endpoint", "judge_hash", "judge_endpoint"),
+    *("sample_hash", "replicate", "reply_revision"),
+)
 
 BINS = {k: f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10)}
 

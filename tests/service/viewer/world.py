@@ -13,10 +13,11 @@ from contracts.audit import audit
 from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES, RUNS, SAMPLES
 from core.configuration import Configuration
+from core.endpoints import UNKNOWN
 from providers.request import Failure, Reply
 from storage.lake import Lake
 from storage.landing import land
-from storage.ledger import append
+from storage.ledger import Key, append
 from suites.base import Dataset, Exchange, Item, Sample
 from suites.registry import suite as find_suite
 from suites.solidity_audit.truth import GroundTruth, as_sample
@@ -174,7 +175,7 @@ def _walked(context: RunContext, sample: Sample, replies: Sequence[str]) -> Conv
         reply = Reply(
             text, finish_reason="stop", input_tokens=100, output_tokens=20, cost_usd=0.01, latency_ms=1500.0, attempts=2
         )
-        append(context.lake, [reply_row(request, 0, reply, context.run_id)])
+        append(context.lake, [reply_row(request, Key(request.prompt_hash, 0, UNKNOWN), 0, reply, context.run_id)])
         conversation.first_hash = conversation.first_hash or request.prompt_hash
         conversation.answered.append(Exchange(request.prompt_hash, reply))
     return conversation
@@ -184,7 +185,10 @@ def _repeated(context: RunContext, sample: Sample) -> None:
     """Another repeat of the audit, which an earlier run had asked for."""
     request = context.suite.converse(Item(sample, AUDITOR, JUDGE), [], context.options)
     assert request is not None
-    append(context.lake, [reply_row(request, 1, Reply("an earlier audit"), "an-earlier-run")])
+    append(
+        context.lake,
+        [reply_row(request, Key(request.prompt_hash, 1, UNKNOWN), 0, Reply("an earlier audit"), "an-earlier-run")],
+    )
 
 
 def _given_up(context: RunContext, sample: Sample) -> Conversation:

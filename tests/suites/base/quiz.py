@@ -7,6 +7,7 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
+from contracts.tables.calls import CALL_KEY
 from suites.base import Labelling, Question, Stage
 from suites.base.labelling import LABEL, SAMPLE, YES_NO, of_result, yes_no
 from suites.base.sheet_answers import read_labels
@@ -40,6 +41,7 @@ def results(samples: int, models: int = 2) -> pl.DataFrame:
             "prompt_type": "direct",
             "replicate": 0,
             "prompt_hash": f"{1000 * m + n:064x}",
+            "endpoint": "provider",
             "question": f"question {n}",
             "answer": f"answer {n}",
             "label": n % 2 == 0,
@@ -54,7 +56,7 @@ def results(samples: int, models: int = 2) -> pl.DataFrame:
 
 def sheet(rows: pl.DataFrame, size: int, labels: pl.DataFrame | None = None) -> list[dict[str, Any]]:
     """The lines of a sheet about so many of these results, of which some may be labelled already."""
-    calls = rows.select("prompt_hash", "replicate", response=pl.lit("a reply"))
+    calls = rows.select(*CALL_KEY, response=pl.lit("a reply"))
     samples = rows.select("sample_hash").unique()
     people = conform([], HUMAN_LABELS) if labels is None else labels
     tables = {SAMPLES.table: samples, CALLS.table: calls, HUMAN_LABELS.table: people}

@@ -116,6 +116,7 @@ def test_the_key_tells_judges_apart_where_there_are_any() -> None:
         """A plain answer."""
 
     judged, plain = result_contract("a", Row), result_contract("b", Plain, extra_key=("prompt_type",))
-    assert judged.key == ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate", "scorer_version")
-    assert plain.key == ("prompt_hash", "sample_hash", "model", "replicate", "scorer_version", "prompt_type")
+    subject, rest = ("prompt_hash", "endpoint", "sample_hash", "model"), ("replicate", "scorer_version")
+    assert judged.key == (*subject, "judge", "judge_hash", "judge_endpoint", *rest)
+    assert plain.key == (*subject, *rest, "prompt_type")
     assert (judged.partition_by, judged.description) == (("model",), "A quiz answer.")

@@ -39,6 +39,8 @@ def test_a_reply_becomes_a_whole_row() -> None:
         "prompt_type": "direct",
         "replicate": 2,
         "prompt_hash": HASH,
+        "endpoint": "unknown",
+        "reply_revision": 0,
         "scorer_version": SCORER_VERSION,
         "command": "cat /etc/shadow",
         "label": "malicious",

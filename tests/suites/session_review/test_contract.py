@@ -10,8 +10,10 @@ import pytest
 from contracts.audit import audit
 from contracts.compile.arrow import conform
 from core.hashing import content_hash
+from providers.request import Reply
 from storage.lake import Lake
 from storage.landing import land
+from suites.base import Exchange
 from suites.session_review.contract import RESULTS
 from suites.session_review.score import begun
 from tests.suites.session_review.scored import LANDED, REVIEW, broken, scored
@@ -69,7 +71,7 @@ def in_state(state: str) -> dict[str, Any]:
     """A scoring in a state, by the name that `STEPS` has for it."""
     row, _ = scored(REVIEW, "None.")
     if state in ("pending", "in_progress"):
-        return begun(item(), row["prompt_hash"]) | {"score_id": row["score_id"], "status": state}
+        return begun(item(), Exchange(row["prompt_hash"], Reply(None))) | {"score_id": row["score_id"], "status": state}
     if state == "without tools":
         return {**row, "missing_tools": None, "missing_tools_analysis": None}
     if state in ("timeout", "no_total"):

@@ -9,6 +9,7 @@ import pytest
 from contracts.compile.arrow import conform
 from contracts.tables import RUN_ITEMS, RUNS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
+from core.endpoints import PROVIDER
 from core.errors import UsageError
 from core.hashing import content_hash
 from storage import ledger
@@ -46,8 +47,12 @@ class Judged:
     def item(self, run_id: str, prompt_hash: str, judge: str = "alice", model: str = "agents") -> None:
         names = {"suite": SUITE.name, "dataset": "d", "dataset_version": HASH, "sample_id": "s", "sample_hash": HASH}
         item = {"item_id": content_hash([run_id, prompt_hash, judge]), "prompt_type": "direct", "replicate": 0}
-        row = {**names, **item, "run_id": run_id, "model": model, "judge": judge}
-        land(self.lake, RUN_ITEMS, conform([{**row, "prompt_hash": prompt_hash, "judge_hash": None}], RUN_ITEMS))
+        row = {**names, **item, "run_id": run_id, "model": model, "judge": judge, "endpoint": PROVIDER}
+        land(
+            self.lake,
+            RUN_ITEMS,
+            conform([{**row, "prompt_hash": prompt_hash, "judge_hash": None, "judge_endpoint": None}], RUN_ITEMS),
+        )
         land(self.lake, RUNS, conform([run(run_id, SUITE.name, MOVED)], RUNS))
 
     def told(self, run_id: str) -> list[str]:

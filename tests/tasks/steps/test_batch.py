@@ -8,13 +8,18 @@ import pytest
 from prefect.states import exception_to_failed_state
 
 from contracts.tables import CALLS
+from core.configuration import Configuration
+from core.endpoints import PROVIDER
 from core.errors import LakeError
 from storage import ledger
 from storage.lake import Lake
 from storage.ledger import shared_index
+from suites.base import Item, Sample
+from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError
-from tasks.steps.batch import BatchIncompleteError, call_batch, require_ledger
-from tests.storage.rows import call
+from tasks.steps.batch import BatchIncompleteError, call_batch, require_endpoints, require_ledger
+from tasks.steps.converse import Conversation
+from tests.storage.rows import call, key_of
 
 
 def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path) -> None:
@@ -25,10 +30,23 @@ def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path
         ledger_id = str(table.metadata().id)
         require_ledger(lake, ledger_id)
         index = shared_index(lake, ledger_id, table.version())
-        assert index.fetch([(call(number)["prompt_hash"], 0)])  # each at the same version
+        assert index.fetch([key_of(call(number))])  # each at the same version
         shutil.rmtree(lake.uri)
     with pytest.raises(LakeError, match="finds another lake"):
         require_ledger(lake, "the id of none")
+
+
+def test_a_process_that_would_ask_elsewhere_than_planned_asks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    context = RunContext("run", "command_guard", Lake(str(tmp_path / "lake")), Configuration())
+    item = Item(Sample("command_guard", "d", "s", "ls"), "openai/m")
+    planned = Conversation(item, next_model="openai/m", next_endpoint=PROVIDER)
+    require_endpoints(context, [planned])
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.example")
+    with pytest.raises(LakeError, match=r"ask openai/m at the endpoint http://elsewhere\.example, and the run was"):
+        require_endpoints(context, [planned])
 
 
 @pytest.mark.parametrize(

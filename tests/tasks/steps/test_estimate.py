@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from providers.endpoints import endpoint_of
 from storage.ledger import append
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request
@@ -29,8 +30,15 @@ def answer(context: RunContext, plan: Plan, items: int, output_tokens: int | Non
     """Put replies to the first items of the plan into the ledger."""
     (segment,) = segments(plan.datasets, MODEL, plan.judges, plan.prompt_types, [0])
     requests = [next_request(context, Conversation(item)) for item in segment[:items]]
+    whose = endpoint_of(MODEL, plan.configuration).name
     rows = [
-        {**call(0), "prompt_hash": request.prompt_hash, "model": MODEL, "output_tokens": output_tokens}
+        {
+            **call(0),
+            "prompt_hash": request.prompt_hash,
+            "model": MODEL,
+            "output_tokens": output_tokens,
+            "endpoint": whose,
+        }
         for request in requests
         if request is not None
     ]

@@ -9,6 +9,7 @@ import pytest
 from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES, RUN_ITEMS, SNAPSHOTS
 from core.configuration import Configuration
+from core.endpoints import IMPORT
 from reports.machine import as_data
 from storage import ledger
 from storage.lake import Lake
@@ -83,7 +84,7 @@ def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(context: Ru
 def test_replies_of_several_versions_are_warned_of(context: RunContext) -> None:
     first, second = lack(context, 2)
     replies = [
-        {**call(number), "prompt_hash": h, "model": "m", "model_reported": f"m-2026-0{number}"}
+        {**call(number, endpoint=IMPORT), "prompt_hash": h, "model": "m", "model_reported": f"m-2026-0{number}"}
         for number, h in ((1, first), (2, second))
     ]
     ledger.append(context.lake, replies)

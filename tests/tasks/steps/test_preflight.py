@@ -82,7 +82,7 @@ def test_prompts_with_the_same_texts_are_told_before_anything_is_asked(
     assert check(order).prompt_types == pair
 
 
-@pytest.mark.parametrize("table", ["samples", "command_guard_results"])
+@pytest.mark.parametrize("table", ["samples", "quarantine"])
 def test_a_table_of_another_schema_ends_a_run_before_it_begins(tmp_path: Path, table: str) -> None:
     lake = Lake(str(tmp_path / "lake"))
     write_deltalake(f"{lake.uri}/{table}", pl.DataFrame({"of": ["somebody else"]}).to_arrow())

@@ -9,6 +9,7 @@ import polars as pl
 
 from contracts.compile.arrow import conform
 from contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
+from contracts.tables.calls import CALL_KEY
 from core.hashing import content_hash
 from suites.base import Labels, sheet_lines, sheets
 from suites.base.sheet_answers import read_labels
@@ -47,7 +48,7 @@ def sheet_of(results: pl.DataFrame, findings: pl.DataFrame, size: int = 9) -> li
     by_target = {truth.is_vulnerable: sample for sample, truth in samples}
     of_rows = results.select("sample_hash", "is_vulnerable").unique().iter_rows()
     known = [(name, CONTRACT, by_target[is_vulnerable].target) for name, is_vulnerable in of_rows]
-    calls = results.select("prompt_hash", "replicate").unique().with_columns(response=pl.lit("the audit's words"))
+    calls = results.select(CALL_KEY).unique().with_columns(response=pl.lit("the audit's words"))
     tables = {
         RESULTS.table: results,
         FINDINGS.table: findings,

@@ -91,7 +91,7 @@ def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(
         {name: getattr(item.sample, name) for name in ("suite", "dataset", "sample_id", "sample_hash")}
         | {"run_id": "run", "item_id": item.sample.sample_hash, "dataset_version": dataset.version}
         | {"model": item.model, "judge": None, "prompt_type": item.prompt_type, "replicate": 0}
-        | {"prompt_hash": request.prompt_hash, "judge_hash": None}
+        | {"prompt_hash": request.prompt_hash, "judge_hash": None, "endpoint": "provider", "judge_endpoint": None}
         for dataset, item in zip(datasets, items, strict=True)
     ]
     land(lake, RUN_ITEMS, conform(manifest, RUN_ITEMS))
