@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.cli.command import evalake
-from tests.e2e.processes import ROOT, require_no_errors, wait_until
+from tests.e2e.processes import ROOT, have_ended, require_no_errors, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -172,7 +172,7 @@ def test_what_a_killed_up_has_left_leads_no_command_to_who_listens_there_now(use
     left = json.loads((folder / "up.json").read_text())
     processes = psutil.Process(left["pid"]).children(recursive=True)
     os.kill(left["pid"], signal.SIGKILL)
-    assert psutil.wait_procs(processes, timeout=60)[1] == []
+    assert have_ended(processes, 60)
     left["prefect"], left["pages"] = (f"http://127.0.0.1:{fake.port}{path}" for path in ("/api", ""))
     (folder / "up.json").write_text(json.dumps(left))
     assert "nothing runs in the background" in user.evalake("status", code=1)
@@ -191,7 +191,7 @@ def test_servers_whose_state_is_lost_are_named_and_not_doubled(user: User) -> No
     supervisor = psutil.Process(pid)
     processes = supervisor.children(recursive=True)
     supervisor.terminate()
-    assert psutil.wait_procs([supervisor, *processes], timeout=60)[1] == []
+    assert have_ended([supervisor, *processes], 60)
     assert "nothing runs in the background" in user.evalake("status", code=1)
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -53,6 +53,23 @@ def wait_until(
             return found
         pause.wait(every)
     raise AssertionError(f"{what} did not happen within {seconds:g} seconds")
+
+
+def have_ended(processes: Iterable[psutil.Process], seconds: float) -> bool:
+    """Wait until processes have ended; what only waits to be removed from the table, which a busy init delays, has."""
+
+    def none_is_there() -> bool:
+        return not any(each.is_running() and _status(each) != psutil.STATUS_ZOMBIE for each in there)
+
+    there = list(processes)
+    return bool(wait_until(none_is_there, f"the end of {there}", seconds))
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
 
 
 def require_no_errors(log: Path) -> None:

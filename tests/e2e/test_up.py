@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.cli.command import evalake
-from tests.e2e.processes import require_no_errors, wait_until
+from tests.e2e.processes import have_ended, require_no_errors, wait_until
 from tests.servers.chromium import PATIENCE, launched
 
 pytestmark = pytest.mark.e2e
@@ -52,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     log = Path(project.status()["log"])
     yield project
     project.evalake("down")
-    assert not psutil.wait_procs(processes, timeout=20)[1]
+    assert have_ended(processes, 20)
     assert "nothing runs in the background" in project.evalake("status", code=1)
     require_no_errors(log)
 
@@ -119,7 +119,7 @@ def test_when_its_supervisor_is_killed_nothing_of_it_stays(tmp_path: Path) -> No
     assert "none, for nothing is deployed" in project.evalake("up")
     processes = project.processes()
     os.kill(processes[0].pid, 9)
-    assert not psutil.wait_procs(processes[1:], timeout=20)[1]
+    assert have_ended(processes[1:], 20)
     assert "nothing runs in the background" in project.evalake("status", code=1)
     project.evalake("down")
 

@@ -15,7 +15,7 @@ from contracts.tables import CALLS
 from core.errors import EvalakeError
 from service.scoring.settings import ScoringSettings
 from service.server import _runner
-from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.e2e.processes import PrefectStack, Process, have_ended, wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, start
 
@@ -142,15 +142,15 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tm
     place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
     _, service = _asking_alone(tmp_path, place)
     family = psutil.Process(service.process.popen.pid).children(recursive=True)
-    assert len(family) >= 4  # two keepers, the server, and the runner, which scores
+    assert len(family) == 2  # the Prefect server, and the runner, which scores
     port = httpx.URL(service.url).port or 0
     with connect(service.socket_url), socket.create_connection(("127.0.0.1", port)) as half:
         half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
         service.process.popen.terminate()
         began = time.monotonic()
         service.process.popen.wait(20)
-    # Uvicorn ends by the signal itself; the keepers see that and end what they keep
-    assert not psutil.wait_procs(family, timeout=20 - (time.monotonic() - began))[1]
+    # Uvicorn ends by the signal itself; the others see that on their lines
+    assert have_ended(family, 20 - (time.monotonic() - began))
     assert "Traceback" not in service.process.log.read_text()
 
 

@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.processes import PLAIN, ROOT, wait_until
+from tests.e2e.processes import PLAIN, ROOT, have_ended, wait_until
 
 # Prints the id of each process of its charge that it knows, and ends when its input does.
 PARENT = """
@@ -116,10 +116,10 @@ def test_it_is_started_again_where_it_dies_and_ends_when_it_is_told_to(tmp_path:
 def test_it_is_told_to_end_in_the_way_that_a_worker_understands_and_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "charge.py").write_text(WORKER)
     with parent(tmp_path, PARENT, "600") as process:
-        pids = started(tmp_path, 2)
+        there = [psutil.Process(pid) for pid in started(tmp_path, 2)]
         told_to_stop(process)
     assert (tmp_path / "ended").exists(), "it was killed"
-    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    assert have_ended(there, 60)
 
 
 @pytest.mark.parametrize("deadly", [signal.SIGKILL, signal.SIGHUP])
@@ -128,7 +128,7 @@ def test_it_ends_with_all_that_it_started_where_its_parent_is_killed(tmp_path: P
     with parent(tmp_path, PARENT, "600") as process:
         there = [psutil.Process(pid) for pid in started(tmp_path, 2)]
         os.killpg(process.pid, deadly)
-    assert psutil.wait_procs(there, timeout=60)[1] == []
+    assert have_ended(there, 60)
     assert (tmp_path / "ended").exists(), "it was killed"
 
 
