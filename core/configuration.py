@@ -38,6 +38,7 @@ ONLY_TRUSTED: dict[str, Any] = {"only_trusted": True}
 
 Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no number
 Number = Annotated[float, Field(strict=True)]
+Share = Annotated[Number, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
@@ -152,6 +153,8 @@ class Configuration(_Section):
     batch_size: Annotated[Count, Field(le=10_000)] = 250
     max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
     max_calls: Count | None = None  # how many calls one run may make
+    max_missing: Share = 0.05  # of a model's items without an answer or a judgement; above it a run is incomplete
+    accept_unreadable: bool = False  # whether a run may be complete where most replies of a model hold no verdict
     callers: Annotated[Count, Field(le=16)] = 1  # processes of one machine that make the calls of a run
 
     _distrusted: Path | None = PrivateAttr(default=None)

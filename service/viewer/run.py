@@ -8,6 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from reports.coverage import COLUMNS, cells
 from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
@@ -15,6 +16,7 @@ from storage.snapshots import read_metrics
 from storage.sql.rows import plain
 from suites.base import Suite
 from suites.base.figures import AgreementMatrix, Reliability
+from tasks.steps.coverage import coverage_of
 
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
@@ -76,6 +78,24 @@ class AgreementView(BaseModel):
     slice: str
 
 
+class CoverageView(BaseModel):
+    """What came of the items of one model, judge and dataset, and the same in words."""
+
+    model: str
+    judge: str | None
+    dataset: str
+    asked: int
+    answered: int
+    without_verdict: int
+    missing: int
+    without_verdict_kinds: dict[str, int]
+    missing_kinds: dict[str, int]
+    left_out: dict[str, int]
+    refused: dict[str, int]
+    lost_labels: list[str]
+    cells: list[str]  # in the order of `coverage_columns`
+
+
 class RunDetail(BaseModel):
     """A run whole."""
 
@@ -90,6 +110,8 @@ class RunDetail(BaseModel):
     provenance: dict[str, Any]  # nothing where the run was not measured
     values: list[ValueView]  # of the headline metrics
     choices: dict[str, list[Choice]]
+    coverage: list[CoverageView]  # nothing while the run is under way
+    coverage_columns: list[str]
     given_up: list[GivenUp]
     waiting: list[Waiting]
     reliability: ReliabilityView | None  # None: the suite declares no such figure
@@ -114,6 +136,8 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
         values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),
+        coverage=_coverage(lake, run),
+        coverage_columns=list(COLUMNS),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
         reliability=_reliability(index.suite),
@@ -178,6 +202,12 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]
+
+
+def _coverage(lake: Lake, run: Mapping[str, Any]) -> list[CoverageView]:
+    rows = coverage_of(lake, run)
+    told = CoverageView.model_fields.keys() - {"cells"}
+    return [CoverageView(**{name: getattr(row, name) for name in told}, cells=list(cells(row))) for row in rows]
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:

@@ -7,6 +7,7 @@ import polars as pl
 
 from contracts.tables import RUN_ITEMS
 from metrics.bounds import Bounds, bounds
+from reports.coverage import IN_QUARANTINE
 from reports.missing import Missing
 from storage.lake import Lake
 from storage.refused import refused_rows
@@ -15,9 +16,6 @@ from tasks.steps.failures import with_failed_calls
 
 NOT_ASKED = "not asked"
 """The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
-
-IN_QUARANTINE = "in quarantine"
-"""The kind of an item whose row broke its contract."""
 
 KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 
@@ -42,7 +40,7 @@ def missing_items(
     items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
     reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
-    reasons = reasons.join(_refused(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
+    reasons = reasons.join(refused_items(lake, suite, run_id), on=list(KEY), how="left", nulls_equal=True)
     reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
@@ -58,8 +56,8 @@ def missing_items(
     ]
 
 
-def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
-    """Read which items of a run have rows in quarantine, by key."""
+def refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Read which items of a run have rows in quarantine, by key, with why in `refused`."""
     refused = refused_rows(lake, run_id, [suite.results])
     rows = [{name: row.get(name) for name in KEY} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
