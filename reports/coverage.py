@@ -93,10 +93,12 @@ _KINDS = ("without_verdict_kinds", "missing_kinds")
 
 def problems(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
     """List what makes a run incomplete, a sentence each; nothing where it lacks no more than it may."""
+    whole = pooled(rows)
+    nothing = {row.who for row in whole if row.asked and not row.answered}  # of which all labels are lost
     return [
-        *(_lacks(row, tolerance) for row in pooled(rows) if _lacks_too_much(row, tolerance)),
-        *(_lost(row) for row in rows if row.lost_labels and tolerance.max_missing < 1),
-        *(_unreadable(row) for row in pooled(rows) if _is_unreadable(row) and not tolerance.accept_unreadable),
+        *(_lacks(row, tolerance) for row in whole if _lacks_too_much(row, tolerance)),
+        *(_lost(row) for row in rows if row.lost_labels and tolerance.max_missing < 1 and row.who not in nothing),
+        *(_unreadable(row) for row in whole if _is_unreadable(row) and not tolerance.accept_unreadable),
     ]
 
 
@@ -120,7 +122,9 @@ def _is_unreadable(row: Coverage) -> bool:
 
 def _is_frequent(row: Coverage, tolerance: Tolerance) -> bool:
     told = _is_unreadable(row) and not tolerance.accept_unreadable
-    return not told and row.answered > 0 and max(row.without_verdict_kinds.values(), default=0) > FREQUENT * row.answered
+    return (
+        not told and row.answered > 0 and max(row.without_verdict_kinds.values(), default=0) > FREQUENT * row.answered
+    )
 
 
 def _lacks(row: Coverage, tolerance: Tolerance) -> str:
@@ -128,12 +132,18 @@ def _lacks(row: Coverage, tolerance: Tolerance) -> str:
     most = percent(tolerance.max_missing, 1)
     if not _lacks_too_much(row, tolerance):
         return f"{said} ({most} may be missing)"
-    return f"{said}; only {most} may be missing (--max-missing {ceil(100 * row.missing / row.asked) / 100:g} accepts this)"
+    return f"{said}; only {most} may be missing{_accepted(row, ceil(100 * row.missing / row.asked) / 100)}"
 
 
 def _lost(row: Coverage) -> str:
     labels = " and ".join(one_line(label, LONGEST_NAME) for label in row.lost_labels)
-    return f"{row.who} has no answer to any {labels} item of {_source(row)}, so its metrics lack that label (--max-missing 1 accepts this)"
+    said = f"{row.who} has no answer to any {labels} item of {_source(row)}, so its metrics lack that label"
+    return f"{said}{_accepted(row, 1)}"
+
+
+def _accepted(row: Coverage, share: float) -> str:
+    """Say how to accept what is missing; nothing where rows are in quarantine, which is never complete."""
+    return "" if IN_QUARANTINE in row.missing_kinds else f" (--max-missing {share:g} accepts this)"
 
 
 def _unreadable(row: Coverage) -> str:
@@ -157,7 +167,9 @@ def lines(rows: Sequence[Coverage]) -> Iterator[str]:
             yield _line(row)
     if whole:
         asked = sum(row.asked for row in whole)
-        whose = f"{whole[0].who} in {_source(whole[0])}" if len(whole) == 1 else f"{len(whole)} models, judges and sources"
+        whose = (
+            f"{whole[0].who} in {_source(whole[0])}" if len(whole) == 1 else f"{len(whole)} models, judges and sources"
+        )
         yield f"{whose}: all of {asked:,} asked items answered, each with a verdict"
 
 
@@ -166,7 +178,9 @@ def _line(row: Coverage) -> str:
     if row.asked:
         parts.append(f"{row.asked:,} asked, {row.answered:,} answered ({percent(row.answered, row.asked)})")
     if row.without_verdict:
-        parts.append(f"{_share(row.without_verdict, row.asked)} without a verdict: {counted(row.without_verdict_kinds)}")
+        parts.append(
+            f"{_share(row.without_verdict, row.asked)} without a verdict: {counted(row.without_verdict_kinds)}"
+        )
     if row.missing:
         parts.append(f"{_share(row.missing, row.asked)} missing: {counted(row.missing_kinds)}")
     parts += _of_source(row)
@@ -242,7 +256,9 @@ def from_table(row: Mapping[str, Any]) -> Coverage:
     """Read a row of `run_coverage`."""
     read = {name: json.loads(row[name]) for name in ("without_verdict_kinds", "missing_kinds", "left_out", "refused")}
     counts = {name: row[name] for name in (*_COUNTS, "source_rows")}
-    return Coverage(row["model"], row["judge"] or None, row["dataset"], **counts, **read, lost_labels=tuple(row["lost_labels"]))
+    return Coverage(
+        row["model"], row["judge"] or None, row["dataset"], **counts, **read, lost_labels=tuple(row["lost_labels"])
+    )
 
 
 def to_table(row: Coverage) -> dict[str, Any]:

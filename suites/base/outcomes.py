@@ -8,6 +8,10 @@ EMPTY = "empty"
 """The kind of a reply without a verdict that has no text."""
 
 
+REFUSALS = ("content_policy", "context_length")
+"""Kinds of failed calls by which a model or its provider refuses a subject's request: wrong answers, not missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """What came of items, as expressions over result rows; one that is None is null in every row.

@@ -7,7 +7,7 @@ import polars as pl
 from pydantic import Field
 
 from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule, hash_rule, not_blank
-from suites.base.outcomes import EMPTY, Outcomes
+from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
 from suites.base.result_row import ReplyColumns, ResultRow, result_contract
 from suites.command_guard.verdict import ACTIONS, ERROR_KINDS
 
@@ -81,7 +81,7 @@ RESULTS = result_contract(
 _verdict = pl.col("verdict")
 
 OUTCOMES = Outcomes(
-    missing=pl.when(pl.col("reply_hash").is_null()).then("error_kind"),
+    missing=pl.when(pl.col("reply_hash").is_null() & ~pl.col("error_kind").is_in(REFUSALS)).then("error_kind"),
     without_verdict=pl.when(_verdict == "TIMEOUT_ERROR")
     .then(pl.lit(EMPTY))
     .when(_verdict.is_in(ERROR_KINDS))

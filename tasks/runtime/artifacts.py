@@ -43,7 +43,7 @@ def leave_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) 
 def leave_coverage(run_id: str, covered: Sequence[Coverage]) -> None:
     """Leave a table of what came of the run's items, by model, judge and dataset."""
     if covered:
-        rows = [{name: cell for name, cell in zip(COLUMNS, cells(row), strict=True)} for row in covered]
+        rows = [dict(zip(COLUMNS, cells(row), strict=True)) for row in covered]
         create_table_artifact(rows, key=f"coverage-{run_id}", description="Asked and answered")
 
 

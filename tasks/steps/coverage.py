@@ -64,7 +64,9 @@ def cover(
         sources: What became of the rows of its sources.
     """
     items = _with_outcomes(lake, suite, run_id, judges)
-    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label").unique("sample_hash")
+    labels = (
+        lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label").unique("sample_hash")
+    )
     counted = (
         items.join(labels, on="sample_hash", how="left")
         .group_by(*_GROUP, "label", "missing", "without_verdict")
