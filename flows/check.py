@@ -30,8 +30,8 @@ class CheckError(EvalakeError):
 def check(lake: LakeUri = None) -> State[Any]:
     """Check every table that exists, and leave a table of what is wrong and of snapshots that were not recomputed.
 
-    Where nothing is wrong but a rule warns, or a snapshot could not be recomputed, the run completes with a warning that
-    says why. Raises CheckError where something is wrong, and LakeError where there is no table at all.
+    Where nothing is wrong but a rule warns, or a snapshot could not be recomputed, the run completes and warns, with
+    the reason. Raises CheckError where something is wrong, and LakeError where there is no table at all.
 
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.

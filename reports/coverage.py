@@ -82,13 +82,21 @@ def pooled(rows: Iterable[Coverage]) -> list[Coverage]:
 
 
 def _sum(model: str, judge: str | None, rows: Sequence[Coverage]) -> Coverage:
-    counts = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS}
-    kinds = {name: dict(sum((Counter(getattr(row, name)) for row in rows), Counter())) for name in _KINDS}
-    return Coverage(model, judge, "", **counts, **kinds)
+    return Coverage(
+        model,
+        judge,
+        "",
+        asked=sum(row.asked for row in rows),
+        answered=sum(row.answered for row in rows),
+        without_verdict=sum(row.without_verdict for row in rows),
+        missing=sum(row.missing for row in rows),
+        without_verdict_kinds=_added(row.without_verdict_kinds for row in rows),
+        missing_kinds=_added(row.missing_kinds for row in rows),
+    )
 
 
-_COUNTS = ("asked", "answered", "without_verdict", "missing")
-_KINDS = ("without_verdict_kinds", "missing_kinds")
+def _added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    return dict(sum(map(Counter, counts), Counter()))
 
 
 def problems(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
@@ -255,7 +263,7 @@ def as_objects(rows: Sequence[Coverage]) -> list[dict[str, Any]]:
 def from_table(row: Mapping[str, Any]) -> Coverage:
     """Read a row of `run_coverage`."""
     read = {name: json.loads(row[name]) for name in ("without_verdict_kinds", "missing_kinds", "left_out", "refused")}
-    counts = {name: row[name] for name in (*_COUNTS, "source_rows")}
+    counts = {name: row[name] for name in ("asked", "answered", "without_verdict", "missing", "source_rows")}
     return Coverage(
         row["model"], row["judge"] or None, row["dataset"], **counts, **read, lost_labels=tuple(row["lost_labels"])
     )

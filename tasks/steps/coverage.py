@@ -215,8 +215,10 @@ def with_refused(
     known = {(row.model, row.judge or "", row.dataset): row for row in rows}
     for (model, judge, dataset), count in counts.items():
         row = known.get((model, judge, dataset), Coverage(model, judge or None, dataset))
-        of_all = {"left_out": left_out} if (model, judge, dataset) == ("", "", "") else {}
-        known[model, judge, dataset] = replace(row, refused={reason: count} if count else {}, **of_all)
+        of_nobody = (model, judge, dataset) == ("", "", "")
+        known[model, judge, dataset] = replace(
+            row, refused={reason: count} if count else {}, left_out=left_out if of_nobody else row.left_out
+        )
     return list(known.values())
 
 

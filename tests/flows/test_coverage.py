@@ -9,8 +9,7 @@ from contracts.tables import RUN_COVERAGE
 from suites.registry import suite
 from tasks.jobs.check import check_lake
 from tests.flows.artifacts import newest_artifact
-from tests.flows.test_judges import AUDITS, DOUBTING, STRICT, bench  # noqa: F401
-from tests.flows.test_judges import Bench
+from tests.flows.test_judges import AUDITS, DOUBTING, STRICT, Bench, bench  # noqa: F401
 from tests.flows.workplace import MODEL, OTHER, Workplace
 
 
