@@ -84,7 +84,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
         return
     if run["snapshot_id"] is None:
         show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
-        _print_coverage(covered)
+        print_coverage(covered)
         return
     from reports.console import Summary
     from reports.page import write_page
@@ -94,10 +94,10 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
     show.console().print(Summary(report))
     page = write_page(report, out / run["run_id"])
     _print_next_steps(run, page, lake_uri)
-    _print_coverage(covered)
+    print_coverage(covered)
 
 
-def _print_coverage(covered: Sequence[Coverage]) -> None:
+def print_coverage(covered: Sequence[Coverage]) -> None:
     """Print what came of the items, as the last lines."""
     for line in lines(covered):
         show.line(line)

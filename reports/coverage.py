@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import compress
 from math import ceil
 from typing import Any
 
@@ -25,7 +26,6 @@ IN_QUARANTINE = "in quarantine"
 """The kind of an item whose row broke its contract."""
 
 LONGEST_NAME = 200
-COLUMNS = ("model", "judge", "source", "asked", "answered", "without verdict", "missing", "lost", "source rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +229,19 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} ({percent(part, whole)})"
 
 
-def cells(row: Coverage) -> tuple[str, ...]:
-    """Write a row as the texts of a table with the headings `COLUMNS`."""
+def as_table(rows: Sequence[Coverage]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Write the rows as headings and texts; columns that say nothing of any row are left out."""
+    texts = [_cells(row) for row in rows]
+    said = [any(cells[place] != UNKNOWN for cells in texts) for place in range(len(_COLUMNS))]
+    return tuple(compress(_COLUMNS, said)), [tuple(compress(cells, said)) for cells in texts]
+
+
+_COLUMNS = ("model", "judge", "source", "asked", "answered", "without verdict", "missing", "lost labels", "source rows")
+
+
+def _cells(row: Coverage) -> tuple[str, ...]:
     return (
-        row.who if row.judge is None else one_line(row.model, LONGEST_NAME),
+        one_line(row.model, LONGEST_NAME) if row.model else row.who,
         UNKNOWN if row.judge is None else one_line(row.judge, LONGEST_NAME),
         _source(row),
         f"{row.asked:,}",

@@ -47,8 +47,8 @@ def measured(value: Value, unit: Unit, *, as_counted: bool = False) -> Cell:
 
 def coverage_table(report: Report) -> Table:
     """Build the table of what came of the items of every model, judge and dataset."""
-    rows = tuple(tuple(map(Cell, coverage.cells(row))) for row in report.coverage)
-    return Table("Asked and answered", coverage.COLUMNS, rows)
+    headings, texts = coverage.as_table(report.coverage)
+    return Table("Asked and answered", headings, tuple(tuple(map(Cell, row)) for row in texts))
 
 
 def ranking_table(report: Report, figure: figures.Ranking) -> Table:

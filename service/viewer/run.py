@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
-from reports.coverage import COLUMNS, cells
+from reports.coverage import Coverage, as_table
 from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
@@ -79,7 +79,7 @@ class AgreementView(BaseModel):
 
 
 class CoverageView(BaseModel):
-    """What came of the items of one model, judge and dataset, and the same in words."""
+    """What came of the items of one model, judge and dataset."""
 
     model: str
     judge: str | None
@@ -93,7 +93,13 @@ class CoverageView(BaseModel):
     left_out: dict[str, int]
     refused: dict[str, int]
     lost_labels: list[str]
-    cells: list[str]  # in the order of `coverage_columns`
+
+
+class CoverageTable(BaseModel):
+    """The same in words, as every surface shows it."""
+
+    headings: list[str]
+    rows: list[list[str]]
 
 
 class RunDetail(BaseModel):
@@ -111,7 +117,7 @@ class RunDetail(BaseModel):
     values: list[ValueView]  # of the headline metrics
     choices: dict[str, list[Choice]]
     coverage: list[CoverageView]  # nothing while the run is under way
-    coverage_columns: list[str]
+    coverage_table: CoverageTable
     given_up: list[GivenUp]
     waiting: list[Waiting]
     reliability: ReliabilityView | None  # None: the suite declares no such figure
@@ -124,6 +130,8 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
     lake, run = indexes.lake, index.run
     snapshot = _snapshot(lake, run)
     decided = pl.any_horizontal(pl.col(name).is_not_null() for name in ("verdict", "score", "error"))
+    covered = coverage_of(lake, run)
+    headings, texts = as_table(covered)
     return RunDetail(
         run=run_view(run),
         suite_title=index.suite.title,
@@ -136,8 +144,8 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
         values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),
-        coverage=_coverage(lake, run),
-        coverage_columns=list(COLUMNS),
+        coverage=[_coverage(row) for row in covered],
+        coverage_table=CoverageTable(headings=list(headings), rows=list(map(list, texts))),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
         reliability=_reliability(index.suite),
@@ -204,10 +212,8 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
     ]
 
 
-def _coverage(lake: Lake, run: Mapping[str, Any]) -> list[CoverageView]:
-    rows = coverage_of(lake, run)
-    told = CoverageView.model_fields.keys() - {"cells"}
-    return [CoverageView(**{name: getattr(row, name) for name in told}, cells=list(cells(row))) for row in rows]
+def _coverage(row: Coverage) -> CoverageView:
+    return CoverageView(**{name: getattr(row, name) for name in CoverageView.model_fields})
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:

@@ -10,7 +10,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
 from core.errors import UsageError
-from reports.coverage import COLUMNS, Coverage, cells
+from reports.coverage import Coverage, as_table
 from reports.wording import markdown_text
 from storage.snapshots import read_metrics
 from tasks.runtime.context import RunContext
@@ -43,7 +43,8 @@ def leave_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) 
 def leave_coverage(run_id: str, covered: Sequence[Coverage]) -> None:
     """Leave a table of what came of the run's items, by model, judge and dataset."""
     if covered:
-        rows = [dict(zip(COLUMNS, cells(row), strict=True)) for row in covered]
+        headings, texts = as_table(covered)
+        rows = [dict(zip(headings, row, strict=True)) for row in texts]
         create_table_artifact(rows, key=f"coverage-{run_id}", description="Asked and answered")
 
 

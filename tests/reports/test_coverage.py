@@ -8,13 +8,12 @@ import pytest
 from contracts.compile.arrow import conform
 from contracts.tables import RUN_COVERAGE
 from reports.coverage import (
-    COLUMNS,
     DEFAULT,
     IN_QUARANTINE,
     Coverage,
     Tolerance,
     as_objects,
-    cells,
+    as_table,
     from_table,
     lines,
     problems,
@@ -122,7 +121,7 @@ def test_a_line_for_each_row_that_lacks_something_and_one_for_all_others() -> No
 
 def test_names_of_others_steer_no_terminal() -> None:
     rows = [covered(4, model="a\x1b]0;x\x07\nb", dataset="d\ne", missing_kinds={"k\n": 4})]
-    said = [*lines(rows), *remarks(rows, DEFAULT), *cells(rows[0])]
+    said = [*lines(rows), *remarks(rows, DEFAULT), *as_table(rows)[1][0]]
     assert not any(character in text for text in said for character in "\x1b\n\x07")
 
 
@@ -134,4 +133,10 @@ def test_the_table_keeps_all_of_it_and_json_has_shares_null_of_nothing() -> None
     assert (first["missing_share"], first["without_verdict_share"]) == (0.04, 2 / 96)
     assert (nothing["missing_share"], nothing["without_verdict_share"]) == (None, None)
     assert json.loads(json.dumps(first))["missing_kinds"] == {"server": 4}
-    assert len(cells(row)) == len(COLUMNS)
+
+
+def test_a_table_leaves_out_the_columns_that_say_nothing() -> None:
+    headings, texts = as_table([covered(4), covered(model="c")])
+    assert headings == ("model", "source", "asked", "answered", "without verdict", "missing")
+    assert texts[0] == ("a/b", "d", "100", "96 (96.0 %)", "0 (0.0 %)", "4 (4.0 %): 4 server")
+    assert {"judge", "lost labels", "source rows"} <= {*as_table([covered(judge="j", lost_labels=("x",))])[0]}

@@ -170,11 +170,11 @@ function chances({run, choices}) {
 }
 
 /** What came of the items of each model, judge and dataset: answered, without a verdict, missing and why. */
-function coverage({coverage: rows, coverage_columns: columns}) {
+function coverage({coverage_table: {headings, rows}}) {
   if (!rows.length) return null;
   return h("section", {class: "panel"}, h("h2", {}, "Asked and answered"), table({
-    caption: "Items of each model, judge and source", headings: columns.map(words), texts: true, kinds: columns.map((_, place) => place < 3 ? "line" : null),
-    rows: rows.map(({cells}) => cells.map((cell) => visible(cell, 500))),
+    caption: "Items of each model, judge and source", headings: headings.map((each) => each[0].toUpperCase() + each.slice(1)), texts: true,
+    rows: rows.map((cells) => cells.map((cell) => visible(cell, 500))),
   }));
 }
 
