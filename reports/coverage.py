@@ -25,6 +25,9 @@ FREQUENT = 0.2
 IN_QUARANTINE = "in quarantine"
 """The kind of an item whose row broke its contract."""
 
+NOT_ASKED = "not asked"
+"""The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
+
 LONGEST_NAME = 200
 
 
@@ -150,8 +153,8 @@ def _lost(row: Coverage) -> str:
 
 
 def _accepted(row: Coverage, share: float) -> str:
-    """Say how to accept what is missing; nothing where rows are in quarantine, which is never complete."""
-    return "" if IN_QUARANTINE in row.missing_kinds else f" (--max-missing {share:g} accepts this)"
+    """Say how to accept what is missing; nothing where rows are in quarantine or unasked, which is never complete."""
+    return "" if {IN_QUARANTINE, NOT_ASKED} & row.missing_kinds.keys() else f" (--max-missing {share:g} accepts this)"
 
 
 def _unreadable(row: Coverage) -> str:

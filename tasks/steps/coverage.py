@@ -12,7 +12,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from core.configuration import Configuration
 from core.errors import UsageError
-from reports.coverage import MAX_MISSING, Coverage, Tolerance, from_table, to_table
+from reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset, Suite
@@ -20,7 +20,7 @@ from suites.base.sources import is_storable
 from suites.registry import suite as find_suite
 from tasks.steps.failures import with_failed_calls
 from tasks.steps.measure import ITEM_KEY, run_results
-from tasks.steps.missing import NOT_ASKED, refused_items
+from tasks.steps.missing import refused_items
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""

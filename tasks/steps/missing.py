@@ -7,15 +7,12 @@ import polars as pl
 
 from contracts.tables import RUN_ITEMS
 from metrics.bounds import Bounds, bounds
-from reports.coverage import IN_QUARANTINE
+from reports.coverage import IN_QUARANTINE, NOT_ASKED
 from reports.missing import Missing
 from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Options, Suite
 from tasks.steps.failures import with_failed_calls
-
-NOT_ASKED = "not asked"
-"""The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
 
 KEY = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 
