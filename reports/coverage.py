@@ -195,7 +195,8 @@ def _line(row: Coverage) -> str:
     if row.missing:
         parts.append(f"{_share(row.missing, row.asked)} missing: {counted(row.missing_kinds)}")
     parts += _of_source(row)
-    return f"{row.who} in {_source(row)}: {'; '.join(parts)}"
+    whose = f"{row.who} in {_source(row)}" if row.model or row.dataset else row.who
+    return f"{whose}: {'; '.join(parts)}"
 
 
 def _of_source(row: Coverage) -> Iterator[str]:
@@ -210,7 +211,7 @@ def _of_source(row: Coverage) -> Iterator[str]:
 
 
 def _source(row: Coverage) -> str:
-    return one_line(row.dataset, LONGEST_NAME) if row.dataset else "an unknown source"
+    return one_line(row.dataset, LONGEST_NAME) if row.dataset else UNKNOWN
 
 
 def counted(counts: Mapping[str, int]) -> str:
