@@ -28,8 +28,8 @@ def check(
 
     What was found is also written as a page, the data docs of the lake's last check.
 
-    Exits with 0 where all is proved, 1 where something is wrong, 3 where nothing is but a snapshot could not be
-    recomputed.
+    Exits with 0 where all is proved, 1 where something is wrong, 3 where nothing is but a rule warns, or a snapshot
+    could not be recomputed.
     """
     from cli import output as show
     from core.errors import LakeError
@@ -73,7 +73,11 @@ def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) ->
 def _print_table(table: "CheckedTable") -> None:
     from cli import output as show
 
-    show.line(f"{table.contract.table}: {'ok' if not table.findings else f'{len(table.findings)} found'}")
+    found, warned = len(table.findings), len(table.warnings)
+    said = [f"{found} found"] * bool(found) + [f"{warned} warning{'' if warned == 1 else 's'}"] * bool(warned)
+    show.line(f"{table.contract.table}: {', '.join(said) or 'ok'}")
+    for warning in table.warnings:
+        show.line(f"  ! {warning}")
     for finding in table.findings:
         show.line(f"  {finding.problem}\n    to mend: {finding.mend}")
 
@@ -103,6 +107,8 @@ def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["P
     tables = [
         {
             "table": table.contract.table,
+            "state": table.state,
+            "warnings": table.warnings,
             "findings": [{"problem": finding.problem, "mend": finding.mend} for finding in table.findings],
             "files": table.files,
             "files_proved_before": table.files_before,
@@ -118,5 +124,5 @@ def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["P
         }
         for proof in proofs
     ]
-    healthy = not any(table.findings for table in checked)
+    healthy = all(table.state == "ok" for table in checked)
     return {"lake": lake, "healthy": healthy, "tables": tables, "snapshots": snapshots}

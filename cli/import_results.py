@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import LAKE, JsonOption, LakeOption, NoteOption, TagsOption
+from cli.options import (
+    LAKE,
+    AcceptUnreadableOption,
+    JsonOption,
+    LakeOption,
+    MaxMissingOption,
+    NoteOption,
+    TagsOption,
+)
 from core.visible_text import visible
 
 MOST_PLACES = 20
@@ -27,6 +35,8 @@ def import_(
     ],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    max_missing: MaxMissingOption = None,
+    accept_unreadable: AcceptUnreadableOption = False,
     tag: TagsOption = None,
     note: NoteOption = None,
     lake: LakeOption = LAKE,
@@ -40,6 +50,7 @@ def import_(
     from tasks.jobs.import_results import import_recorded
     from tasks.jobs.import_samples import import_samples
     from tasks.runtime.runs import labels_of
+    from tasks.steps.coverage import tolerance_of_order
 
     where = Lake(lake)
     chosen = find_suite(suite)
@@ -47,7 +58,9 @@ def import_(
     if chosen.imports == "samples":
         run_id = import_samples(where, chosen, files, labels)
     else:
-        run_id = import_recorded(where, chosen, [Path(file) for file in files], read(None), labels)
+        configuration = read(None)
+        tolerance = tolerance_of_order(configuration, max_missing, accept_unreadable=accept_unreadable)
+        run_id = import_recorded(where, chosen, [Path(file) for file in files], configuration, labels, tolerance)
     run = find_run(where, run_id)
     assert run is not None
     if not json:

@@ -46,6 +46,16 @@ NoteOption = Annotated[str | None, typer.Option("--note", help="What else is to 
 NewestTaggedOption = Annotated[
     str | None, typer.Option("--tag", help="The newest run with this tag that was measured.", metavar="TAG")
 ]
+MaxMissingOption = Annotated[
+    float | None,
+    typer.Option(
+        help="The share of a model's items that may be missing; above it the run is incomplete. Default: 0.05.",
+        metavar="SHARE",
+    ),
+]
+AcceptUnreadableOption = Annotated[
+    bool, typer.Option("--accept-unreadable", help="Take replies without a verdict as wrong answers, however many.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE
 

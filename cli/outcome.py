@@ -1,5 +1,6 @@
 """What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from cli.configuration import command, trusting
 from cli.terminal import say_error
 from contracts.tables import RUNS
 from core.errors import EvalakeError
+from reports.coverage import Coverage, as_objects, lines
 from storage.lake import Lake
 from storage.ledger import priced
 from tasks.runtime.runs import counts_of
+from tasks.steps.coverage import coverage_of
 
 
 def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_json: bool) -> None:
@@ -33,10 +36,16 @@ def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_
 
 
 def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
-    """Print an import; exit with 1 where anything was refused."""
+    """Print an import; exit with 1 unless it is complete."""
     _print(run, lake_uri, out, as_json=as_json)
-    if run["rows_quarantined"]:
-        say_error(f"{run['rows_quarantined']} rows were refused: {run['message']}")
+    if run["state"] != "completed":
+        say_error(f"import {run['run_id']} is {run['state']}: {run['message']}")
+        if run["rows_quarantined"]:
+            why = command("sql", lake=lake_uri)
+            say_error(
+                f"{run['rows_quarantined']} rows were refused; to see why: "
+                f"{trusting(why)} \"select origin, reason from quarantine where run_id = '{run['run_id']}'\""
+            )
         raise typer.Exit(1)
 
 
@@ -49,7 +58,7 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
     return run if run["cost_usd"] is not None else run | priced(lake, run_id)
 
 
-def summary(run: dict[str, Any]) -> dict[str, Any]:
+def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
     """Build the object that `--json` promises of a run or an import."""
     return {
         "run_id": run["run_id"],
@@ -64,15 +73,18 @@ def summary(run: dict[str, Any]) -> dict[str, Any]:
         },
         "cost_usd": run["cost_usd"],
         "seconds": round((run["ended_at"] - run["started_at"]).total_seconds(), 3),
+        "coverage": as_objects(covered),
     }
 
 
 def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    covered = coverage_of(Lake(lake_uri), run)
     if as_json:
-        show.as_json(summary(run))
+        show.as_json(summary(run, covered))
         return
     if run["snapshot_id"] is None:
         show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
+        print_coverage(covered)
         return
     from reports.console import Summary
     from reports.page import write_page
@@ -82,6 +94,13 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
     show.console().print(Summary(report))
     page = write_page(report, out / run["run_id"])
     _print_next_steps(run, page, lake_uri)
+    print_coverage(covered)
+
+
+def print_coverage(covered: Sequence[Coverage]) -> None:
+    """Print what came of the items, as the last lines."""
+    for line in lines(covered):
+        show.line(line)
 
 
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:

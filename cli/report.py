@@ -16,6 +16,7 @@ def report(
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
     from cli import output as show
+    from cli.outcome import print_coverage
     from reports.console import Summary
     from reports.page import DATA, write_page
     from storage.lake import Lake
@@ -28,3 +29,4 @@ def report(
         return
     show.console().print(Summary(built))
     typer.echo(f"report: {page}")
+    print_coverage(built.coverage)

@@ -7,11 +7,13 @@ import typer
 
 from cli.options import (
     LAKE,
+    AcceptUnreadableOption,
     ConfigOption,
     DatasetOption,
     JsonOption,
     JudgesOption,
     LakeOption,
+    MaxMissingOption,
     NoteOption,
     TagsOption,
     names,
@@ -67,6 +69,8 @@ def run(
         float | None, typer.Option(help="Start no call that could make the run cost more.", metavar="USD")
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="Make no more calls than these.", metavar="N")] = None,
+    max_missing: MaxMissingOption = None,
+    accept_unreadable: AcceptUnreadableOption = False,
     tag: TagsOption = None,
     note: NoteOption = None,
     config: ConfigOption = None,
@@ -97,6 +101,8 @@ def run(
         configuration_file=str(config) if config else None,
         max_cost_usd=max_cost,
         max_calls=max_calls,
+        max_missing=max_missing,
+        accept_unreadable=accept_unreadable,
         first=first,
         samples=sample,
         only_failed=only_failed,

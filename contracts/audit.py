@@ -1,6 +1,7 @@
 """The audit: Polars masks that split good rows from bad, and say which rule each bad row broke."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -10,6 +11,15 @@ from contracts.contract import BROKEN, Contract
 from contracts.patterns import WHITE_SPACE, whole
 from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
 from core.errors import ContractError
+
+Outcome: TypeAlias = Literal["kept", "warning", "broken"]
+
+
+def outcome_of(severity: str, *, passed: bool) -> Outcome:
+    """Decide what came of a rule, as every surface says it: a broken rule of the severity `warning` is a warning."""
+    if passed:
+        return "kept"
+    return "warning" if severity == Severity.WARNING else "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,11 @@ class RuleResult:
     rows_checked: int
     rows_failed: int
     message: str | None = None  # what was found, in words; None where the rule was kept
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the rule."""
+        return outcome_of(self.severity, passed=self.passed)
 
 
 @dataclass(frozen=True, slots=True)

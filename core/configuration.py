@@ -42,6 +42,7 @@ Count = Annotated[int, Field(ge=1, strict=True)]  # strict, for `true` is no num
 Number = Annotated[float, Field(strict=True)]
 # A name for whoever answers, so that replies are used again wherever the server moves
 EndpointName = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$"), AfterValidator(lambda name: _not_reserved(name))]
+Share = Annotated[Number, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
@@ -159,6 +160,8 @@ class Configuration(_Section):
     batch_size: Annotated[Count, Field(le=10_000)] = 250
     max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
     max_calls: Count | None = None  # how many calls one run may make
+    max_missing: Share = 0.05  # of a model's items without an answer or a judgement; above it a run is incomplete
+    accept_unreadable: bool = False  # whether a run may be complete where most replies of a model hold no verdict
 
     _distrusted: Path | None = PrivateAttr(default=None)
 

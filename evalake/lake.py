@@ -58,6 +58,8 @@ class Lake:
         prompt_types: Sequence[str] | None = None,
         max_cost_usd: float | None = None,
         max_calls: int | None = None,
+        max_missing: float | None = None,
+        accept_unreadable: bool = False,
         config: str | Path | None = None,
     ) -> Run:
         """Evaluate models on a suite: only what the ledger does not know yet is asked.
@@ -85,6 +87,8 @@ class Lake:
             prompt_types=prompt_types,
             max_cost_usd=max_cost_usd,
             max_calls=max_calls,
+            max_missing=max_missing,
+            accept_unreadable=accept_unreadable,
             configuration_file=None if config is None else str(config),
         )
         return self.find(run_id)

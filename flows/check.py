@@ -30,8 +30,8 @@ class CheckError(EvalakeError):
 def check(lake: LakeUri = None) -> State[Any]:
     """Check every table that exists, and leave a table of what is wrong and of snapshots that were not recomputed.
 
-    Where nothing is wrong but a snapshot could not be recomputed, the run completes with a warning that says why.
-    Raises CheckError where something is wrong, and LakeError where there is no table at all.
+    Where nothing is wrong but a rule warns, or a snapshot could not be recomputed, the run completes and warns, with
+    the reason. Raises CheckError where something is wrong, and LakeError where there is no table at all.
 
     Args:
         lake: The lake; none means EVALAKE_LAKE or ./lake.
@@ -43,10 +43,12 @@ def check(lake: LakeUri = None) -> State[Any]:
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
     summary = f"{len(checked)} tables of {where.uri}: {f'{len(findings)} findings' if findings else 'all in order'}"
-    if warning := _warning(unproved):
+    warnings = [(table.contract.table, warning) for table in checked for warning in table.warnings]
+    if warning := "; ".join(filter(None, (_rules(warnings), _warning(unproved)))):
         summary = f"{summary}; {warning}"
         get_run_logger().warning(warning)
-    rows = [asdict(finding) for finding in findings] + [_row(reason, names) for reason, names in unproved.items()]
+    rows = [asdict(finding) for finding in findings] + [_warned(*each) for each in warnings]
+    rows += [_row(reason, names) for reason, names in unproved.items()]
     create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked))
     if findings:
         raise CheckError(
@@ -64,6 +66,16 @@ def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
     except UsageError as error:
         get_run_logger().warning(str(error))
         return ""
+
+
+def _rules(warnings: Sequence[tuple[str, str]]) -> str:
+    """Say which rules warn; nothing where none does."""
+    said = "; ".join(f"{table}: {warning}" for table, warning in warnings)
+    return f"warning: {said}" if said else ""
+
+
+def _warned(table: str, warning: str) -> dict[str, str]:
+    return {"table": table, "problem": f"warning: {warning}", "mend": "read the replies of these rows"}
 
 
 def _warning(unproved: Mapping[str, Sequence[str]]) -> str:

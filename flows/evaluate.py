@@ -44,7 +44,7 @@ measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_re
 
 
 class IncompleteRunError(EvalakeError):
-    """A run ended with items that no model answered; a retry of it asks only for those."""
+    """A run ended with more missing than it may lack; a retry of it asks only for that."""
 
 
 @flow(name="evaluate", flow_run_name=evaluate_run_name, persist_result=False, task_runner=task_runner())
@@ -58,6 +58,8 @@ def evaluate(
     prompt_types: form.PromptTypes = (),
     max_cost_usd: form.CostCeiling = None,
     max_calls: form.CallCeiling = None,
+    max_missing: form.MissingShare = None,
+    accept_unreadable: bool = False,
     day: form.Day = None,
     first: form.Limit = None,
     samples: form.SampleNames = (),
@@ -71,7 +73,7 @@ def evaluate(
     """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
 
     Returns the run's id, or the state of a run that was cancelled. Raises IncompleteRunError, after everything that
-    could be done has been, where calls were given up on.
+    could be done has been, where more is missing than may be.
 
     Args:
         suite: The suite to run.
@@ -84,6 +86,9 @@ def evaluate(
         max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts; none means
             as the configuration says.
         max_calls: The run makes no more calls than these, in all its attempts; none means as the configuration says.
+        max_missing: The share of each model's items that may have no answer or no judgement; above it the run is
+            incomplete. None means as the configuration says, 0.05 without one.
+        accept_unreadable: The run is complete even where more than half of a model's replies hold no verdict.
         day: The day that the run is for, which is kept among its parameters; none means the one for which it was
             scheduled. A missed night is made up by naming it; what is asked is asked now.
         first: So many samples of each dataset, its first.
@@ -108,6 +113,8 @@ def evaluate(
         configuration_file=configuration_file,
         max_cost_usd=max_cost_usd,
         max_calls=max_calls,
+        max_missing=max_missing,
+        accept_unreadable=accept_unreadable,
         first=first,
         samples=samples or None,
         only_failed=only_failed or None,
@@ -165,7 +172,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
-    leave_artifacts(context, ended)
+    leave_artifacts(context, ended, collector.covered)
     tell_of_run(plan.lake, plan.configuration, ended.run_id)
     if ended.state != "completed":
         raise IncompleteRunError(
@@ -183,6 +190,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     collector.finish()
     collector.derive()
     usage.save(plan.lake, context.run_id, collector.calls.pairs)
+    collector.cover(plan.judges, plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None
     return measure_task.with_options(task_run_name=f"measure {plan.suite.name}")(context)

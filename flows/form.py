@@ -89,5 +89,10 @@ CostCeiling = Annotated[
     float | None, Field(gt=0), _either("as configured", "US dollars", {"type": "number", "exclusiveMinimum": 0})
 ]
 CallCeiling = Annotated[int | None, Field(ge=1), _either("as configured", "so many", {"type": "integer", "minimum": 1})]
+MissingShare = Annotated[
+    float | None,
+    Field(ge=0, le=1),
+    _either("as configured", "a share, 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}),
+]
 LakeUri = Annotated[str | None, _either("the worker's own", "another", _TEXT)]
 ConfigurationFile = Annotated[str | None, _either("evalake.toml", "another file", {"type": "string"})]

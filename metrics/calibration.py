@@ -88,7 +88,7 @@ class CalibrationError(Estimator):
     def drawn(self, draw: Draw) -> Array:
         label = self._label(draw.view)()
         n, correct, confidence = (draw.apart(role, label) for role in ("confident", "correct", "confidence"))
-        weights = n / n.sum(axis=-1, keepdims=True)
+        weights = quotient(n, n.sum(axis=-1, keepdims=True))
         gaps = np.abs(quotient(correct - confidence, n))
         match self.statistic:
             case "maximum":

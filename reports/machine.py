@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
 
+from reports.coverage import as_objects
 from reports.report import Report
 
 
@@ -24,6 +25,7 @@ def as_data(report: Report) -> dict[str, Any]:
             for judge, compared in report.comparisons.items()
             for comparison in compared
         ],
+        "coverage": as_objects(report.coverage),
         "missing": [asdict(each) for each in report.missing],
         "metrics": report.metrics.to_dicts(),
     }

@@ -24,7 +24,7 @@ from reports.files import as_json, write_files
 from reports.kinds import KINDS
 from reports.machine import as_data
 from reports.report import MISTAKES_SHOWN, Report
-from reports.tables import Table, comparisons_table
+from reports.tables import Table, comparisons_table, coverage_table
 from reports.template import fill, source
 from reports.viewer_links import item_address, items_address
 from reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
@@ -89,6 +89,7 @@ def render(report: Report) -> str:
         lines=headline(report),
         items=items_address(report.run["run_id"]),
         warnings=warnings(report),
+        coverage=coverage_table(report) if report.coverage else None,
         facts=facts(report),
         sections=sections,
         comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,

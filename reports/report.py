@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from reports.coverage import Coverage
 from reports.decision import Decision, decide
 from reports.missing import Missing
 from reports.ranking import Comparison, Standing, stand
@@ -68,6 +69,7 @@ class Report:
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
+    coverage       what came of the items of each model, judge and dataset
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
 
@@ -81,6 +83,7 @@ class Report:
     trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
     missing: Sequence[Missing] = ()
+    coverage: Sequence[Coverage] = ()
     results: pl.DataFrame | None = None
 
     @cached_property

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from reports import coverage
 from reports.decision import Decision, Verdict
 from reports.ranking import Comparison
 from reports.report import Report, Subject, Value
@@ -42,6 +43,12 @@ def measured(value: Value, unit: Unit, *, as_counted: bool = False) -> Cell:
     shown = interval(value.ci_low, value.ci_high, unit, value.value)
     of = f" ({round(value.value * value.n):,}/{value.n:,})" if as_counted and value.value is not None else ""
     return Cell(number(value.value, unit) + of, shown, value.n, value.doubtful)
+
+
+def coverage_table(report: Report) -> Table:
+    """Build the table of what came of the items of every model, judge and dataset."""
+    headings, texts = coverage.as_table(report.coverage)
+    return Table("Asked and answered", headings, tuple(tuple(map(Cell, row)) for row in texts))
 
 
 def ranking_table(report: Report, figure: figures.Ranking) -> Table:

@@ -13,6 +13,7 @@ from contracts.tables.quarantine import QUARANTINE as QUARANTINE
 from contracts.tables.roadmap_mentions import ROADMAP_MENTIONS as ROADMAP_MENTIONS
 from contracts.tables.run_attempts import RUN_ATTEMPTS as RUN_ATTEMPTS
 from contracts.tables.run_calls import RUN_CALLS as RUN_CALLS
+from contracts.tables.run_coverage import RUN_COVERAGE as RUN_COVERAGE
 from contracts.tables.run_items import RUN_ITEMS as RUN_ITEMS
 from contracts.tables.run_reservations import RUN_RESERVATIONS as RUN_RESERVATIONS
 from contracts.tables.runs import RUNS as RUNS
@@ -29,6 +30,7 @@ CORE_CONTRACTS: tuple[Contract, ...] = (
     RUNS,
     RUN_ATTEMPTS,
     RUN_CALLS,
+    RUN_COVERAGE,
     RUN_RESERVATIONS,
     METRIC_SNAPSHOTS,
     SNAPSHOTS,

@@ -16,7 +16,7 @@ class RunRow(RowModel):
     suite: str = Field(description="The suite that ran.")
     origin: Literal["run", "import"] = Field(description="Models were called, or recorded results were read.")
     state: Literal["running", "completed", "incomplete", "failed"] = Field(
-        description="incomplete: some calls were given up or rows refused; a rerun asks only for what is missing."
+        description="incomplete: too much is missing, or rows were refused; a rerun asks only for what is missing."
     )
     parameters: str = Field(description="What the run was asked for, as JSON.")
     dataset_versions: str = Field(description="Dataset name to dataset version, as JSON.")

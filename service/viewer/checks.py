@@ -1,8 +1,12 @@
 """What the last check of each table found of its rules, as `evalake check` keeps it in `contract_checks`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 from pydantic import BaseModel
 
+from contracts.audit import outcome_of
 from contracts.compile.words import describe
 from contracts.contract import Contract
 from contracts.tables import CONTRACT_CHECKS
@@ -16,6 +20,7 @@ class EngineResult(BaseModel):
 
     engine: str
     passed: bool
+    outcome: str  # kept, warning or broken
     rows_failed: int
     message: str | None
 
@@ -39,6 +44,7 @@ class TableCheck(BaseModel):
     rows: int
     checked_at_us: Micros
     broken: int  # rules
+    warnings: int  # rules that are not kept and refuse nothing
     rules: list[RuleCheck]
 
 
@@ -48,7 +54,16 @@ def last_checks(lake: Lake) -> list[TableCheck]:
     is_newest = pl.col("table_version") == pl.col("table_version").max().over("table_name")
     newest = rows.filter(is_newest).sort("rule_id", "engine").collect()
     tables = [_table(each, newest.filter(table_name=each.table)) for each in all_contracts()]
-    return sorted((table for table in tables if table is not None), key=lambda table: not table.broken)
+    return sorted(
+        (table for table in tables if table is not None), key=lambda table: (not table.broken, not table.warnings)
+    )
+
+
+_OF_ENGINE = ("engine", "passed", "rows_failed", "message")
+
+
+def _outcome(row: Mapping[str, Any]) -> str:
+    return outcome_of(row["severity"], passed=row["passed"])
 
 
 def _table(contract: Contract, rows: pl.DataFrame) -> TableCheck | None:
@@ -57,6 +72,9 @@ def _table(contract: Contract, rows: pl.DataFrame) -> TableCheck | None:
     by_rule = rows.rows_by_key("rule_id", named=True, include_key=True)
     demands = {each.id: describe(each) for each in contract.rules}
     demands |= {each.id: describe(each) for each in contract.table_rules}
+    told: dict[str, set[str]] = {"kept": set(), "warning": set(), "broken": set()}
+    for row in rows.iter_rows(named=True):
+        told[_outcome(row)].add(row["rule_id"])
     places = {rule_id: number for number, rule_id in enumerate(demands)}
     return TableCheck(
         table=contract.table,
@@ -64,14 +82,17 @@ def _table(contract: Contract, rows: pl.DataFrame) -> TableCheck | None:
         version=rows["table_version"][0],
         rows=max(rows["rows_checked"].to_list()),
         checked_at_us=micros(max(rows["checked_at"].to_list())) or 0,
-        broken=rows.filter(~pl.col("passed"))["rule_id"].n_unique(),
+        broken=len(told["broken"]),
+        warnings=len(told["warning"]),
         rules=[
             RuleCheck(
                 rule_id=rule_id,
                 demands=demands.get(rule_id, rule_id),
                 severity=results[0]["severity"],
                 dimension=results[0]["dimension"],
-                results=[EngineResult(**{name: row[name] for name in EngineResult.model_fields}) for row in results],
+                results=[
+                    EngineResult(outcome=_outcome(row), **{name: row[name] for name in _OF_ENGINE}) for row in results
+                ],
             )
             for rule_id, results in sorted(by_rule.items(), key=lambda each: places.get(each[0], len(places)))
         ],

@@ -8,6 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from reports.coverage import Coverage, as_table
 from service.viewer.overview import RunView, run_view
 from service.viewer.run_index import RunIndex, RunIndexes
 from storage.lake import Lake
@@ -15,6 +16,7 @@ from storage.snapshots import read_metrics
 from storage.sql.rows import plain
 from suites.base import Suite
 from suites.base.figures import AgreementMatrix, Reliability
+from tasks.steps.coverage import coverage_of
 
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
@@ -76,6 +78,30 @@ class AgreementView(BaseModel):
     slice: str
 
 
+class CoverageView(BaseModel):
+    """What came of the items of one model, judge and dataset."""
+
+    model: str
+    judge: str | None
+    dataset: str
+    asked: int
+    answered: int
+    without_verdict: int
+    missing: int
+    without_verdict_kinds: dict[str, int]
+    missing_kinds: dict[str, int]
+    left_out: dict[str, int]
+    refused: dict[str, int]
+    lost_labels: list[str]
+
+
+class CoverageTable(BaseModel):
+    """The same in words, as every surface shows it."""
+
+    headings: list[str]
+    rows: list[list[str]]
+
+
 class RunDetail(BaseModel):
     """A run whole."""
 
@@ -90,6 +116,8 @@ class RunDetail(BaseModel):
     provenance: dict[str, Any]  # nothing where the run was not measured
     values: list[ValueView]  # of the headline metrics
     choices: dict[str, list[Choice]]
+    coverage: list[CoverageView]  # nothing while the run is under way
+    coverage_table: CoverageTable
     given_up: list[GivenUp]
     waiting: list[Waiting]
     reliability: ReliabilityView | None  # None: the suite declares no such figure
@@ -102,6 +130,8 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
     lake, run = indexes.lake, index.run
     snapshot = _snapshot(lake, run)
     decided = pl.any_horizontal(pl.col(name).is_not_null() for name in ("verdict", "score", "error"))
+    covered = coverage_of(lake, run)
+    headings, texts = as_table(covered)
     return RunDetail(
         run=run_view(run),
         suite_title=index.suite.title,
@@ -114,6 +144,8 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
         values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),
+        coverage=[_coverage(row) for row in covered],
+        coverage_table=CoverageTable(headings=list(headings), rows=list(map(list, texts))),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
         reliability=_reliability(index.suite),
@@ -178,6 +210,10 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]
+
+
+def _coverage(row: Coverage) -> CoverageView:
+    return CoverageView(**{name: getattr(row, name) for name in CoverageView.model_fields})
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:

@@ -4,6 +4,7 @@ from suites.base.calibration import Calibration
 from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
 from suites.base.definition import Derived, Index, Suite
 from suites.base.labelling import Labelling, Labels, Question, Refusal, Seen, Stage
+from suites.base.outcomes import Outcomes
 from suites.base.result_row import (
     JudgedRow,
     ReplyColumns,
@@ -30,6 +31,7 @@ __all__ = [
     "Labelling",
     "Labels",
     "Options",
+    "Outcomes",
     "Question",
     "Recorded",
     "RecordedFolder",

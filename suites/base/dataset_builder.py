@@ -23,9 +23,9 @@ class DatasetBuilder:
     ids: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)  # how the source was understood
 
-    def skip(self, where: str, reason: str, refused: str | None = None) -> None:
+    def skip(self, where: str, reason: str, refused: str | None = None, label: str | None = None) -> None:
         """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
-        self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused)))
+        self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused), label))
 
     def records(self, path: Path, needed: Collection[str]) -> Iterator[Record]:
         """Yield the records of a table, as `read_table` reads it; skip what could not be read as one."""

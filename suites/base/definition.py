@@ -16,6 +16,7 @@ from suites.base.calibration import Calibration
 from suites.base.conversation import Converse, Options, Recorded, RecordedFolder, Score
 from suites.base.figures import Answers, Figure
 from suites.base.labelling import Labelling
+from suites.base.outcomes import Outcomes
 from suites.base.recorded import read_recorded
 from suites.base.roadmap import Roadmap
 from suites.base.sample import Dataset
@@ -100,6 +101,7 @@ class Suite:
     # Metrics across rows (agreement of judges …), in the columns of `metrics.compute.measure`.
     cross_row_metrics: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
     cross_row_version: int = 1  # changes whenever `cross_row_metrics` gives other values for the same rows
+    outcomes: Outcomes = field(default_factory=Outcomes)  # what came of its items, as its result rows tell it
     viewing: Viewing = field(default_factory=Viewing)  # how its answers are shown one by one
     labelling: Labelling | None = None  # None: people do not label its results through sheets
     calibration: Calibration | None = None  # None: no judgements are known by which judges could be measured

@@ -53,6 +53,7 @@ class Skipped:
     where: str  # file and, where it helps, line or entry
     reason: str  # a fixed phrase, so that it can be counted
     payload: str | None = None  # the refused material, for quarantine; None where it was left out by design
+    label: str | None = None  # the label that it would have had, where that is known
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+import polars as pl
 from pydantic import Field
 
 from contracts.changes import Added
 from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule, hash_rule, not_blank
+from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
 from suites.base.result_row import ReplyColumns, ResultRow, result_contract
 from suites.command_guard.verdict import ACTIONS, ERROR_KINDS
 
@@ -77,4 +79,14 @@ RESULTS = result_contract(
     ),
     replaced_when="old.reply_hash IS NULL AND new.reply_hash IS NOT NULL",
     changes=(Added(("empty_kind",)),),
+)
+
+_verdict = pl.col("verdict")
+
+OUTCOMES = Outcomes(
+    missing=pl.when(pl.col("reply_hash").is_null() & ~pl.col("error_kind").is_in(REFUSALS)).then("error_kind"),
+    without_verdict=pl.when(_verdict == "TIMEOUT_ERROR")
+    .then(pl.lit(EMPTY))
+    .when(_verdict.is_in(ERROR_KINDS))
+    .then(_verdict.str.to_lowercase()),
 )

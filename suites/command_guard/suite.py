@@ -4,7 +4,7 @@ import polars as pl
 
 from suites.base import Suite
 from suites.command_guard.baselines import BASELINES
-from suites.command_guard.contract import RESULTS
+from suites.command_guard.contract import OUTCOMES, RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
 from suites.command_guard.metrics import METRICS, TARGET
 from suites.command_guard.people import LABELLING
@@ -39,6 +39,7 @@ SUITE = Suite(
         "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
         "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
     ),
+    outcomes=OUTCOMES,
     viewing=VIEWING,
     labelling=LABELLING,
     figures=FIGURES,

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Literal
 
+import polars as pl
 from pydantic import Field
 
 from contracts.changes import Added, Renamed
 from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from suites.base.outcomes import Outcomes
 from suites.base.result_row import ReplyColumns, ResultRow, replaced_when, result_rules
 from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
 
@@ -136,3 +138,5 @@ MISSING_TOOLS = Contract(
     (hash_rule("score_id"), not_blank("session_id"), not_blank("tool_name"), not_negative("position")),
     changes=(Added(("kind",)),),
 )
+
+OUTCOMES = Outcomes(missing=pl.when(pl.col("status") != "completed").then(pl.coalesce("error_kind", "status")))

@@ -7,7 +7,7 @@ from metrics.compute import measure
 from suites.base import Options, Suite
 from suites.session_review.answers import ANSWERS
 from suites.session_review.baselines import BASELINES
-from suites.session_review.contract import MISSING_TOOLS, RESULTS
+from suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
 from suites.session_review.conversation import OPTIONS, PROMPT_TYPES, converse
 from suites.session_review.figures import FIGURES
 from suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
@@ -55,6 +55,7 @@ SUITE = Suite(
     options=OPTIONS,
     repeated=pl.col("total_score"),
     roadmap=ROADMAP,
+    outcomes=OUTCOMES,
     viewing=VIEWING,
     figures=FIGURES,
     answers=ANSWERS,

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+import polars as pl
 from pydantic import Field
 
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
+from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
 from suites.base.result_row import JudgedRow, replaced_when, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
@@ -179,4 +181,23 @@ FINDINGS = Contract(
     ),
     partition_by=("model",),
     changes=(ENDPOINTS_OF_RESULTS,),
+)
+
+_subject_error = pl.col("subject_error")
+_replied = pl.col("judgement_hash").is_not_null()  # by the judge, or by the model where there was nothing to judge
+_judge_error = pl.col("judge_error")
+
+OUTCOMES = Outcomes(
+    missing=pl.when(~_replied & ~_subject_error.is_in(REFUSALS))
+    .then(_subject_error)
+    .when(_judge_error.is_in(PROVISIONAL_ERRORS))
+    .then(_judge_error)
+    .when(_judge_error.is_not_null())
+    .then(pl.lit("judge_error")),
+    without_verdict=pl.when(_subject_error == "timeout")
+    .then(pl.lit(EMPTY))
+    .when(_subject_error.is_not_null())
+    .then(_subject_error)
+    .when(pl.col("said_vulnerable").is_null())
+    .then(pl.lit("no_verdict")),
 )

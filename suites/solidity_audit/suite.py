@@ -6,7 +6,7 @@ from suites.base import Suite
 from suites.base.own_prompts import read_examples
 from suites.solidity_audit.baselines import BASELINES
 from suites.solidity_audit.calibration import CALIBRATION
-from suites.solidity_audit.contract import FINDINGS, RESULTS
+from suites.solidity_audit.contract import FINDINGS, OUTCOMES, RESULTS
 from suites.solidity_audit.conversation import converse
 from suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from suites.solidity_audit.figures import ANSWERS, FIGURES
@@ -51,6 +51,7 @@ SUITE = Suite(
     prompt_parts=PARTS,
     check_prompt=read_examples,
     options=DEFAULTS,
+    outcomes=OUTCOMES,
     viewing=VIEWING,
     figures=FIGURES,
     answers=ANSWERS,

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Literal
 
 import polars as pl
 
 from contracts.audit import RuleResult, audit_table, result_of
 from contracts.contract import Contract
-from contracts.rule import Severity
 from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from core.errors import EvalakeError, LakeError, NewerLakeError
 from storage.integrity import (
@@ -55,6 +55,18 @@ class CheckedTable:
     results: Engines = field(default_factory=dict)
     files: int = 0
     files_before: int = 0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What broke a rule that refuses nothing, in words."""
+        results = (result for of_engine in self.results.values() for result in of_engine.values())
+        broken = {result.rule_id: result.message for result in results if result.outcome == "warning"}
+        return [f"{message or 'a rule is broken'} ({rule_id})" for rule_id, message in broken.items()]
+
+    @property
+    def state(self) -> Literal["ok", "warning", "broken"]:
+        """How the table stands."""
+        return "broken" if self.findings else "warning" if self.warnings else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +142,14 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
     """Choose the exit code of a check.
 
     Returns:
-        0 where all is in order and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but some
-        snapshots could not be recomputed.
+        0 where all is in order and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but a
+        rule warns, or some snapshots could not be recomputed.
     """
     if any(table.findings for table in checked):
         return 1
     proofs = [proof for table in checked for proof in table.proofs]
+    if any(table.warnings for table in checked):
+        return 3
     return 3 if any(proof.outcome is Outcome.NOT_RECOMPUTED for proof in proofs) else 0
 
 
@@ -321,8 +335,8 @@ def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[D
     rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
     for rule_id in rule_ids:
         given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
-        broken = {engine: result for engine, result in given.items() if not result.passed}
-        if not broken or next(iter(broken.values())).severity is Severity.WARNING:
+        broken = {engine: result for engine, result in given.items() if result.outcome == "broken"}
+        if not broken:
             continue
         result = next(iter(broken.values()))
         problem = f"{result.message or 'a rule is broken'} ({rule_id})"

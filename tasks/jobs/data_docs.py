@@ -35,6 +35,7 @@ def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:
         "lake": redact(lake.uri),
         "checked_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "findings": sum(len(table.findings) for table in checked),
+        "warnings": sum(len(table.warnings) for table in checked),
         "engines": list(ENGINES.values()),
         "snapshots": Counter(str(proof.outcome) for table in checked for proof in table.proofs),
         "tables": [_table(table) for table in checked],
@@ -48,9 +49,10 @@ def _table(table: CheckedTable) -> dict[str, Any]:
         "table": table.contract.table,
         "purpose": table.contract.description,
         "rows": max((result.rows_checked for result in results), default=None),
+        "state": table.state,
         "findings": [asdict(finding) for finding in table.findings],
+        "warnings": table.warnings,
         "rules": rules,
-        "broken": any(not result.passed for result in results),
     }
 
 
@@ -66,6 +68,7 @@ def _rules(contract: Contract, results: Mapping[str, Mapping[str, RuleResult]]) 
                 "severity": str(rule.severity),
                 "dimension": str(rule.dimension),
                 "results": [
-                    result and {"passed": result.passed, "rows_failed": result.rows_failed} for result in by_engine
+                    result and {"passed": result.passed, "outcome": result.outcome, "rows_failed": result.rows_failed}
+                    for result in by_engine
                 ],
             }

@@ -1,8 +1,9 @@
 """Import: recorded results take the way of a row from the reply on, as if their calls had just been answered."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,28 @@ from core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from core.hashing import canonical_json, content_hash
 from providers.cost import Tokens, cost_usd
 from providers.request import Reply
+from reports.coverage import DEFAULT, Coverage, Tolerance, problems, remarks
 from storage import ledger
 from storage.forget import forgotten_samples
 from storage.lake import Lake
 from storage.ledger import Key, LedgerIndex
 from suites.base import Dataset, Labels, Recorded, RecordedFolder, Suite
+from suites.base.json_in_text import json_object
 from tasks.jobs.label import land_labels
 from tasks.runtime import runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run, Tally
 from tasks.steps.converse import Conversation, call_row, exchange_of
+from tasks.steps.coverage import cover, save_coverage, with_refused
 from tasks.steps.derive import derive
 from tasks.steps.extract import extract
 from tasks.steps.measure import measure
 from tasks.steps.plan import write_manifest
 from tasks.steps.preflight import require_tables
 from tasks.steps.publish import Published, Refused, publish_conversations, quarantine
+
+UNREADABLE = "could not be read"
+"""Why a recorded line or file is refused, in words that are counted."""
 
 MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
 LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
@@ -76,12 +83,14 @@ def import_recorded(
     files: Sequence[Path],
     configuration: Configuration | None = None,
     labels: Mapping[str, Any] = runs.NO_LABELS,
+    tolerance: Tolerance = DEFAULT,
 ) -> str:
     """Import files of recorded results as one run, named by their content; returns its id.
 
     Importing them again changes nothing but the metrics, where the suite's options are others. Bad lines go to
     quarantine with file and line number, the rest goes on. Raises SourceError where a file cannot be read, or holds not
-    one good line, OlderLakeError where the lake is to be migrated.
+    one good line, OlderLakeError where the lake is to be migrated. The run is incomplete where anything was refused, or
+    more is missing than `tolerance` allows.
     """
     started = datetime.now(UTC)
     require_tables(lake, suite)
@@ -94,7 +103,7 @@ def import_recorded(
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={"files": [file.name for file in files], **_of_folders(read), **labels},
+        parameters={"files": [file.name for file in files], **_of_folders(read), **labels, **asdict(tolerance)},
         dataset_versions=runs.versions_of(datasets),
         models=sorted({line.item.model for line in read.recorded}),
         judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
@@ -112,8 +121,12 @@ def import_recorded(
     tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
     labelled = land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
     snapshot_id = measure(context, _overruled(read.recorded, conversations))
-    message = _message(read, published, labelled)
-    runs.save(lake, run.ended("completed", tally=tally + published.tally, snapshot_id=snapshot_id, message=message))
+    tally += published.tally
+    covered = _covered(lake, suite, run, read)
+    lacks = problems(covered, tolerance)
+    message = _message(read, published, labelled, [*lacks, *remarks(covered, tolerance)])
+    state = "incomplete" if lacks or tally.rows_quarantined else "completed"
+    runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message))
     return run_id
 
 
@@ -328,7 +341,20 @@ def _cost(model: str, reply: Reply) -> float | None:
     return cost_usd(model, tokens)
 
 
-def _message(read: _Read, published: Published, labelled: Published) -> str | None:
+def _covered(lake: Lake, suite: Suite, run: Run, read: _Read) -> list[Coverage]:
+    """Count what came of the items and of what was refused, and keep it."""
+    left_out = Counter({"repeated": read.repeated, "forgotten": read.forgotten})
+    left_out += Counter({reason: len(places) for reason, places in read.skipped.items()})
+    for each in read.refused:  # of folders, these are among the skipped, too
+        if (reason := each.reason.partition(": ")[2]) in read.skipped:
+            left_out[reason] -= 1
+    refused = (json_object(each.payload) or {} for each in read.refused)
+    covered = with_refused(cover(lake, suite, run.run_id, run.judges), refused, UNREADABLE, +left_out)
+    save_coverage(lake, run.run_id, covered)
+    return covered
+
+
+def _message(read: _Read, published: Published, labelled: Published, lacks: Sequence[str]) -> str | None:
     sentences = []
     if read.refused:
         count, what = len(read.refused), "file" if read.files else "line"
@@ -339,4 +365,4 @@ def _message(read: _Read, published: Published, labelled: Published) -> str | No
         sentences.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
     if broken := published.quarantined + labelled.quarantined:
         sentences.append(f"{broken} rows break their contract (`select rules, origin from quarantine` tells which)")
-    return "; ".join(sentences) or None
+    return "; ".join([*sentences, *lacks]) or None

@@ -6,10 +6,12 @@ from typing import Any
 
 from core.hashing import content_hash
 from core.redaction import redact
+from reports.coverage import DEFAULT, problems
 from storage.lake import Lake
 from suites.base import Dataset, Suite
 from tasks.runtime import runs
 from tasks.runtime.runs import Run, Tally
+from tasks.steps.coverage import Source, of_sources, save_coverage
 from tasks.steps.extract import extract, read_datasets, without_forgotten
 from tasks.steps.preflight import require_tables
 
@@ -44,8 +46,11 @@ def land_samples(
     )
     runs.save(lake, run)
     extracted = extract(lake, run_id, datasets)
+    covered = of_sources(map(Source.of, datasets))
+    save_coverage(lake, run_id, covered)
     skipped = ", ".join(f"{count} {reason}" for reason, count in extracted.skipped.items())
     message = f"left out of the sources: {skipped}" if skipped else None
     tally = Tally(rows_quarantined=extracted.quarantined)
-    runs.save(lake, run.ended("completed", tally=tally, message=message))
+    state = "incomplete" if tally.rows_quarantined or problems(covered, DEFAULT) else "completed"
+    runs.save(lake, run.ended(state, tally=tally, message=message))
     return run_id

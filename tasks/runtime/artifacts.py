@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
 from core.errors import UsageError
+from reports.coverage import Coverage, as_table
 from reports.wording import markdown_text
 from storage.snapshots import read_metrics
 from tasks.runtime.context import RunContext
@@ -27,14 +29,23 @@ def reports_folder() -> Path:
     return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
 
 
-def leave_artifacts(context: RunContext, run: Run) -> None:
+def leave_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) -> None:
     """Leave the artifacts of an ended run, and its report page where the reports of flow runs go."""
     if run.snapshot_id is not None:
         create_table_artifact(
             headline(context, run.snapshot_id), key=f"metrics-{run.run_id}", description="Headline metrics"
         )
+    leave_coverage(run.run_id, covered)
     summary = _summary(run, _report(context, run))
     create_markdown_artifact(summary, key=f"run-{run.run_id}", description=f"{run.suite} {run.run_id}")
+
+
+def leave_coverage(run_id: str, covered: Sequence[Coverage]) -> None:
+    """Leave a table of what came of the run's items, by model, judge and dataset."""
+    if covered:
+        headings, texts = as_table(covered)
+        rows = [dict(zip(headings, row, strict=True)) for row in texts]
+        create_table_artifact(rows, key=f"coverage-{run_id}", description="Asked and answered")
 
 
 def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:

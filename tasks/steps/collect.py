@@ -10,11 +10,13 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner
 from prefect.utilities.annotations import quote
 
+from reports.coverage import Coverage, Tolerance, problems, remarks
 from suites.base import Dataset
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Tally, versions_of
 from tasks.steps.converse import Conversation
 from tasks.steps.count import CallCounter
+from tasks.steps.coverage import Source, cover, save_coverage
 from tasks.steps.derive import derive
 from tasks.steps.extract import extract
 from tasks.steps.failures import FailureCounter, counted, land_failures
@@ -59,6 +61,8 @@ class Collector:
         self._not_asked = 0  # because of the run's ceiling
         self._skipped: Counter[str] = Counter()
         self._tally = Tally()
+        self.covered: Sequence[Coverage] = ()
+        self._tolerance = Tolerance()
         self.calls = CallCounter()
         self.has_rows = False
 
@@ -104,6 +108,13 @@ class Collector:
         """Publish what follows from the run's rows as a whole."""
         self._tally += derive(self._context, "call").tally
 
+    def cover(self, judges: Sequence[str], sources: Sequence[Source], tolerance: Tolerance) -> None:
+        """Count what came of all items of the run, whoever asked them, and keep it."""
+        context = self._context
+        self.covered = cover(context.lake, context.suite, context.run_id, judges, sources)
+        self._tolerance = tolerance
+        save_coverage(context.lake, context.run_id, self.covered)
+
     @property
     def tally(self) -> Tally:
         """Calls and rows so far."""
@@ -112,11 +123,10 @@ class Collector:
     @property
     def state(self) -> str:
         """How the run has ended, if it ends now."""
-        if self._not_asked:
-            return "incomplete"
-        if not self._unanswered.kinds:
-            return "completed"
-        return "incomplete" if self.has_rows else "failed"
+        if self._unanswered.kinds and not self.has_rows and not self._not_asked:
+            return "failed"
+        lacks = self._not_asked or self.tally.rows_quarantined or problems(self.covered, self._tolerance)
+        return "incomplete" if lacks else "completed"
 
     @property
     def message(self) -> str | None:
@@ -131,6 +141,8 @@ class Collector:
             )
         if kinds := self._unanswered.kinds:
             sentences.append(f"{kinds.total()} items have no answer: {self._unanswered}")
+        sentences += problems(self.covered, self._tolerance)
+        sentences += remarks(self.covered, self._tolerance)
         if self.tally.rows_quarantined:
             sentences.append(f"{self.tally.rows_quarantined} rows are in quarantine")
         if self._skipped:
@@ -140,7 +152,8 @@ class Collector:
     def _publish(self) -> None:
         """Begin to publish the rows collected since the last time; one publication at a time bounds memory."""
         self._await_publication()
-        if not any(self._rows.values()):
+        has_rows = any(self._rows.values())
+        if not has_rows and not self._unlisted:
             return
         parameters = {
             "context": self._context,
@@ -151,7 +164,7 @@ class Collector:
         }
         self._publication = self._publisher.submit(publish_rows, parameters)
         self._rows, self._unlisted = {}, []
-        self.has_rows = True
+        self.has_rows = self.has_rows or has_rows
 
     def _await_publication(self) -> None:
         if self._publication is not None:

@@ -7,20 +7,15 @@ import polars as pl
 
 from contracts.tables import RUN_ITEMS
 from metrics.bounds import Bounds, bounds
+from reports.coverage import IN_QUARANTINE, NOT_ASKED
 from reports.missing import Missing
 from storage.lake import Lake
 from storage.refused import refused_rows
 from suites.base import Options, Suite
 from tasks.steps.failures import with_failed_calls
 
-NOT_ASKED = "not asked"
-"""The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
-
-IN_QUARANTINE = "in quarantine"
-"""The kind of an item whose row broke its contract."""
-
-_ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
-KEY = (*_ASKED, "endpoint", "judge_endpoint")
+ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+KEY = (*ASKED, "endpoint", "judge_endpoint")
 
 
 def missing_items(
@@ -43,7 +38,7 @@ def missing_items(
     items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
     reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
-    reasons = reasons.join(_refused(lake, suite, run_id), on=list(_ASKED), how="left", nulls_equal=True)
+    reasons = reasons.join(refused_items(lake, suite, run_id), on=list(ASKED), how="left", nulls_equal=True)
     reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
     planned = dict(_by(items))
     return [
@@ -59,10 +54,10 @@ def missing_items(
     ]
 
 
-def _refused(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
-    """Read which items of a run have rows in quarantine, by key."""
+def refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Read which items of a run have rows in quarantine, by key, with why in `refused`."""
     refused = refused_rows(lake, run_id, [suite.results])
-    rows = [{name: row.get(name) for name in _ASKED} for row in refused]
+    rows = [{name: row.get(name) for name in ASKED} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
     return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
 

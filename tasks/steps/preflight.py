@@ -18,6 +18,7 @@ from core.prompt_files import PROMPTS, TEMPLATES
 from core.redaction import redact
 from providers.price_estimate import is_priced
 from providers.routes import find_route
+from reports.coverage import Tolerance
 from storage.lake import Lake
 from storage.migrations import require_current
 from storage.reach import require_reachable
@@ -31,6 +32,7 @@ from tasks.runtime.runner import require_runner
 from tasks.runtime.runs import labels_of
 from tasks.runtime.secrets import read_secret
 from tasks.steps.choose import choose, draw, failed_samples, parameters_of
+from tasks.steps.coverage import Source, tolerance_of_order
 from tasks.steps.extract import read_datasets, without_forgotten
 from tasks.steps.judge_parameters import judge_parameters
 from tasks.steps.measure import inputs
@@ -54,6 +56,8 @@ class Order:
     configuration_file: str | None = None
     max_cost_usd: float | None = None  # None: as the configuration says
     max_calls: int | None = None
+    max_missing: float | None = None  # a share; None: as the configuration says
+    accept_unreadable: bool = False  # True also where the configuration says it
     first: int | None = None
     samples: Sequence[str] | None = None
     only_failed: str | None = None  # the run whose samples without an answer are taken
@@ -86,6 +90,8 @@ class Order:
         words += ["--note", self.note] if self.note else []
         words += ["--max-cost", str(self.max_cost_usd)] if self.max_cost_usd else []
         words += ["--max-calls", str(self.max_calls)] if self.max_calls else []
+        words += ["--max-missing", str(self.max_missing)] if self.max_missing is not None else []
+        words += ["--accept-unreadable"] if self.accept_unreadable else []
         words += ["--config", self.configuration_file] if self.configuration_file else []
         return shlex.join([*words, "--lake", self.lake])
 
@@ -102,6 +108,7 @@ class Plan:
     judges: tuple[str, ...]
     prompt_types: tuple[str, ...]
     datasets: tuple[Dataset, ...]
+    sources: tuple[Source, ...] = ()  # what became of the rows that the datasets were read from
     # Estimates of the plan, by what they rest on: the command shows them, and its flow keeps them
     estimates: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -155,6 +162,12 @@ class Plan:
         )
 
     @property
+    def tolerance(self) -> Tolerance:
+        """What the run may lack and still be complete: as it was asked for, or else as configured."""
+        order = self.order
+        return tolerance_of_order(self.configuration, order.max_missing, accept_unreadable=order.accept_unreadable)
+
+    @property
     def settled_order(self) -> Order:
         """The order as others carry it out, whatever their configuration says and whatever has landed by then."""
         settled = replace(self.order, max_cost_usd=self.ceiling.usd, max_calls=self.ceiling.calls)
@@ -180,6 +193,7 @@ class Plan:
             "request_parameters": self.request_parameters,
             "max_cost_usd": self.ceiling.usd,
             "max_calls": self.ceiling.calls,
+            **asdict(self.tolerance),
         }
 
 
@@ -222,6 +236,7 @@ def check(order: Order) -> Plan:
     if order.max_cost_usd is not None and not 0 < order.max_cost_usd < inf:
         raise UsageError(f"--max-cost must be a number above 0, not {order.max_cost_usd}")
     configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
+    tolerance_of_order(configuration, order.max_missing, accept_unreadable=order.accept_unreadable)
     options = options_of(suite, configuration)
     require_metrics(suite, options)
     prompt_types = _chosen("prompt types", order.prompt_types, suite.prompt_types[:1])
@@ -246,7 +261,8 @@ def check(order: Order) -> Plan:
     datasets = _chosen_samples(order, suite, given)
     require_runner()
     require_tables(lake, suite)
-    plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets)
+    sources = tuple(map(Source.of, given))
+    plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
     for model in plan.called:
         find_route(model, configuration, read_secret, baselines())
     require_prices(plan)

@@ -16,6 +16,7 @@ from suites.base import Options, Suite
 from suites.base.figures import Ranking
 from suites.registry import suite as find_suite
 from tasks.runtime.runs import run_row
+from tasks.steps.coverage import coverage_of
 from tasks.steps.measure import Versions, inputs, over_all, run_frame
 from tasks.steps.missing import missing_items
 
@@ -39,6 +40,7 @@ def build_report(lake: Lake, run_id: str) -> Report:
         comparisons=_comparisons(suite, frame, options),
         trivial=_trivial(suite, frame, options),
         answers=suite.answers,
+        coverage=coverage_of(lake, run),
         missing=missing_items(lake, suite, run_id, versions, frame, options),
         results=_with_added_columns(lake, suite, frame, versions),
     )

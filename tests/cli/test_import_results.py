@@ -11,7 +11,10 @@ from tests.cli.people import FOUND
 
 
 def test_json_is_one_object_with_the_promised_fields(imported: Imported) -> None:
-    assert list(imported.said) == ["run_id", "snapshot_id", "state", "samples", "calls", "rows", "cost_usd", "seconds"]
+    promised = ["run_id", "snapshot_id", "state", "samples", "calls", "rows", "cost_usd", "seconds"]
+    assert list(imported.said) == [*promised, "coverage"]
+    assert {each["missing_share"] for each in imported.said["coverage"]} == {0.0}
+    assert sum(each["asked"] for each in imported.said["coverage"]) == 40
     assert list(imported.said["calls"]) == ["made", "from_ledger", "failed"]
     assert imported.said["rows"] == {"landed": 40, "already_present": 0, "quarantined": 0}
     assert (imported.said["state"], imported.said["samples"]) == ("completed", 40)
@@ -33,7 +36,11 @@ def test_bad_lines_are_named_quarantined_and_do_not_stop_the_rest(tmp_path: Path
     (tmp_path / "mixed.jsonl").write_text("\n".join(lines))
     done = evalake_here("import", "mixed.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
     assert done.returncode == 1
-    assert json.loads(done.stdout)["rows"] == {"landed": 2, "already_present": 0, "quarantined": 5}
+    said = json.loads(done.stdout)
+    assert said["rows"] == {"landed": 2, "already_present": 0, "quarantined": 5}
+    assert said["state"] == "incomplete"
+    refused = {each["model"]: sum(each["refused"].values()) for each in said["coverage"]}
+    assert refused == {"openai/gpt-4o-mini": 2, "": 3}
     assert "mixed.jsonl:2" in done.stderr
     reasons = {
         row["origin"]: row["reason"] for row in Imported(tmp_path, {}).query("select origin, reason from quarantine")

@@ -48,7 +48,7 @@ class CommandDatasetBuilder(DatasetBuilder):
         """Add a sample, or skip it for a stated reason. Of equal commands the first is kept."""
         reason = _flaw(material)
         if reason is not None:
-            self.skip(where, reason, material.raw)
+            self.skip(where, reason, material.raw, material.label if material.label in LABELS else None)
             return
         command = material.command
         if command in self._labels:

@@ -25,6 +25,19 @@ def test_a_run_tells_what_it_gave_up_on_and_how_often_it_tried(http: httpx.Clien
     assert run["run"]["message"] == "one call was given up on"
 
 
+def test_what_came_of_the_items_is_told_of_each_model_and_judge(http: httpx.Client, world: World) -> None:
+    run = http.get(f"/runs/{world.verdicts}").json()
+    of = {each["model"]: each for each in run["coverage"]}
+    assert {model: (each["asked"], each["answered"]) for model, each in of.items()} == {
+        GOOD: (COMMANDS, COMMANDS),
+        BAD: (COMMANDS, COMMANDS),
+    }
+    assert run["coverage_table"]["headings"] == ["model", "source", "asked", "answered", "without verdict", "missing"]
+    assert [row[0] for row in run["coverage_table"]["rows"]] == [*of]
+    audits = http.get(f"/runs/{world.audits}").json()["coverage"]  # a run whose row of coverage was never kept
+    assert {each["model"]: each["missing_kinds"] for each in audits if each["missing"]} == {SILENT: {"rate_limit": 1}}
+
+
 def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -> None:
     values = http.get(f"/runs/{world.verdicts}/values").json()
 

@@ -10,6 +10,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import CALL_FAILURES, RUN_ITEMS, SNAPSHOTS
 from core.configuration import Configuration
 from core.endpoints import IMPORT
+from reports.coverage import NOT_ASKED
 from reports.machine import as_data
 from storage import ledger
 from storage.lake import Lake
@@ -18,7 +19,6 @@ from suites.registry import suite
 from tasks.jobs.import_results import import_recorded
 from tasks.runtime.context import RunContext
 from tasks.steps.measure import measure
-from tasks.steps.missing import NOT_ASKED
 from tasks.steps.report import build_report
 from tests.cli.command import recorded
 from tests.storage.rows import call

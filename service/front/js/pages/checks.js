@@ -26,11 +26,11 @@ export function checksPage({signal}) {
   load();
 }
 
-function tableSection({table: of, description, version, rows, checked_at_us: at, broken, rules}) {
+function tableSection({table: of, description, version, rows, checked_at_us: at, broken, warnings, rules}) {
   return h("section", {class: "panel"},
-    h("h2", {}, `${of}: `, h("span", {class: broken ? "state bad" : "state good"}, broken ? `${counted(broken, "rule")} broken` : "ok")),
+    h("h2", {}, `${of}: `, h("span", {class: broken || warnings ? "state bad" : "state good"}, broken ? `${counted(broken, "rule")} broken` : warnings ? counted(warnings, "warning") : "ok")),
     h("p", {class: "note"}, `${description} ${counted(rows, "row")}, version ${count(version)}, checked ${time(at)}.`),
-    h("details", {open: broken > 0}, h("summary", {}, `Its ${counted(rules.length, "rule")}`), table({
+    h("details", {open: broken + warnings > 0}, h("summary", {}, `Its ${counted(rules.length, "rule")}`), table({
       caption: `Rules of ${of}`, texts: true,
       headings: ["Rule", "Severity", "Looks after", ...ENGINES.map(([, label]) => label)],
       rows: rules.map((rule) => [name(rule.demands, 300), words(rule.severity), words(rule.dimension), ...ENGINES.map(([engine]) => outcome(rule, engine))]),
@@ -41,5 +41,5 @@ function outcome({results}, engine) {
   const result = results.find((each) => each.engine === engine);
   if (!result) return "–";
   if (result.passed) return "kept";
-  return [h("span", {class: "state bad"}, `broken by ${counted(result.rows_failed, "row")}`), result.message && h("span", {class: "sub"}, visible(result.message, 300))];
+  return [h("span", {class: "state bad"}, `${result.outcome}: ${counted(result.rows_failed, "row")}`), result.message && h("span", {class: "sub"}, visible(result.message, 300))];
 }

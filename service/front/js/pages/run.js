@@ -48,6 +48,7 @@ function whole(detail, service, signal) {
     run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
     detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
     tiles(detail),
+    coverage(detail),
     headline(detail),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
@@ -166,6 +167,15 @@ function chances({run, choices}) {
   return h("section", {class: "panel"}, h("h2", {}, "Read by kind"), groups.map(([key, title]) => h("div", {}, h("h3", {}, title),
     h("ul", {class: "tags"}, choices[key].map(({value, count: n}) =>
       h("li", {}, h("a", {href: itemsPath(run.run_id, {[key]: value})}, key === "flag" ? words(value) : name(value, 80)), ` ${count(n)}`))))));
+}
+
+/** What came of the items of each model, judge and dataset: answered, without a verdict, missing and why. */
+function coverage({coverage_table: {headings, rows}}) {
+  if (!rows.length) return null;
+  return h("section", {class: "panel"}, h("h2", {}, "Asked and answered"), table({
+    caption: "Items of each model, judge and source", headings: headings.map((each) => each[0].toUpperCase() + each.slice(1)), texts: true,
+    rows: rows.map((cells) => cells.map((cell) => visible(cell, 500))),
+  }));
 }
 
 function givenUp({given_up: kinds}) {
