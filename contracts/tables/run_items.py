@@ -24,6 +24,9 @@ class RunItemRow(RowModel):
     judge_hash: str | None = Field(description="The judge call's prompt hash; null until it is known.")
 
 
+ITEM_KEY = ("prompt_hash", "judge_hash", "sample_hash", "model", "judge", "replicate")
+"""The columns by which an item finds its result row, as far as the table of results has them."""
+
 RUN_ITEMS = Contract(
     "run_items",
     RunItemRow,

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from contracts.contract import Row
 from contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
+from contracts.tables.run_items import ITEM_KEY
 from service.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from service.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
 from service.viewer.run_index import RunIndex, RunIndexes, scorer_version
@@ -16,7 +17,6 @@ from storage.lake import Lake
 from storage.sql.rows import plain
 from suites.base import Suite
 from tasks.steps.extract import sample_of
-from tasks.steps.measure import ITEM_KEY
 
 
 class Fact(BaseModel):
@@ -126,7 +126,7 @@ class Material:
             prompt_hash=entry["prompt_hash"],
             judge_hash=entry["judge_hash"],
             scorer_version=None if row is None else row["scorer_version"],
-            landed_by=None if row is None else row["run_id"],
+            landed_by=None if row is None else row["landed_by_run"],
             values=[] if row is None else _facts(row, suite.viewing.shown),
             details=[] if row is None else _details(row, self._details, suite),
             calls=conversations.of(entry),

@@ -15,6 +15,7 @@ import polars as pl
 from cachetools import LRUCache
 
 from contracts.tables import CALL_FAILURES, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
+from contracts.tables.run_items import ITEM_KEY
 from service.errors import NotFoundError
 from storage.cached_table import OpenTable
 from storage.lake import Lake
@@ -24,7 +25,6 @@ from suites.registry import suite as find_suite
 from tasks.jobs.prove_rows import ANY_FAILURE
 from tasks.runtime.runs import with_lost
 from tasks.steps.failures import with_failed_calls
-from tasks.steps.measure import ITEM_KEY
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
 MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB

@@ -6,11 +6,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from contracts.changes import Change, Renamed
 from contracts.contract import Contract, RowModel
 from contracts.rule import TOKEN_RULES, Rule, hash_rule, not_blank, not_negative
 from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Exchange, Item
+
+LANDED_BY_RUN = Renamed(columns={"run_id": "landed_by_run"})
+"""A change of every table of results: a run's rows are those of the view `run_results`, not those it landed first."""
 
 
 class ResultRow(RowModel):
@@ -19,7 +23,7 @@ class ResultRow(RowModel):
     # A column that stands elsewhere than where it is declared -> the column before it; "" is the beginning.
     stands_after: ClassVar[Mapping[str, str]] = {}
 
-    run_id: str = Field(description="The run that landed the row first.")
+    landed_by_run: str = Field(description="The run that landed the row first.")
     origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
     dataset: str = Field(description="The sample's dataset.")
     sample_id: str = Field(description="The sample.")
@@ -69,7 +73,7 @@ class JudgedRow(ResultRow):
 def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
     """Fill the columns of `ResultRow`, and of `JudgedRow` where a judge was asked after the model.
 
-    `run_id` and `origin` are filled in where the row lands.
+    `landed_by_run` and `origin` are filled in where the row lands.
     """
     columns = asked_columns(item, answered[0].prompt_hash, scorer_version)
     if item.judge is None:
@@ -82,7 +86,7 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
 
 
 def asked_columns(item: Item, prompt_hash: str, scorer_version: str) -> dict[str, Any]:
-    """Fill the columns of `ResultRow`; `run_id` and `origin` are filled in where the row lands."""
+    """Fill the columns of `ResultRow`; `landed_by_run` and `origin` are filled in where the row lands."""
     sample = item.sample
     return {
         "dataset": sample.dataset,
@@ -115,6 +119,7 @@ def result_contract(
     *,
     description: str = "",
     extra_key: Sequence[str] = (),
+    changes: Sequence[Change] = (),
     **more: Any,
 ) -> Contract:
     """Make the contract of a result table: key and rules of the shared columns, the suite's own rules, partitions.
@@ -125,11 +130,15 @@ def result_contract(
         rules: Rules of the suite's own columns.
         description: What a row is, in a sentence; the first line of the row's docstring where it is left out.
         extra_key: Further columns that tell rows apart.
+        changes: The suite's own changes of the table. `LANDED_BY_RUN` comes before them, unless it is among them: a
+            suite that had changes before that name came lists it behind those.
         more: Further fields of the contract, such as `replaced_when`.
     """
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = (*result_key(row), *extra_key)
-    return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **more)
+    changed = tuple(changes) if LANDED_BY_RUN in changes else (LANDED_BY_RUN, *changes)
+    held = (*result_rules(row), *rules)
+    return Contract(table, row, key, described, held, partition_by=("model",), changes=changed, **more)
 
 
 def result_key(row: type[ResultRow]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pydantic import Field
 from contracts.changes import Added
 from contracts.contract import Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
-from suites.base.result_row import JudgedRow, result_key
+from suites.base.result_row import LANDED_BY_RUN, JudgedRow, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
@@ -130,14 +130,14 @@ RESULTS = Contract(
     ),
     partition_by=("model",),
     replaced_when="old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL",
-    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",)), Added(REASONS)),
+    changes=(Added(("undecided_findings", "subject_error")), Added(("contradictions",)), Added(REASONS), LANDED_BY_RUN),
 )
 
 
 class SolidityAuditFinding(RowModel):
     """One finding of an audit, as one judge saw it."""
 
-    run_id: str = Field(description="The run that landed the row first.")
+    landed_by_run: str = Field(description="The run that landed the row first.")
     origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
     sample_hash: str = Field(description="The sample's content hash.")
     model: str = Field(description="The model that audited.")
@@ -167,4 +167,5 @@ FINDINGS = Contract(
         *map(not_negative, ("replicate",)),
     ),
     partition_by=("model",),
+    changes=(LANDED_BY_RUN,),
 )

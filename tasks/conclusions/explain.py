@@ -48,7 +48,7 @@ MEANINGS: Mapping[Part, str] = {
 
 EXCHANGED = (Part.JUDGE, Part.REPEATS, Part.REPLIES)
 
-PASSING = ("run_id", "origin", "dataset_version", "scorer_version", "cluster")
+PASSING = ("landed_by_run", "origin", "dataset_version", "scorer_version", "cluster")
 """Columns of a result row that say nothing of what was answered, beside those of times."""
 
 FIELDS = (

@@ -7,6 +7,7 @@ import polars as pl
 
 from contracts.contract import Contract
 from contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from contracts.tables.run_items import ITEM_KEY
 from core.errors import LakeError
 from metrics.definition import Metric, definition_hash
 from storage.lake import Lake
@@ -19,8 +20,6 @@ from tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from tasks.steps.clusters import shared_inputs, with_clusters
 from tasks.steps.count import USAGE_VERSION, usage_metrics
 from tasks.steps.missing import missing_items
-
-ITEM_KEY = ("prompt_hash", "judge_hash", "sample_hash", "model", "judge", "replicate")
 
 Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
 

@@ -140,7 +140,7 @@ def _about_findings(
 
 
 _HITS = ("location_function_hit", "location_line_hit")
-_LANDED = ("run_id", "origin", "finding_id")
+_LANDED = ("landed_by_run", "origin", "finding_id")
 FOUND_BY = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate")
 _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")
 
