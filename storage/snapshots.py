@@ -85,6 +85,13 @@ def read_metrics(lake: Lake, snapshot_id: str) -> pl.DataFrame:
     return rows.sort("model", "judge", "slice", "slice_value", "tier", "metric", nulls_last=True)
 
 
+def newest_with(lake: Lake, column: str, name: str) -> dict[str, Any] | None:
+    """Find the newest snapshot that has a value with this name in a column of METRIC_SNAPSHOTS; None where none has."""
+    having = lake.frame(METRIC_SNAPSHOTS).filter(pl.col(column) == name).select("snapshot_id").unique()
+    found = lake.frame(SNAPSHOTS).join(having, on="snapshot_id", how="semi").sort("created_at").tail(1).collect()
+    return None if found.is_empty() else found.row(0, named=True)
+
+
 def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:
     """Find the newest snapshot of a run, the one an id (or its beginning) names, or without either the newest of all.
 

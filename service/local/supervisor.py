@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from core.errors import EvalakeError
 from core.visible_text import on_one_line
+from reports.viewer_links import VIEWER_URL
 from service.beside import Beside, free_port, lets_in
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.database import start_settings, usual_database
@@ -91,6 +92,7 @@ class _Servers:
         pools = self._deploy(project, deploying) if project and deploying else ()
         _say("starting the pages …")
         pages = f"http://127.0.0.1:{port}"
+        os.environ.setdefault(VIEWER_URL, pages)  # for what workers link to
         service = self._child("cli", "serve", "--port", str(port), "--lake", self._lake)
         self._wait_for(f"{pages}/api/v1/runs", Bearer(self._token), service, "evalake serve")
         os.environ.update({**PATIENCE, **os.environ})

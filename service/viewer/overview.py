@@ -36,6 +36,7 @@ class RunView(BaseModel):
     judges: list[str]
     samples: int
     items: int
+    items_done: int | None  # null: not kept by the evalake that made the run
     calls_made: int
     calls_from_ledger: int
     calls_failed: int
