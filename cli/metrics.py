@@ -12,6 +12,8 @@ from cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJson
 if TYPE_CHECKING:
     from polars import DataFrame
 
+    from storage.lake import Lake
+
 FIELDS = (
     "suite", "model", "judge", "slice", "slice_value", "metric", "tier", "value", "n",
     "units", "n_eff", "se", "ci_low", "ci_high", "reliable",
@@ -62,7 +64,7 @@ def metrics(
     headline = find_suite(snapshot_shown["suite"]).headline
     values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
-    chosen = _chosen(values, wanted)
+    chosen = _chosen(where, snapshot_shown, values, wanted)
     if style is not Format.table:
         show.rows(chosen, style)
         return
@@ -74,9 +76,15 @@ def metrics(
         show.line(line)
 
 
-def _chosen(values: "DataFrame", wanted: dict[str, list[str] | None]) -> "DataFrame":
-    """Return the rows that the options choose. Raises UsageError for a name that the snapshot does not have."""
+def _chosen(
+    lake: "Lake", snapshot: dict[str, Any], values: "DataFrame", wanted: dict[str, list[str] | None]
+) -> "DataFrame":
+    """Return the rows that the options choose.
+
+    Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
+    """
     from core.errors import UsageError
+    from storage.snapshots import newest_with
 
     for column, given in wanted.items():
         if given is None:
@@ -85,9 +93,17 @@ def _chosen(values: "DataFrame", wanted: dict[str, list[str] | None]) -> "DataFr
         for name in given:
             if name not in known:
                 near = get_close_matches(name, known, n=3) or known[:8]
-                raise UsageError(f"the snapshot has no {column} {name}: there is {', '.join(near)}")
+                other = newest_with(lake, column, name)
+                hint = (
+                    f"; the run {other['run_id']} of {other['suite']} has it: --run {other['run_id']}" if other else ""
+                )
+                raise UsageError(f"{_whose(snapshot)} has no {column} {name}: there is {', '.join(near)}{hint}")
         values = values.filter(values[column].is_in(given))
     return values
+
+
+def _whose(snapshot: dict[str, Any]) -> str:
+    return f"the snapshot {snapshot['snapshot_id'][:12]} of {snapshot['suite']}, run {snapshot['run_id']},"
 
 
 def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:

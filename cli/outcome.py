@@ -111,7 +111,8 @@ def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     if queries:
         typer.echo("try:")
     for query in queries:
-        typer.echo(f'  {trusting(command("sql", lake=lake_uri))} "{query}"')
+        asked = query.replace("$run", f"'{run['run_id']}'")
+        typer.echo(f'  {trusting(command("sql", lake=lake_uri))} "{asked}"')
 
 
 def _outcome(run: dict[str, Any]) -> str:

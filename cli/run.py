@@ -83,7 +83,9 @@ def run(
     from providers.routes import require_usual_keys
 
     subjects, judging = names("--models", models), names("--judges", judges)
-    require_usual_keys([*(subjects or ()), *(judging or ())], read(config))
+    configuration = read(config)
+    if not dry_run:
+        require_usual_keys([*(subjects or ()), *(judging or ())], configuration)
     server = None if dry_run else start_server()
 
     from tasks.steps.announce import lines_of
@@ -110,7 +112,7 @@ def run(
         tags=tag or (),
         note=note,
     )
-    plan = check(order)
+    plan = check(order, with_keys=not dry_run)
     if not json:
         for line in lines_of(plan):  # what will be evaluated, and what was left out
             say(line)

@@ -7,8 +7,8 @@ import typer
 from cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 
 COLUMNS = (
-    "run_id", "suite", "state", "started", "samples", "cost_usd", "tags", "models", "calls_made", "calls_from_ledger",
-    "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "message",
+    "run_id", "suite", "state", "done", "started", "samples", "cost_usd", "tags", "models", "calls_made",
+    "calls_from_ledger", "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "message",
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ def runs(
     rows = tagged(wanted, tag).sort("started_at", descending=True).collect()
     if style is Format.table:
         rows = rows.with_columns(
+            done=pl.format("{} of {}", "items_done", "items"),
             started=pl.col("started_at").dt.strftime("%m-%d %H:%M"),
             tags=pl.when(pl.col("tags").list.len() > 0).then("tags"),
         )

@@ -24,6 +24,9 @@ def settle(
     budget: Annotated[
         float | None, typer.Option("--budget", min=0, help="What all rounds together may cost.", metavar="USD")
     ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", min=1, help="All rounds make no more calls than these.", metavar="N")
+    ] = None,
     judges: JudgesOption = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
@@ -41,6 +44,7 @@ def settle(
     server = start_server()
 
     from storage.lake import Lake
+    from storage.reservations import Ceiling
     from tasks.conclusions.settle import limit_for, require_settleable
     from tasks.conclusions.settle import settle as settle_rules
     from tasks.runtime.context import options_of
@@ -56,19 +60,20 @@ def settle(
         "datasets": dataset,
         "configuration_file": str(config) if config else None,
     }
-    plan = check(Order(**orders, max_cost_usd=budget))
+    plan = check(Order(**orders, max_cost_usd=budget, max_calls=max_calls))
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
     counts = [len(each.samples) for each in plan.datasets]
 
     from evalake.run import order_run
 
-    def ask(size: int, ceiling: float | None) -> str:
+    def ask(size: int, ceiling: Ceiling) -> str:
         limit = None if size == plan.samples else limit_for(size, counts)
-        return order_run(**orders, limit=limit, max_cost_usd=ceiling)
+        return order_run(**orders, limit=limit, max_cost_usd=ceiling.usd, max_calls=ceiling.calls)
 
+    ceiling = Ceiling(budget, max_calls)
     rounds: list[Round] = []
     with flows_begun(server):
-        for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget_usd=budget):
+        for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget=ceiling):
             rounds.append(each)
             _say(each, len(rounds), plan.samples)
     _print(rounds, plan.samples, as_json=json)

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from cli.environment import names_a_server
-from cli.interrupt import leave_at_once
+from cli.interrupt import end_on_ctrl_c, leave_if_interrupted
 
 if TYPE_CHECKING:
     from service.local.temporary import TemporaryServer
@@ -20,7 +20,7 @@ def start_server() -> "TemporaryServer | None":
 
 @contextmanager
 def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
-    """Use the command's own server, or the one that is named; Ctrl-C ends the process at once; flows know who calls.
+    """Use the command's own server, or the one that is named; Ctrl-C lets calls in flight end; flows know who calls.
 
     Raises ServerError where the server that is named cannot be used, EvalakeError where the command's does not start.
     """
@@ -28,7 +28,10 @@ def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
     from tasks.runtime.started_by import CALLER, COMMAND_LINE
 
     require_server()
-    leave_at_once()
+    end_on_ctrl_c()
     CALLER.set(COMMAND_LINE)
     with server.in_use() if server else nullcontext():
-        yield
+        try:
+            yield
+        finally:
+            leave_if_interrupted()

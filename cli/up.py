@@ -40,11 +40,14 @@ def up(
     """Keep a Prefect server, workers and the pages in the background."""
     from cli.configuration import read
     from service.local.background import find
+    from service.local.deployment import require_suites
 
     if find(lake) is None:
         _require_none_is_lost(lake)
         read(None)
-        _start(lake, port, _project() if workers else None)
+        if (project := _project() if workers else None) is not None:
+            require_suites(project)
+        _start(lake, port, project)
     _show(lake, as_json=json)
 
 

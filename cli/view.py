@@ -73,7 +73,7 @@ def _export(lake: str, run: str, folder: Path) -> None:
     from service.viewer.run_index import RunIndexes
     from storage.lake import Lake
 
-    with _progress("items written") as tell:
+    with _progress("samples written") as tell:
         try:
             page = export_run(RunIndexes(Lake(lake)), run, folder, tell)
         except NotFoundError as error:

@@ -90,6 +90,7 @@ class Contract:
     replaced_when: str | None = None
     append_only: bool = False
     changes: tuple[Change, ...] = ()
+    suite: str | None = None  # the suite whose result rows these are; None for every other table
 
     def __post_init__(self) -> None:
         for flaw in _flaws(self):

@@ -65,3 +65,7 @@ class QueryError(InputError):
 
 class ProviderError(InputError):
     """A model cannot be called at all: unknown provider, no key, or nothing answers."""
+
+
+class MissingKeyError(ProviderError):
+    """A model can be called once its key is there."""

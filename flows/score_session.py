@@ -101,7 +101,7 @@ def give_up(score_id: str) -> None:
 
 
 def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
-    """Build the row of a new scoring. Its `run_id` is the context's, one for each request for scorings."""
+    """Build the row of a new scoring. Its `landed_by_run` is the context's run, one for each request for scorings."""
     item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
@@ -109,7 +109,7 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
     unanswered = Failure("circuit_open", "not asked yet", 0)
     return {
         **begun(item, Exchange(asked.prompt_hash, unanswered, endpoint=asked.endpoint), context.options),
-        "run_id": context.run_id,
+        "landed_by_run": context.run_id,
         "origin": "call",
         "score_triggered_by": triggered_by,
         "asked_at": datetime.now(UTC),
@@ -157,7 +157,7 @@ class Scoring:
         """
         row = read_score(lake, score_id)
         # One request may ask for several scorings: each has a client of its own, which ends without the others'
-        context = RunContext(row["run_id"], SUITE, lake, configuration, attempt=score_id)
+        context = RunContext(row["landed_by_run"], SUITE, lake, configuration, attempt=score_id)
         if row["status"] in ACTIVE:
             taken = {**row, "status": "in_progress", "started_at": _now(row)}
             land_together(lake, RESULTS, conform([taken], RESULTS))
@@ -226,7 +226,7 @@ class Scoring:
         return score
 
     def _land(self, contract: Contract, rows: Sequence[Row]) -> Admitted:
-        landing = {"run_id": self.context.run_id, "origin": "call"}
+        landing = {"landed_by_run": self.context.run_id, "origin": "call"}
         admitted = admit(self.context.lake, self.context.run_id, contract, [{**row, **landing} for row in rows])
         land_together(self.context.lake, contract, admitted.rows)
         return admitted

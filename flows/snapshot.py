@@ -16,7 +16,7 @@ from flows.form import ConfigurationFile, Day, LakeUri
 from flows.opening import opened
 from storage.lake import Lake, first_words
 from suites.registry import suite_names
-from tasks.runtime.artifacts import headline
+from tasks.runtime.artifacts import headline, pages_of
 from tasks.runtime.context import RunContext
 from tasks.runtime.days import day_of_run
 
@@ -72,6 +72,7 @@ def _measure(lake: Lake, run: Mapping[str, Any], configuration: Configuration) -
     create_table_artifact(
         headline(context, snapshot_id),
         key=f"snapshot-{run['suite'].replace('_', '-')}",
-        description=f"Headline metrics of {run['suite']}, run {run['run_id']}, snapshot {snapshot_id[:12]}",
+        description=f"Headline metrics of {run['suite']} with 95 % intervals, run {run['run_id']}, snapshot "
+        f"{snapshot_id[:12]}. {pages_of(run['run_id'])}",
     )
     return snapshot_id

@@ -6,7 +6,8 @@ All retries are made here: nothing below tries anything twice.
 import asyncio
 import random
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from core.configuration import Configuration
@@ -94,6 +95,8 @@ class Caller:
         self._litellm = LiteLLMCalls()
         self._import: asyncio.Task[None] | None = None  # of LiteLLM, which baselines do without
         self._ended: str | None = None  # why no further attempt begins
+        self.waiting = 0
+        """Calls that wait for their provider's limits, or for the next attempt."""
         self.stopped: dict[str, str] = {}
         """Why a model is not asked any more."""
 
@@ -125,7 +128,8 @@ class Caller:
                     outcome = course.given_up(failure)
                     break
                 pause = self._pause_seconds(course.attempts, failure.retry_after)
-            await asyncio.sleep(pause)
+            with self._waits():
+                await asyncio.sleep(pause)
             course.waited_ms += pause * 1000
         record_call(request, route, outcome, course.begun)
         return outcome
@@ -139,6 +143,14 @@ class Caller:
         await self._direct.close()
         if self._import is not None:
             await internals.close_connections()
+
+    @contextmanager
+    def _waits(self) -> Iterator[None]:
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
 
     def _limiter(self, provider: str) -> RateLimiter:
         limiter = self._limiters.get(provider)
@@ -159,7 +171,9 @@ class Caller:
         self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
     ) -> Reply:
         """Make one attempt, within the provider's limits; raises AttemptFailed."""
-        async with limiter.acquire(lambda: self._refuse(route.model, limiter)) as slot:
+        async with AsyncExitStack() as held:
+            with self._waits():
+                slot = await held.enter_async_context(limiter.acquire(lambda: self._refuse(route.model, limiter)))
             await admit(course.failed_cost_usd or 0.0, slot.lend)
             course.attempts += 1
             course.begun = course.begun or time.time_ns()

@@ -156,6 +156,11 @@ class Client(AbstractContextManager["Client"]):
         if self._caller is not None:
             self._caller.end(reason)
 
+    @property
+    def in_flight(self) -> int:
+        """How many calls have begun an attempt and not ended; whoever awaits one has its outcome as it ends."""
+        return len(self._flights) - self._caller.waiting if self._caller is not None else 0
+
     def close(self) -> None:
         """Cancel the calls under way, close the connections and end the thread."""
         with self._guard:

@@ -9,7 +9,7 @@ from typing import Any
 
 from contracts.contract import fits_folder
 from core.configuration import Configuration, ModelOptions, Price
-from core.errors import ProviderError
+from core.errors import MissingKeyError, ProviderError
 from core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
 from providers.baselines import PROVIDER, Baseline
 from providers.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
@@ -184,8 +184,8 @@ def _key(model: str, provider: str, options: ModelOptions) -> str | None:
     return _NO_KEY
 
 
-def _no_key(model: str, variables: Sequence[str]) -> ProviderError:
-    return ProviderError(f"model {model} needs a key: set {' or '.join(variables)}")
+def _no_key(model: str, variables: Sequence[str]) -> MissingKeyError:
+    return MissingKeyError(f"model {model} needs a key: set {' or '.join(variables)}")
 
 
 def _missing_variables(model: str, provider: str) -> Sequence[str]:

@@ -12,10 +12,15 @@ def viewer_address() -> str:
     return (os.environ.get(VIEWER_URL) or f"http://127.0.0.1:{DEFAULT_PORT}").rstrip("/")
 
 
+def run_address(run_id: str) -> str:
+    """Build the address of a run's page."""
+    return f"{viewer_address()}/runs/{quote(run_id, safe='')}"
+
+
 def items_address(run_id: str, **filters: str | None) -> str:
     """Build the address of a run's items under these filters; filters that are None are left out."""
     wanted = urlencode({name: value for name, value in filters.items() if value is not None}, errors="replace")
-    return f"{viewer_address()}/runs/{quote(run_id, safe='')}/items" + (f"?{wanted}" if wanted else "")
+    return f"{run_address(run_id)}/items" + (f"?{wanted}" if wanted else "")
 
 
 def item_address(run_id: str, sample_hash: str) -> str:

@@ -15,6 +15,8 @@ from core.hashing import content_hash
 from storage.lake import Lake
 from storage.landing import land
 
+_OF_RUN = ("run_id", "measured_at")  # columns of METRIC_SNAPSHOTS that follow from the snapshot
+
 ROW_KEY = ("model", "judge", "slice", "slice_value", "metric")
 
 
@@ -44,15 +46,17 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
 
     The values go first: a snapshot that is listed is complete.
     """
-    snapshot_id = snapshot.id
-    land(lake, METRIC_SNAPSHOTS, metric_rows(snapshot_id, snapshot.suite, values))
+    snapshot_id, now = snapshot.id, datetime.now(UTC)
+    rows = metric_rows(snapshot_id, snapshot.suite, values)
+    of_run = {"run_id": pl.lit(snapshot.run_id), "measured_at": pl.lit(now)}
+    land(lake, METRIC_SNAPSHOTS, conform(rows.with_columns(**of_run), METRIC_SNAPSHOTS))
     row = {
         **vars(snapshot),
         "snapshot_id": snapshot_id,
         "pinned_versions": json.dumps(dict(snapshot.pinned_versions), sort_keys=True),
         "options": json.dumps(dict(snapshot.options), sort_keys=True),
         "warnings": list(snapshot.warnings),
-        "created_at": datetime.now(UTC),
+        "created_at": now,
     }
     land(lake, SNAPSHOTS, conform([row], SNAPSHOTS))
     return snapshot_id
@@ -66,19 +70,26 @@ def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
 
 
 def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:
-    """Convert the values of the metric engine to rows of METRIC_SNAPSHOTS."""
+    """Convert the values of the metric engine to rows of METRIC_SNAPSHOTS, without the run and the time."""
     keys = [content_hash([row[name] for name in ROW_KEY]) for row in values.iter_rows(named=True)]
     return values.with_columns(
         pl.lit(snapshot_id).alias("snapshot_id"),
         pl.Series("row_key", keys, dtype=pl.String),
         pl.lit(suite).alias("suite"),
-    ).select([column.name for column in METRIC_SNAPSHOTS.columns])
+    ).select(name for name in METRIC_SNAPSHOTS.column if name not in _OF_RUN)
 
 
 def read_metrics(lake: Lake, snapshot_id: str) -> pl.DataFrame:
     """Read the metric rows of one snapshot, in a stable order."""
     rows = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect()
     return rows.sort("model", "judge", "slice", "slice_value", "tier", "metric", nulls_last=True)
+
+
+def newest_with(lake: Lake, column: str, name: str) -> dict[str, Any] | None:
+    """Find the newest snapshot that has a value with this name in a column of METRIC_SNAPSHOTS; None where none has."""
+    having = lake.frame(METRIC_SNAPSHOTS).filter(pl.col(column) == name).select("snapshot_id").unique()
+    found = lake.frame(SNAPSHOTS).join(having, on="snapshot_id", how="semi").sort("created_at").tail(1).collect()
+    return None if found.is_empty() else found.row(0, named=True)
 
 
 def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:

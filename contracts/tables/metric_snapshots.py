@@ -1,5 +1,7 @@
 """The table `metric_snapshots`: metric values with their uncertainty."""
 
+from datetime import datetime
+
 from pydantic import Field
 
 from contracts.changes import Added
@@ -27,6 +29,8 @@ class MetricRow(RowModel):
     ci_low: float | None = Field(description="Lower end of the 95 % interval.")
     ci_high: float | None = Field(description="Upper end of the 95 % interval.")
     reliable: bool = Field(description="Whether every part of it rests on at least 30 units.")
+    run_id: str | None = Field(description="The run that was measured; null in older rows: `snapshots` has it.")
+    measured_at: datetime | None = Field(description="When the snapshot was made; null in older rows.")
 
 
 METRIC_SNAPSHOTS = Contract(
@@ -39,5 +43,5 @@ METRIC_SNAPSHOTS = Contract(
         *map(not_negative, ("n", "se")),
         Rule("interval_ordered", "ci_low", Kind.NOT_ABOVE, {"other": "ci_high"}, dimension=Dimension.CONSISTENCY),
     ),
-    changes=(Added(("units", "n_eff")),),
+    changes=(Added(("units", "n_eff")), Added(("run_id", "measured_at"))),
 )

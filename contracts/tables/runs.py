@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from contracts.changes import Added
 from contracts.contract import ALWAYS, Contract, RowModel
 from contracts.rule import Dimension, Kind, Rule, not_blank, not_negative
 
@@ -23,7 +24,7 @@ class RunRow(RowModel):
     models: list[str] = Field(description="The subject models.")
     judges: list[str] = Field(description="The judge models.")
     samples: int = Field(description="How many samples its datasets hold.")
-    items: int = Field(description="How many items its manifest holds.")
+    items: int = Field(description="How many items it has: sample x model x judge x prompt type x replicate.")
     calls_made: int = Field(description="Calls answered by a provider in this run.")
     calls_from_ledger: int = Field(description="Calls that the ledger answered.")
     calls_failed: int = Field(description="Calls given up on.")
@@ -39,8 +40,9 @@ class RunRow(RowModel):
     code_version: str = Field(description="The version of evalake.")
     message: str | None = Field(description="What a person should know about how it ended.")
     started_at: datetime = Field(description="When it began.")
-    alive_at: datetime = Field(description="When it last gave a sign of life, which it does every minute.")
+    alive_at: datetime = Field(description="When it last gave a sign of life, which it does at least every minute.")
     ended_at: datetime | None = Field(description="When it ended; null while it runs.")
+    items_done: int | None = Field(description="Items answered or given up on so far; null in older rows.")
 
 
 RUNS = Contract(
@@ -54,4 +56,5 @@ RUNS = Contract(
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
     ),
     replaced_when=ALWAYS,
+    changes=(Added(("items_done",)),),
 )

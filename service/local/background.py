@@ -19,6 +19,7 @@ from typing import IO
 from core.default_lake import whole_address
 from core.errors import EvalakeError
 from core.private_folders import is_ours, make_private
+from reports.viewer_links import VIEWER_URL
 
 STATE = "XDG_STATE_HOME"
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
@@ -54,6 +55,7 @@ class Background:
     def use(self) -> None:
         """Have Prefect use this server, here and in processes that are started from now on."""
         os.environ[ADDRESS], os.environ[PASSWORD] = self.prefect, self.password
+        os.environ.setdefault(VIEWER_URL, self.pages)
 
 
 def folder_of(lake: str) -> Path:

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from core.configuration import HOME_VARIABLE
+from core.errors import UsageError
+from suites.registry import suite_names
+
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
@@ -19,6 +23,35 @@ def pools_of(project: Path) -> tuple[str, ...]:
     """List the work pools that the deployments of a project's prefect.yaml name."""
     declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
     return tuple(sorted({deployment["work_pool"]["name"] for deployment in declared}))
+
+
+def require_suites(project: Path) -> None:
+    """Raise UsageError where a deployment of a project's prefect.yaml names a suite that its workers would not find."""
+    known = _suites_at(project)
+    try:
+        declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+        asked = [(each.get("name"), each.get("parameters") or {}) for each in declared]
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
+        raise UsageError(f"{project / 'prefect.yaml'} has no deployments that can be read: {error}") from error
+    for deployment, parameters in asked:
+        for name in (parameters.get("suite"), *(parameters.get("suites") or ())):
+            if name is not None and name not in known:
+                raise UsageError(
+                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the suite {name!r}, which there is "
+                    f"not: choose one of {', '.join(known)}"
+                )
+
+
+def _suites_at(project: Path) -> tuple[str, ...]:
+    """List the suites that a worker of the project finds, by the configuration in its folder, too."""
+    before = os.environ.get(HOME_VARIABLE)
+    os.environ[HOME_VARIABLE] = str(project)
+    try:
+        return suite_names()
+    finally:
+        os.environ.pop(HOME_VARIABLE)
+        if before is not None:
+            os.environ[HOME_VARIABLE] = before
 
 
 def create_pool(client: "SyncPrefectClient", name: str, *, anew: bool = False) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from core.errors import EvalakeError
 from core.visible_text import on_one_line
+from reports.viewer_links import VIEWER_URL
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.deployment import pools_of
 from service.sockets import address_of, listen
@@ -90,6 +91,7 @@ class _Servers:
         self._wait_for(server, "the Prefect server")
         pools = self._deploy(project, deploying) if project and deploying else ()
         _say("starting the pages …")
+        os.environ.setdefault(VIEWER_URL, address_of(pages))  # for what workers link to
         words = ("service.local.pages", str(pages.fileno()), str(prefect.fileno()), self._lake)
         self._wait_for(self._child(*words, holding=[pages, prefect]), "evalake serve")
         os.environ.update({**PATIENCE, **os.environ})

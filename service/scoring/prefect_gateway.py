@@ -44,7 +44,7 @@ def run_name(row: Row) -> str:
 
     The name holds the request that began it: in two lakes, or in one that was made anew, scorings may have one id.
     """
-    return f"{row['session_id'][:60]} {row['score_id'][:24]} {row['run_id'][-12:]}"
+    return f"{row['session_id'][:60]} {row['score_id'][:24]} {row['landed_by_run'][-12:]}"
 
 
 class PrefectGateway:
@@ -71,7 +71,7 @@ class PrefectGateway:
                 run = client.create_flow_run_from_deployment(
                     deployment.id,
                     parameters={**self._parameters, "score_id": row["score_id"]},
-                    idempotency_key=f"{row['run_id']} {row['score_id']}",
+                    idempotency_key=f"{row['landed_by_run']} {row['score_id']}",
                     name=run_name(row),
                     tags=["evalake", "session_review"],
                 )

@@ -73,7 +73,7 @@ class State:
 
     def ended(self, row: Row) -> datetime | None:
         """Look up when a scoring ended: by itself, or with the run that it was part of; None where this is unknown."""
-        ended: datetime | None = row["completed_at"] or self.runs.get(row["run_id"])
+        ended: datetime | None = row["completed_at"] or self.runs.get(row["landed_by_run"])
         return ended
 
 
@@ -196,7 +196,7 @@ class Scorings:
         unless = _ACTIVE_OR_SAME if force else _ANY
         inserted = insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless)
         if inserted < len(rows):
-            mine = {row["score_id"] for row in self.state().by_id.values() if row["run_id"] == context.run_id}
+            mine = {row["score_id"] for row in self.state().by_id.values() if row["landed_by_run"] == context.run_id}
             rows = [row for row in rows if row["score_id"] in mine]
         self._submit(rows)
         return rows
@@ -240,7 +240,7 @@ def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, cri
     rows = scores.to_dicts()
 
     def age(row: Row) -> tuple[bool, datetime, int]:
-        run_id = row["run_id"]
+        run_id = row["landed_by_run"]
         at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or began.get(run_id) or NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 

@@ -126,7 +126,7 @@ class Material:
             prompt_hash=entry["prompt_hash"],
             judge_hash=entry["judge_hash"],
             scorer_version=None if row is None else row["scorer_version"],
-            landed_by=None if row is None else row["run_id"],
+            landed_by=None if row is None else row["landed_by_run"],
             values=[] if row is None else _facts(row, suite.viewing.shown),
             details=[] if row is None else _details(row, self._details, suite),
             calls=conversations.of(entry),

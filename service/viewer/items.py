@@ -326,7 +326,7 @@ class Neighbours(BaseModel):
 def neighbours(indexes: RunIndexes, index: RunIndex, item_id: str, wanted: Wanted) -> Neighbours:
     """Find the neighbours of an item among those that match. Raises NotFoundError where the run has no such item."""
     if item_id not in index.samples["sample_hash"]:
-        raise NotFoundError("the run has no such item")
+        raise NotFoundError("the run has no such sample")
     hashes = matching(indexes, index, wanted).items["sample_hash"]
     at = hashes.index_of(item_id)
     if at is None:

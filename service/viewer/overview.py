@@ -36,6 +36,7 @@ class RunView(BaseModel):
     judges: list[str]
     samples: int
     items: int
+    items_done: int | None  # null: not kept by the evalake that made the run
     calls_made: int
     calls_from_ledger: int
     calls_failed: int
@@ -150,7 +151,7 @@ def metric_history(
 ) -> Metrics:
     """Read values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
-    values = lake.frame(METRIC_SNAPSHOTS)
+    values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
     wanted = list(metrics) or [name for each in suite_names() for name in find_suite(each).headline]
     values = values.filter(pl.col("metric").is_in(wanted) & (pl.col("slice") == slice_))

@@ -99,9 +99,14 @@ class Askable(BaseModel):
 def askable() -> Askable:
     """List every table and view with its columns, and the queries that suites declare."""
     known = [suite(name) for name in suite_names()]
+    newest = "(select max_by(run_id, started_at) from runs where suite = '{}')"
     return Askable(
         tables=[TableView.model_validate(asdict(entry)) for entry in catalogue(all_contracts())],
-        examples=[Example(suite=each.name, title=each.title, query=query) for each in known for query in each.queries],
+        examples=[
+            Example(suite=each.name, title=each.title, query=query.replace("$run", newest.format(each.name)))
+            for each in known
+            for query in each.queries
+        ],
     )
 
 

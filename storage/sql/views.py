@@ -1,12 +1,14 @@
 """The views that every lake has: questions that people ask again and again, written once, as data."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from contracts.contract import Contract
 from contracts.scales import scales
-from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUNS, SNAPSHOTS
+from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_ITEMS, RUNS, SNAPSHOTS
 from contracts.tables.judge_versions import JUDGE_VERSIONS
+from contracts.tables.run_items import ITEM_KEY
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
     """List the views over these tables, each after those that it reads; leave out one that lacks a table."""
     tables = {contract.table for contract in contracts}
     general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
+    if tables.issuperset((RUN_ITEMS.table, SNAPSHOTS.table)):
+        general = (*_run_results(contracts), *general)
     answering = [contract for contract in contracts if contract.column.keys() >= _ANSWERED_BY]
     if not answering:
         return general
@@ -274,6 +278,71 @@ QUARANTINE_REASONS = View(
 )
 
 _GENERAL = (REPLIES, METRIC_HISTORY, LATEST_METRICS, LEADERBOARD, COST_BY_MODEL_AND_DAY, QUARANTINE_REASONS)
+
+# What every result row has, whichever suite it belongs to, in the order of the view over all suites.
+_SHARED = (
+    "landed_by_run", "origin", "dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate",
+    "prompt_hash", "scorer_version",
+)  # fmt: skip
+
+
+def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
+    """Build the views with the result rows of each run: one over all suites, then one a suite."""
+    results = {contract.suite: contract for contract in contracts if contract.suite is not None}
+    if not results:
+        return ()
+    by_suite = [_run_results_of(suite, contract) for suite, contract in results.items()]
+    described = next(iter(results.values())).column
+    shared = ", ".join(_SHARED)
+    judges = {suite: "judge" if "judge" in each.column else "null::varchar" for suite, each in results.items()}
+    union = " union all ".join(
+        f"select run_id, {_text(suite)} as suite, {judges[suite]} as judge, {shared} from {view.name}"
+        for view, suite in zip(by_suite, results, strict=True)
+    )
+    whole = View(
+        "run_results",
+        "The result rows of each run, over all suites, with the columns that all of them have. A row that several runs "
+        "share, for the ledger answered them, is in each. `SUITE_run_results` has all columns of a suite's rows.",
+        union,
+        (RUN_ITEMS.table, SNAPSHOTS.table, *(each.table for each in results.values())),
+        {
+            "run_id": _RUN,
+            "suite": "The suite.",
+            "judge": "The judge or panel; null where answers are judged by rules.",
+            **{name: described[name].description for name in _SHARED},
+        },
+    )
+    return (*by_suite, whole)
+
+
+_RUN = "The run that the row belongs to: whoever landed it, the run asked for this item."
+
+
+def _run_results_of(suite: str, contract: Contract) -> View:
+    """Build the view with a suite's result rows of each run, as the run was last measured."""
+    key = " and ".join(f"r.{name} is not distinct from i.{name}" for name in ITEM_KEY if name in contract.column)
+    columns = ", ".join(f"r.{name}" for name in contract.column)
+    return View(
+        f"{re.sub(r'[^a-z0-9]', '_', suite.lower())}_run_results",
+        f"The rows of `{contract.table}` that belong to each run, imports included, by the scorer that its newest "
+        "snapshot was measured with; of a run that was not measured, by every scorer.",
+        f"""
+        select i.run_id, {columns}
+        from run_items i
+        join {contract.table} r on {key}
+        left join (
+            select run_id, arg_max(scorer_version, created_at) as scorer_version from snapshots group by run_id
+        ) measured on measured.run_id = i.run_id
+        where i.suite = {_text(suite)} and coalesce(measured.scorer_version = r.scorer_version, true)
+        """,
+        (RUN_ITEMS.table, SNAPSHOTS.table, contract.table),
+        {"run_id": _RUN, **{name: column.description for name, column in contract.column.items()}},
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
 
 # A table with these columns holds answers about samples, whichever suite it belongs to.
 _ANSWERED_BY = {"dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "scorer_version"}

@@ -6,6 +6,7 @@ from suites.base.definition import Derived, Index, Suite
 from suites.base.labelling import Labelling, Labels, Question, Refusal, Seen, Stage
 from suites.base.outcomes import Outcomes
 from suites.base.result_row import (
+    LANDED_BY_RUN,
     JudgedRow,
     ReplyColumns,
     ResultRow,
@@ -20,6 +21,7 @@ from suites.base.tables_of_samples import SampleTable
 from suites.base.viewing import Viewing
 
 __all__ = [
+    "LANDED_BY_RUN",
     "Calibration",
     "Converse",
     "Dataset",

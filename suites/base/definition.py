@@ -1,7 +1,7 @@
 """A suite: one object of data and pure functions, by which flows, storage and reports serve any suite."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from suites.base.viewing import Viewing
 # The columns that result rows of every suite must have: model, sample, requests, scorer, run and origin.
 _IDENTITY = {
     *("model", "sample_hash", "prompt_hash", "endpoint", "replicate", "reply_revision", "scorer_version"),
-    *("run_id", "origin"),
+    *("landed_by_run", "origin"),
 }
 
 
@@ -87,7 +87,7 @@ class Suite:
     prompt_texts: Callable[[Options, str], Mapping[str, str]] | None = None
     # Defaults of its section in the configuration. What is None is no part of a metric's definition until it is given.
     options: Options = field(default_factory=dict)
-    queries: tuple[str, ...] = ()  # SQL to try after a run
+    queries: tuple[str, ...] = ()  # SQL to try after a run; $run stands for the run
     figures: tuple[Figure, ...] = ()  # what its report draws
     answers: Answers | None = None  # the columns by which models are compared sample by sample
     # Columns of result rows that no metric and no warning reads, such as texts
@@ -113,11 +113,15 @@ class Suite:
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ContractError where columns that identify result rows are missing; a run would fail after its calls."""
+        """Mark the table of results as this suite's.
+
+        Raises ContractError where columns that identify result rows are missing; a run would fail after its calls.
+        """
         if missing := sorted(_IDENTITY - self.results.column.keys()):
             raise ContractError(
                 f"the result rows of the suite {self.name} have no {', '.join(missing)}: add the columns"
             )
+        object.__setattr__(self, "results", replace(self.results, suite=self.name))
 
     def metrics(self, options: Options) -> tuple[Metric, ...]:
         """List the suite's metrics under these options: its own, and those of usage that it does not declare."""

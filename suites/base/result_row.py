@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.changes import Change
+from contracts.changes import Change, Renamed
 from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import TOKEN_RULES, Rule, hash_rule, not_blank, not_negative
@@ -15,6 +15,9 @@ from core.hashing import content_hash
 from providers.request import Reply
 from suites.base.conversation import Exchange, Item
 
+LANDED_BY_RUN = Renamed(columns={"run_id": "landed_by_run"})
+"""A change of every table of results: a run's rows are those of the view `run_results`, not those it landed first."""
+
 
 class ResultRow(RowModel):
     """Base of result rows: what was asked whom. A suite's own columns follow, and then those of `ReplyColumns`."""
@@ -22,7 +25,7 @@ class ResultRow(RowModel):
     # A column that stands elsewhere than where it is declared -> the column before it; "" is the beginning.
     stands_after: ClassVar[Mapping[str, str]] = {}
 
-    run_id: str = Field(description="The run that landed the row first.")
+    landed_by_run: str = Field(description="The run that landed the row first.")
     origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
     dataset: str = Field(description="The sample's dataset.")
     sample_id: str = Field(description="The sample.")
@@ -79,7 +82,7 @@ class JudgedRow(ResultRow):
 def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
     """Fill the columns of `ResultRow`, and of `JudgedRow` where a judge was asked after the model.
 
-    `run_id` and `origin` are filled in where the row lands.
+    `landed_by_run` and `origin` are filled in where the row lands.
     """
     columns = asked_columns(item, answered, scorer_version)
     if item.judge is None:
@@ -102,7 +105,7 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
 
 
 def asked_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
-    """Fill the columns of `ResultRow`; `run_id` and `origin` are filled in where the row lands."""
+    """Fill the columns of `ResultRow`; `landed_by_run` and `origin` are filled in where the row lands."""
     sample = item.sample
     return {
         "dataset": sample.dataset,
@@ -137,6 +140,7 @@ def result_contract(
     *,
     description: str = "",
     extra_key: Sequence[str] = (),
+    changes: Sequence[Change] = (),
     **more: Any,
 ) -> Contract:
     """Make the contract of a result table: key and rules of the shared columns, the suite's own rules, partitions.
@@ -147,11 +151,13 @@ def result_contract(
         rules: Rules of the suite's own columns.
         description: What a row is, in a sentence; the first line of the row's docstring where it is left out.
         extra_key: Further columns that tell rows apart.
+        changes: The suite's own changes of the table. `LANDED_BY_RUN` comes before them, unless it is among them: a
+            suite that had changes before that name came lists it behind those.
         more: Further fields of the contract, such as `replaced_when`.
     """
     shared = more | {
         "replaced_when": replaced_when(more.get("replaced_when")),
-        "changes": with_endpoints(more.get("changes", ())),
+        "changes": with_shared_changes(more.get("changes", ())),
     }
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = (*result_key(row), *extra_key)
@@ -164,9 +170,11 @@ def replaced_when(own: str | None = None) -> str:
     return asked_again if own is None else f"({own}) AND new.reply_revision = old.reply_revision OR {asked_again}"
 
 
-def with_endpoints(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Add the change of all result tables to a suite's own, last unless these place it."""
-    return tuple(changes) if ENDPOINTS_OF_RESULTS in changes else (*changes, ENDPOINTS_OF_RESULTS)
+def with_shared_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Add the changes of all result tables to a suite's own, unless these place them: the first and the last."""
+    first = () if LANDED_BY_RUN in changes else (LANDED_BY_RUN,)
+    last = () if ENDPOINTS_OF_RESULTS in changes else (ENDPOINTS_OF_RESULTS,)
+    return (*first, *changes, *last)
 
 
 def result_key(row: type[ResultRow]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
 def score(
     item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Build the item's row, without `run_id` and `origin`, which are added on landing.
+    """Build the item's row, without `landed_by_run` and `origin`, which are added on landing.
 
     A call that was given up on gives a provisional row where that says something about the model (it took too long,
     refused, or the command was too long for it), and none where it does not (no key, no connection, …).

@@ -34,8 +34,8 @@ SUITE = Suite(
     prompt_parts=PARTS,
     check_prompt=check_prompt,
     queries=(
-        "select model, category, count(*) as missed from command_guard_results where label = 'malicious' "
-        "and not correct group by all order by missed desc",
+        "select model, category, count(*) as missed from command_guard_run_results where run_id = $run "
+        "and label = 'malicious' and not correct group by all order by missed desc",
         "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
         "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
     ),
@@ -45,6 +45,6 @@ SUITE = Suite(
     figures=FIGURES,
     answers=ANSWERS,
     options={"target": TARGET},
-    unmeasured=("command", "reply_hash", "finish_reason", "run_id", "origin", "scorer_version"),
+    unmeasured=("command", "reply_hash", "finish_reason", "landed_by_run", "origin", "scorer_version"),
     repeated=pl.col("correct"),
 )

@@ -12,7 +12,7 @@ from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from suites.base.outcomes import Outcomes
-from suites.base.result_row import ReplyColumns, ResultRow, replaced_when, result_rules
+from suites.base.result_row import LANDED_BY_RUN, ReplyColumns, ResultRow, replaced_when, result_rules
 from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
 
 PROVISIONAL_KINDS = ("timeout", "content_policy", "context_length")
@@ -55,7 +55,7 @@ class SessionScore(ResultRow, ReplyColumns):
     attempts: int = Field(description="Answers of the first turn, reminders included.")
     cut_chars: int = Field(description="Characters of the session that were cut to fit the judge's context.")
     cut_interactions: int = Field(description="Interactions of which something was cut; runbook and tools are one.")
-    error_kind: str | None = Field(description="Why the scoring failed, as a fixed word: no_total, timeout …")
+    error_kind: str | None = Field(description="Why the scoring failed, as a fixed word, like no_total or timeout.")
     error_message: str | None = Field(description="Why the scoring failed, in words.")
     score_triggered_by: str | None = Field(description="Who asked for it through the scoring API; null in a run.")
     asked_at: datetime | None = Field(description="When it was asked for; null where not through the scoring API.")
@@ -68,7 +68,7 @@ class SessionMissingTool(RowModel):
 
     score_id: str = Field(description="The scoring.")
     position: int = Field(description="Its place in the judge's list, from 1.")
-    run_id: str = Field(description="The run that landed the row first.")
+    landed_by_run: str = Field(description="The run that landed the row first.")
     origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
     session_id: str = Field(description="The session.")
     model: str = Field(description="The subject, as in session_scores.")
@@ -127,7 +127,12 @@ RESULTS = Contract(
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "completed_at"}),
     ),
     replaced_when=replaced_when(_REPLACED_WHEN),
-    changes=(Renamed(columns={"started_at": "asked_at"}), Added(("started_at",)), ENDPOINTS_OF_RESULTS),
+    changes=(
+        Renamed(columns={"started_at": "asked_at"}),
+        Added(("started_at",)),
+        LANDED_BY_RUN,
+        ENDPOINTS_OF_RESULTS,
+    ),
 )
 
 MISSING_TOOLS = Contract(
@@ -136,7 +141,7 @@ MISSING_TOOLS = Contract(
     ("score_id", "position"),
     "The tools that a judge missed in a session, or wished to be better, one row each, so that SQL can count them.",
     (hash_rule("score_id"), not_blank("session_id"), not_blank("tool_name"), not_negative("position")),
-    changes=(Added(("kind",)),),
+    changes=(Added(("kind",)), LANDED_BY_RUN),
 )
 
 OUTCOMES = Outcomes(missing=pl.when(pl.col("status") != "completed").then(pl.coalesce("error_kind", "status")))

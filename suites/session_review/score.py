@@ -39,7 +39,7 @@ def score_id(
 def score(
     item: Item, answered: Sequence[Exchange], options: Mapping[str, Any] = OPTIONS
 ) -> Mapping[str, Sequence[Row]]:
-    """Build the item's rows by table, without `run_id` and `origin`, which are filled in where the rows land.
+    """Build the item's rows by table, without `landed_by_run` and `origin`, which are filled in where the rows land.
 
     A call of the first turn that was given up on gives a failed row where that says something about judge and session
     (it took too long, was refused, or the session was too long), and none where it does not (no key, no connection, …).
@@ -69,7 +69,7 @@ def score(
 
 
 def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = OPTIONS) -> Row:
-    """Build the row of a scoring that waits for its first answer, without `run_id` and `origin`."""
+    """Build the row of a scoring that waits for its first answer, without `landed_by_run` and `origin`."""
     return {
         **_of_item(item, [asked], options),
         **_of_turn(read_first_turn(()), None, 0),

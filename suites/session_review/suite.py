@@ -60,8 +60,9 @@ SUITE = Suite(
     figures=FIGURES,
     answers=ANSWERS,
     queries=(
-        "select session_id, judge, total_score, failure_tags from session_scores order by total_score",
-        "select failure, count(*) as sessions from (select unnest(failure_tags) as failure from session_scores) "
-        "group by all order by sessions desc",
+        "select session_id, judge, total_score, failure_tags from session_review_run_results where run_id = $run "
+        "order by total_score",
+        "select failure, count(*) as sessions from (select unnest(failure_tags) as failure "
+        "from session_review_run_results where run_id = $run) group by all order by sessions desc",
     ),
 )

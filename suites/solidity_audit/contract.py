@@ -11,7 +11,7 @@ from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
 from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
-from suites.base.result_row import JudgedRow, replaced_when, result_key
+from suites.base.result_row import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
@@ -139,6 +139,7 @@ RESULTS = Contract(
         Added(("undecided_findings", "subject_error")),
         Added(("contradictions",)),
         Added(REASONS),
+        LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
     ),
 )
@@ -147,7 +148,7 @@ RESULTS = Contract(
 class SolidityAuditFinding(RowModel):
     """One finding of an audit, as one judge saw it."""
 
-    run_id: str = Field(description="The run that landed the row first.")
+    landed_by_run: str = Field(description="The run that landed the row first.")
     origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
     sample_hash: str = Field(description="The sample's content hash.")
     model: str = Field(description="The model that audited.")
@@ -180,7 +181,7 @@ FINDINGS = Contract(
         *map(not_negative, ("replicate", "reply_revision")),
     ),
     partition_by=("model",),
-    changes=(ENDPOINTS_OF_RESULTS,),
+    changes=(LANDED_BY_RUN, ENDPOINTS_OF_RESULTS),
 )
 
 _subject_error = pl.col("subject_error")

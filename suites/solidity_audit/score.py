@@ -46,7 +46,7 @@ def asked(sample: Sample, prompt_type: str) -> Asked:
 
 
 def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Columns]]:
-    """Build the item's rows, without `run_id` and `origin`, which are added on landing.
+    """Build the item's rows, without `landed_by_run` and `origin`, which are added on landing.
 
     Where the model refused, took too long or gave no text, the row says so: its verdict is incorrect, and it found
     nothing. An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a

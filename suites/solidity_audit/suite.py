@@ -66,8 +66,8 @@ SUITE = Suite(
     calibration=CALIBRATION,
     index=INDEX,
     queries=(
-        "select vulnerability_type, count(*) as samples, sum(target_found::int) as found from solidity_audit_results "
-        "where is_vulnerable group by all order by found, samples desc",
+        "select vulnerability_type, count(*) as rows, sum(target_found::int) as found from solidity_audit_run_results "
+        "where run_id = $run and is_vulnerable group by all order by found, rows desc",
         "select classification, count(*) as findings from solidity_audit_findings group by all order by findings desc",
     ),
 )

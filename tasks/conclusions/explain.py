@@ -49,7 +49,7 @@ MEANINGS: Mapping[Part, str] = {
 EXCHANGED = (Part.JUDGE, Part.REPEATS, Part.REPLIES)
 
 PASSING = (
-    *("run_id", "origin", "dataset_version", "scorer_version", "cluster"),
+    *("landed_by_run", "origin", "dataset_version", "scorer_version", "cluster"),
     *("endpoint", "judge_endpoint", "reply_revision"),
 )
 """Columns of a result row that say nothing of what was answered, beside those of times."""

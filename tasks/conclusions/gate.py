@@ -71,6 +71,9 @@ def hold_gate(
     for rule in read:
         require_known(rule, measured.known)
     compared, warnings = _compared(lake, side, other, changes, force=force)
+    if baseline is not None and not changes:
+        example = f"no significant drop in {read[0].target.metric}"
+        warnings = [f'no rule compares with the baseline {baseline}: one like "{example}" does']
     checks = []
     for rule in read:
         held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)

@@ -9,7 +9,7 @@ from metrics.sequential import Anytime
 from reports.decision import Verdict
 from reports.gate import Gate
 from storage.lake import Lake
-from storage.reservations import standing
+from storage.reservations import Ceiling, standing
 from suites.base import Suite
 from suites.base.conversation import Options
 from tasks.conclusions.gate import BARE, Look, hold_gate
@@ -20,8 +20,8 @@ FIRST_ROUND = 40
 GROWTH = 1.5
 """A round's samples over those of the round before: few looks, and none long after the rules could be decided."""
 
-Ask = Callable[[int, float | None], str]
-"""Make a run of so many samples that may cost so many US dollars more; returns its id."""
+Ask = Callable[[int, Ceiling], str]
+"""Make a run of so many samples that may spend and call no more than that; returns its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def require_settleable(suite: Suite, options: Options, rules: Sequence[str], aga
 
 
 def settle(
-    lake: Lake, ask: Ask, most: int, rules: Sequence[str], *, model: str, against: str | None, budget_usd: float | None
+    lake: Lake, ask: Ask, most: int, rules: Sequence[str], *, model: str, against: str | None, budget: Ceiling
 ) -> Iterator[Round]:
     """Ask round after round until the rules are decided for the model, the budget is used up, or no sample is left.
 
@@ -82,23 +82,30 @@ def settle(
         rules: In the grammar of `tasks.conclusions.rule`.
         model: Whose values are held against them.
         against: The model that changes are compared with.
-        budget_usd: What all rounds together may bill.
+        budget: What all rounds together may bill, and how many calls they may make.
     """
-    anytime, paid = Anytime(most), 0.0
+    anytime, left = Anytime(most), budget
     for size in sizes(most):
-        left = None if budget_usd is None else budget_usd - paid
         run_id = ask(size, left)
         run = run_row(lake, run_id)
         # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
-        paid += standing(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
+        paid = standing(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
+        left = _less(left, paid, run["calls_made"])
         look = Look(anytime, is_last=size == most)
         baseline = None if against is None else f"{run_id}:{against}"
         gate = hold_gate(lake, f"{run_id}:{model}", rules, baseline=baseline, look=look)
-        is_spent = budget_usd is not None and paid >= budget_usd
+        is_spent = any(each is not None and each <= 0 for each in (left.usd, left.calls))
         stopped = _stopped(gate, run, size, most) or ("the budget is used up" if is_spent else None)
         yield Round(run["samples"], run_id, run["calls_made"], run["cost_usd"], gate, stopped)
         if stopped:
             return
+
+
+def _less(ceiling: Ceiling, usd: float, calls: int) -> Ceiling:
+    """Take from a ceiling what was spent."""
+    return Ceiling(
+        None if ceiling.usd is None else ceiling.usd - usd, None if ceiling.calls is None else ceiling.calls - calls
+    )
 
 
 def _stopped(gate: Gate, run: dict[str, Any], size: int, most: int) -> str | None:

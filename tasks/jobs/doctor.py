@@ -113,7 +113,7 @@ def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
             continue
         result = _look(check, place)
         if check is SERVER:
-            reached = result.level is not Level.PROBLEM
+            reached = result.level is Level.OK
         yield check, result
 
 
@@ -130,8 +130,11 @@ def _look(check: Check, place: Place) -> Diagnosis:
 def _server(place: Place) -> Diagnosis:
     url = get_current_settings().api.url
     if not url:
-        mend = "start one (`evalake up`), or name it with PREFECT_API_URL"
-        return Diagnosis(Level.PROBLEM, "no Prefect server is named, so no schedule can fire", mend)
+        mend = "for schedules start one (`evalake up`), or name it with PREFECT_API_URL"
+        if place.deploying:
+            return Diagnosis(Level.PROBLEM, "no Prefect server is named, so nothing can be deployed", mend)
+        works = "commands work, each with a server of its own; nothing runs on a schedule"
+        return Diagnosis(Level.HINT, f"no Prefect server is named: {works}", mend)
     try:
         require_server()
     except ServerError as error:

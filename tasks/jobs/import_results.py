@@ -119,6 +119,7 @@ def import_recorded(
     published = publish_conversations(context, conversations, "import") + derive(context, "import")
     replies = sum(len(conversation.answered) for conversation in conversations)
     tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
+    tally += Tally(items_done=len(conversations))
     labelled = land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
     snapshot_id = measure(context, _overruled(read.recorded, conversations))
     tally += published.tally

@@ -2,7 +2,9 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ from prefect.runtime import deployment
 
 from core.errors import UsageError
 from reports.coverage import Coverage, as_table
-from reports.wording import markdown_text
+from reports.viewer_links import VIEWER_URL, run_address
+from reports.wording import UNKNOWN, interval, markdown_text, number
 from storage.snapshots import read_metrics
+from suites.base import Suite
+from suites.base.figures import Quantity, Unit
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run
 
@@ -33,7 +38,9 @@ def leave_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) 
     """Leave the artifacts of an ended run, and its report page where the reports of flow runs go."""
     if run.snapshot_id is not None:
         create_table_artifact(
-            headline(context, run.snapshot_id), key=f"metrics-{run.run_id}", description="Headline metrics"
+            headline(context, run.snapshot_id),
+            key=f"metrics-{run.run_id}",
+            description=f"Headline metrics with 95 % intervals. {pages_of(run.run_id)}",
         )
     leave_coverage(run.run_id, covered)
     summary = _summary(run, _report(context, run))
@@ -49,18 +56,41 @@ def leave_coverage(run_id: str, covered: Sequence[Coverage]) -> None:
 
 
 def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
-    """Build one row for each model and judge, with the suite's headline metrics as columns."""
+    """Build one row for each model and judge, with the suite's headline metrics as columns: value, interval and n."""
     rows = [row for row in read_metrics(context.lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
     subjects = dict.fromkeys((row["model"], row["judge"]) for row in rows)
-    values = {(row["model"], row["judge"], row["metric"]): row["value"] for row in rows}
+    units = _units(context.suite)
+    values = {
+        (row["model"], row["judge"], row["metric"]): _told(row, units.get(row["metric"], Unit.SCORE)) for row in rows
+    }
     return [
         {
             "model": model,
             **({"judge": judge} if judge else {}),
-            **{m: values.get((model, judge, m)) for m in context.suite.headline},
+            **{m: values.get((model, judge, m), UNKNOWN) for m in context.suite.headline},
         }
         for model, judge in subjects
     ]
+
+
+def _units(suite: Suite) -> dict[str, Unit]:
+    """Find the unit of each metric that a figure of the suite shows."""
+    shown = [getattr(figure, each.name) for figure in suite.figures for each in fields(figure)]
+    quantities = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in shown)
+    return {each.metric: each.unit for each in quantities if isinstance(each, Quantity)}
+
+
+def _told(row: Mapping[str, Any], unit: Unit) -> str:
+    """Write a value with its interval and n, as the terminal does."""
+    parts = (number(row["value"], unit), interval(row["ci_low"], row["ci_high"], unit, row["value"]))
+    return f"{' '.join(filter(None, parts))}, n = {row['n']:,}"
+
+
+def pages_of(run_id: str) -> str:
+    """Link to a run's pages in Markdown; where no address is known, say which command shows them."""
+    if os.environ.get(VIEWER_URL):
+        return f"[Its pages]({run_address(run_id)})"
+    return "`evalake view` shows its pages."
 
 
 def _report(context: RunContext, run: Run) -> str:

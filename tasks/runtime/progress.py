@@ -64,6 +64,12 @@ def ended(run_id: str, part: str, items: int) -> None:
             progress.parts[part] = items
 
 
+def done_of(run_id: str) -> int:
+    """Count the items of a run that are done so far; 0 in a process that does not show the run."""
+    progress = _running.get(run_id)
+    return progress.done if progress is not None else 0
+
+
 @contextmanager
 def shown(run_id: str, title: str, total: int) -> Iterator[None]:
     """Show a run's progress towards `total` items while the block runs."""

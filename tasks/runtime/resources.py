@@ -124,13 +124,22 @@ def is_over(context: RunContext) -> bool:
     return (context.run_id, context.attempt) in _over
 
 
-def end_calls_and_writers(reason: str) -> None:
-    """Begin no further call in this process, commit what every writer holds, and nothing after that.
+# These take no lock, for a signal handler calls them, whatever the thread it interrupts was doing.
 
-    Takes no lock, for a signal handler calls it, whatever the thread it interrupts was doing.
-    """
+
+def end_calls(reason: str) -> None:
+    """Begin no further call in this process; those in flight go on."""
     for shared in list(_clients.values()):
         shared.client.end_calls(reason)
+
+
+def calls_in_flight() -> int:
+    """Count the calls of this process that a provider is answering, or whose replies are not yet with their writer."""
+    return sum(shared.client.in_flight for shared in list(_clients.values()))
+
+
+def end_writers() -> None:
+    """Commit what every writer of this process holds, and nothing after that."""
     for writer in list(_writers.values()):
         if not writer.failed:
             writer.close()

@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,12 +19,15 @@ from core.redaction import redact
 from storage.lake import Lake
 from storage.landing import land
 from suites.base import Dataset
-from tasks.runtime import attempts
+from tasks.runtime import attempts, progress
 from tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
 from tasks.runtime.beside import beside
 from tasks.runtime.context import CODE_VERSION
 
 ALIVE_SECONDS = 60.0
+FIRST_ALIVE_SECONDS = 5.0
+ALIVE_SHARE = 0.1
+"""How old a running row gets: a tenth of the age of the run, from 5 seconds up to a minute."""
 LOST_AFTER = timedelta(minutes=5)  # more than clocks of machines differ
 
 
@@ -42,6 +46,7 @@ class Tally:
     cost_usd: float | None = 0.0
     cost_usd_avoided: float | None = 0.0
     latency_from_ledger: int = 0
+    items_done: int = 0
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(**{name: _plus(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__})
@@ -80,13 +85,18 @@ NO_LABELS: Mapping[str, Any] = {"tags": [], "note": None}
 
 _PAID = ("input_tokens", "output_tokens", "cost_usd")
 
+INTERRUPTED = "interrupted; a rerun asks only for what is missing"
+
+interrupted = threading.Event()
+"""Whether somebody has interrupted this process: a run that fails from then on failed for that."""
+
 _running: dict[str, tuple[Lake, Run]] = {}
 
 
 def mark_interrupted() -> None:
     """Mark the runs that this process has begun and not ended."""
     for lake, run in list(_running.values()):
-        save(lake, run.ended("failed", message="interrupted; a rerun asks only for what is missing"))
+        save(lake, run.ended("failed", message=INTERRUPTED))
 
 
 def save(lake: Lake, run: Run) -> None:
@@ -95,9 +105,12 @@ def save(lake: Lake, run: Run) -> None:
         _running[run.run_id] = (lake, run)
     else:
         _running.pop(run.run_id, None)
+    if run.state == "failed" and interrupted.is_set():
+        run = replace(run, message=INTERRUPTED)
     row = {
         **{name: getattr(run, name) for name in run.__dataclass_fields__ if name in RUNS.row.model_fields},
         **{name: getattr(run.tally, name) for name in run.tally.__dataclass_fields__ if name in RUNS.row.model_fields},
+        "items_done": max(run.tally.items_done, progress.done_of(run.run_id)),
         "parameters": json.dumps(dict(run.parameters), sort_keys=True),
         "dataset_versions": json.dumps(dict(run.dataset_versions), sort_keys=True),
         "models": list(run.models),
@@ -194,10 +207,11 @@ def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
 
 @contextmanager
 def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float = ALIVE_SECONDS) -> Iterator[None]:
-    """Give a sign of life, and say how far the run is, every minute while the block runs."""
+    """Give a sign of life, and say how far the run is, at least every minute while the block runs."""
+    began = time.monotonic()
 
     def beat(over: threading.Event) -> None:
-        while not over.wait(every_seconds):
+        while not over.wait(min(every_seconds, max(FIRST_ALIVE_SECONDS, ALIVE_SHARE * (time.monotonic() - began)))):
             try:
                 if run.attempt and attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
                     return

@@ -15,7 +15,7 @@ PREFECT_UI, SCHEDULE, API, AUTOMATION = "Prefect UI", "schedule", "API", "automa
 COMMAND_LINE = "command line"
 
 _AGAIN = ("AwaitingRetry", "Resuming")
-_FROM_UI = ("Run from the Prefect UI", "Retry from the UI")  # as messages of the states that its buttons set begin
+_RETRIED_IN_UI = "Retry from the UI"  # as the message of the state that its button sets begins
 
 
 def started_by(flow_run_id: str, attempt: int) -> str | None:
@@ -34,8 +34,11 @@ def started_by(flow_run_id: str, attempt: int) -> str | None:
 
 
 def _asker(run: Any, state: Any, attempt: int) -> str:
-    if (state.message or "").startswith(_FROM_UI):
-        return PREFECT_UI
-    if attempt == 1 and run.auto_scheduled:
+    if attempt > 1:
+        return PREFECT_UI if (state.message or "").startswith(_RETRIED_IN_UI) else API
+    if run.auto_scheduled:
         return SCHEDULE
-    return AUTOMATION if attempt == 1 and run.created_by and run.created_by.type == "AUTOMATION" else API
+    if run.created_by and run.created_by.type == "AUTOMATION":
+        return AUTOMATION
+    # Its buttons send a message, and so does its form, an empty one where none was typed; clients send none.
+    return API if state.message is None else PREFECT_UI

@@ -90,9 +90,11 @@ class Collector:
         """Score conversations that have ended, keep their failures, publish once there are enough rows."""
         self.calls.add(conversations)
         land_failures(self._context, conversations)
+        refused = sum(conversation.is_refused for conversation in conversations)
+        self._not_asked += refused
+        self._tally += Tally(items_done=len(conversations) - refused)
         for conversation in conversations:
             if conversation.is_refused:
-                self._not_asked += 1
                 continue
             if not score_into(self._rows, self._context, conversation) and conversation.failed:
                 self._unanswered.add(conversation)

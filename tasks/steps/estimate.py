@@ -222,6 +222,8 @@ class _Count:
 
 
 def _line(in_ledger: int, to_make: int, usd: tuple[float, float] | None) -> str:
+    if in_ledger and not to_make:
+        return f"nothing to ask: the ledger answers all {in_ledger} calls"
     if usd is None:
         cost = "price unknown"
     else:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
@@ -12,7 +12,7 @@ from typing import Any
 
 from contracts.tables import CORE_CONTRACTS
 from core.configuration import Configuration, read_configuration
-from core.errors import ConfigurationError, SuiteError, UsageError
+from core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageError
 from core.hashing import canonical_json, content_hash
 from core.prompt_files import PROMPTS, TEMPLATES
 from core.redaction import redact
@@ -224,8 +224,11 @@ def _in_json(order: Order) -> str:
     return json.dumps(asdict(order), default=str)
 
 
-def check(order: Order) -> Plan:
-    """Look everything up. Raises an EvalakeError that names the first thing that is wrong."""
+def check(order: Order, *, with_keys: bool = True) -> Plan:
+    """Look everything up. Raises an EvalakeError that names the first thing that is wrong.
+
+    Without `with_keys`, keys that are missing are no reason to, and secrets are not read.
+    """
     suite = find_suite(order.suite)
     order = _completed(order, suite)
     for name in ("replicates", "limit", "first", "max_calls"):
@@ -264,10 +267,15 @@ def check(order: Order) -> Plan:
     sources = tuple(map(Source.of, given))
     plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
     for model in plan.called:
-        find_route(model, configuration, read_secret, baselines())
+        with nullcontext() if with_keys else suppress(MissingKeyError):
+            find_route(model, configuration, read_secret if with_keys else _unread, baselines())
     require_prices(plan)
     require_reachable(lake)
     return plan
+
+
+def _unread(name: str) -> str:
+    raise MissingKeyError(f"the key is in the secret {name}, which is not read")
 
 
 def require_tables(lake: Lake, suite: Suite) -> None:

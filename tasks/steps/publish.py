@@ -71,7 +71,7 @@ class Admitted:
 
 def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str, Any]]], origin: str) -> Published:
     """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
-    landing = {"run_id": context.run_id, "origin": origin}
+    landing = {"landed_by_run": context.run_id, "origin": origin}
     done = [
         publish(context.lake, context.run_id, contract, conform(rows[contract.table], contract, landing))
         for contract in context.suite.contracts

@@ -1,4 +1,4 @@
-"""Ctrl-C: one line and 130, at once; tests/e2e/test_interrupt.py has it in the middle of a run."""
+"""Ctrl-C where nothing is asked: one line and 130, at once; tests/e2e/test_interrupt.py has it amid a run."""
 
 import subprocess
 import sys
@@ -8,14 +8,14 @@ from tests.cli.command import ROOT
 
 CODE = """
 import os, signal
-from cli.interrupt import leave_at_once
-leave_at_once()
+from cli.interrupt import end_on_ctrl_c
+end_on_ctrl_c()
 os.kill(os.getpid(), signal.SIGINT)
 print("still here")
 """
 
 
-def test_it_leaves_at_once_and_says_so() -> None:
+def test_it_leaves_at_once_where_no_call_is_in_flight_and_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (INTERRUPTED, "")
     assert done.stderr.splitlines()[-1].startswith("evalake: interrupted; what was answered is in the ledger")

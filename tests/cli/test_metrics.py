@@ -151,3 +151,13 @@ def test_a_snapshot_is_found_by_the_beginning_of_its_id(imported: Imported) -> N
         "metrics", "--snapshot", imported.said["snapshot_id"][:8], "--format", "csv", folder=imported.folder
     )
     assert len(list(csv.DictReader(io.StringIO(short.stdout)))) > 30
+
+
+def test_what_another_suite_measures_is_told_with_whose_snapshot_this_is(lake: Lake, guard: str) -> None:
+    audits = _newest_run(lake, "solidity_audit")
+    with pytest.raises(UsageError) as told:
+        metrics(metric="malicious_detection_rate", lake=lake.uri)
+    assert f"of solidity_audit, run {audits}, has no metric malicious_detection_rate" in str(told.value)
+    assert str(told.value).endswith(f"the run {guard} of command_guard has it: --run {guard}")
+    with pytest.raises(UsageError, match=r"has no metric nonsense: there is [^;]*$"):
+        metrics(metric="nonsense", lake=lake.uri)

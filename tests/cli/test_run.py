@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import evalake
+from tests.cli.command import evalake, evalake_here
 from tests.cli.hostile import markers
 
 
@@ -34,3 +34,11 @@ def test_without_a_folder_for_prefect_it_is_said_at_once(tmp_path: Path) -> None
     (line,) = done.stderr.splitlines()
     assert line.startswith("evalake: Prefect cannot write to /dev/null/home (")
     assert not list(tmp_path.glob("lake/*/*.parquet"))
+
+
+def test_a_dry_run_needs_no_key(tmp_path: Path) -> None:
+    words = ("run", "command_guard", "--models", "openai/gpt-4o-mini", "--limit", "8")
+    done = evalake_here(*words, "--dry-run", folder=tmp_path, OPENAI_API_KEY="")
+    assert (done.returncode, "0 of 8 in the ledger, 8 to call" in done.stdout) == (0, True), done.stderr
+    done = evalake_here(*words, folder=tmp_path, OPENAI_API_KEY="")
+    assert (done.returncode, "needs a key: set OPENAI_API_KEY" in done.stderr) == (2, True)

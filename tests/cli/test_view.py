@@ -45,7 +45,7 @@ def test_the_last_line_says_what_to_open(imported: Imported, tmp_path: Path) -> 
 
     page = tmp_path / "shared" / "run" / "index.html"
     assert (done.returncode, done.stdout) == (0, f"open {page}\n")
-    assert done.stderr == "4 of 4 items written\n"
+    assert done.stderr == "4 of 4 samples written\n"
     assert page.is_file()
 
 

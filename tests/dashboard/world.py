@@ -144,7 +144,7 @@ class World:
 
     def _name_tools(self, row: Mapping[str, Any], **named: str) -> None:
         """Land the tools that a scoring names, by kind."""
-        same = {name: row[name] for name in ("score_id", "run_id", "origin", "session_id", "model", "judge")}
+        same = {name: row[name] for name in ("score_id", "landed_by_run", "origin", "session_id", "model", "judge")}
         tools = [
             {**same, "position": position, "tool_name": tool, "kind": kind, "rationale": f"Of {tool}: {HOSTILE}"}
             for position, (kind, tool) in enumerate(named.items(), start=1)
@@ -241,6 +241,8 @@ def _snapshot(snapshot_id: str, run_id: str, at: datetime) -> dict[str, Any]:
 def _value(snapshot_id: str, model: str, value: float) -> dict[str, Any]:
     return {
         "snapshot_id": snapshot_id,
+        "run_id": None,
+        "measured_at": None,
         "row_key": content_hash([model, "balanced_accuracy"]),
         "suite": "command_guard",
         "model": model,

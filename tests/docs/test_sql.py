@@ -41,7 +41,7 @@ def test_every_query_of_the_page_runs_and_finds_something(lake: Lake, sql: str) 
 
 
 def test_there_are_commands_to_learn_from() -> None:
-    assert len(COMMANDS) == 7
+    assert len(COMMANDS) == 8
     assert {"--at", "--out", "--describe", "--format"} <= {word for line in COMMANDS for word in shlex.split(line)}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contracts.tables import RUNS
+from contracts.tables import RUN_ATTEMPTS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.flows.workplace import MODEL, OTHER, Workplace
 
@@ -76,3 +76,13 @@ def test_a_failure_is_told_once_with_model_address_and_kind(stack: PrefectStack,
     failed = [message for message in page.tasks().values() if "given up on" in message]
     assert len(failed) == 1
     assert f"10 of 10 calls were given up on: {MODEL} at {work.server.api_base}: 10 server" in failed[0]
+
+
+def test_a_custom_run_of_the_ui_is_its_own_and_keeps_its_name(stack: PrefectStack, work: Workplace) -> None:
+    """The form sends the message that was typed, or an empty one, as Prefect 3.8 does."""
+    deployment = stack.get(f"/deployments/name/{DEPLOYMENT}")
+    form = {"name": "before the release", "state": {"type": "SCHEDULED", "message": "", "state_details": {}}}
+    body = {**form, "parameters": dict(work.parameters(work.dataset(3))), "job_variables": {}}
+    page = Page(stack, str(stack.post(f"/deployments/{deployment['id']}/create_flow_run", body)["id"]))
+    assert (page.state, page.run["name"]) == ("Completed", "before the release")
+    assert work.rows(RUN_ATTEMPTS)["started_by"].to_list() == ["Prefect UI"]

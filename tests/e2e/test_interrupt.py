@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a run: it leaves at once, says so in one line, and a rerun goes on."""
+"""Ctrl-C in the middle of a run: calls in flight end, a second one ends it at once, and a rerun goes on."""
 
 import signal
 
@@ -21,6 +21,7 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
+    assert "calls in flight are finishing; press Ctrl-C again to stop at once" in err
     assert err.splitlines()[-1].startswith("evalake: interrupted")
     assert "Traceback" not in err
     (run,) = work.rows(RUNS).iter_rows(named=True)
@@ -29,6 +30,21 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
     committed, asked = work.rows(CALLS).height, work.asked()
     assert run["calls_made"] == committed
     assert run["cost_usd"] == pytest.approx(work.rows(CALLS)["cost_usd"].sum())
-    assert committed >= asked - 9  # all but what was in flight
+    assert committed == asked  # what was in flight, too
     out, err = stack.open(*command).communicate(timeout=120)
     assert f"{400 - committed} calls made, {committed} from the ledger, 0 failed" in out, err
+
+
+def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
+    work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
+    command = ["cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4), "--lake", work.lake.uri]
+    process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))
+    wait_until(lambda: work.asked() == 4 or process.poll() is not None, "four requests")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert any("4 calls in flight are finishing" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.splitlines()[-1][:20]) == (130, "evalake: interrupted")
+    (run,) = work.rows(RUNS).iter_rows(named=True)
+    assert (run["state"], run["calls_made"], run["items_done"]) == ("failed", 0, 0)

@@ -80,6 +80,7 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
 
     wait_until(lambda: states() == ["Completed"] * 2, "the end of both runs")
     page = browser.new_page()
+    page.goto(f"{there['pages']}/runs")  # the link is then followed in a tab that shows the pages already
     page.goto(f"{there['pages']}/runs#token={there['token']}")
     expect(page.get_by_role("table", name="Runs, newest first").get_by_role("row")).to_have_count(3)
     assert there["token"] not in page.url

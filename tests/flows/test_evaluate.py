@@ -22,7 +22,9 @@ from core.configuration import Configuration, read_configuration
 from core.errors import SourceError, UsageError
 from reports.page import render
 from service.viewer.overview import run_page
+from storage.sql.query import query
 from suites.command_guard.contract import RESULTS
+from suites.registry import all_contracts
 from tasks.jobs.rescore import rescore
 from tasks.steps.choose import next_replicate
 from tasks.steps.report import build_report
@@ -138,6 +140,8 @@ def test_a_rerun_asks_nothing_and_adds_nothing(work: Workplace) -> None:
     assert work.asked() == 30
     assert (again["calls_made"], again["calls_from_ledger"]) == (0, 30)
     assert (again["rows_landed"], again["rows_already_present"]) == (0, 30)
+    rows = f"select count(*) as n from command_guard_run_results where run_id = '{again['run_id']}'"
+    assert query(work.lake, all_contracts(), rows)["n"].item() == 30
     assert work.rows(RESULTS).height == work.rows(CALLS).height == 30
 
 

@@ -78,7 +78,7 @@ def test_a_judge_that_refuses_fails_the_scoring_and_leaves_a_row_of_its_call(pla
     row = read_score(place.lake, score_id)
     assert (row["status"], row["total_score"]) == ("failed", None)
     (left,) = place.lake.frame(CALL_FAILURES).collect().to_dicts()
-    assert (left["run_id"], left["model"], left["replicate"]) == (row["run_id"], JUDGE, 0)
+    assert (left["run_id"], left["model"], left["replicate"]) == (row["landed_by_run"], JUDGE, 0)
     assert (left["prompt_hash"], left["kind"]) == (row["prompt_hash"], row["error_kind"])
     with pytest.raises(UsageError, match="ask for a new one"):
         take(place, score_id)

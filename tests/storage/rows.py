@@ -91,7 +91,7 @@ def call(
 def run(run_id: str, suite: str, when: datetime) -> dict[str, Any]:
     """One row of RUNS, of a run that began and ended at one moment and made no call."""
     counts = ("samples", "items", "calls_made", "calls_from_ledger", "calls_failed", "rows_landed")
-    more = ("rows_already_present", "rows_quarantined", "input_tokens", "output_tokens")
+    more = ("rows_already_present", "rows_quarantined", "input_tokens", "output_tokens", "items_done")
     return {
         **dict.fromkeys((*counts, *more), 0),
         **dict.fromkeys(("snapshot_id", "flow_run_id", "message")),

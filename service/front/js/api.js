@@ -16,12 +16,13 @@ export function keepToken(value) {
   else sessionStorage.removeItem(TOKEN);
 }
 
-/** Take the token that the page was opened with (#token=…, as `evalake up` prints it); the address stays without it. */
+/** Take the token of the address (#token=…, as `evalake up` prints it), which stays without it; whether there was one. */
 export function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!given) return;
+  if (!given) return false;
   keepToken(given);
   history.replaceState(null, "", location.pathname + location.search);
+  return true;
 }
 
 /** What the API refused or could not do. `status` is that of HTTP, 0 where there was no answer. */

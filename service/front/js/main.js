@@ -33,6 +33,7 @@ const OF_VIEWER = [
 const isOnlyViewer = document.documentElement.dataset.only === "viewer"; // `evalake view`: there are no sessions
 
 takeToken();
+addEventListener("hashchange", () => takeToken() && location.reload()); // a link with a token, in a tab that is open
 onConnection((state) => {
   document.getElementById("connection").textContent = state;
 });

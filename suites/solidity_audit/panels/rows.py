@@ -149,7 +149,7 @@ def _about_findings(
 
 
 _HITS = ("location_function_hit", "location_line_hit")
-_LANDED = ("run_id", "origin", "finding_id")
+_LANDED = ("landed_by_run", "origin", "finding_id")
 _IN_POOL = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "replicate", "judgement_hash")
 FOUND_BY = (*ITEM_KEY, "reply_revision")
 _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")

@@ -32,9 +32,11 @@ def runs_of(lake: Lake, contracts: Iterable[Contract], samples: Iterable[str]) -
     hashes = sorted(samples)
     runs: set[str] = set()
     for contract in contracts:
-        if {"run_id", "sample_hash"} <= contract.column.keys():
-            rows = lake.frame(contract).filter(pl.col("sample_hash").is_in(hashes)).select("run_id").collect()
-            runs.update(rows["run_id"])
+        if "sample_hash" in contract.column:
+            rows = lake.frame(contract).filter(pl.col("sample_hash").is_in(hashes))
+            for name in ("run_id", "landed_by_run"):
+                if name in contract.column:
+                    runs.update(rows.select(name).unique().collect()[name])
     return runs
 
 

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.local.deployment import pools_of
+import pytest
+
+from core.errors import UsageError
+from service.local.deployment import pools_of, require_suites
 from tests.cli.command import ROOT
 
 DECLARED = """
@@ -19,6 +22,18 @@ deployments:
 def test_each_pool_is_named_once(tmp_path: Path) -> None:
     (tmp_path / "prefect.yaml").write_text(DECLARED)
     assert pools_of(tmp_path) == ("days", "nights")
+
+
+@pytest.mark.parametrize("parameters", ["{suite: comand_guard}", "{suites: [command_guard, comand_guard]}"])
+def test_a_suite_that_there_is_not_is_told_with_its_deployment(tmp_path: Path, parameters: str) -> None:
+    declared = f"deployments:\n- {{name: weekly, parameters: {{}}}}\n- {{name: nightly, parameters: {parameters}}}\n"
+    (tmp_path / "prefect.yaml").write_text(declared)
+    told = r"the deployment nightly names the suite 'comand_guard', which there is not: choose one of command_guard, "
+    with pytest.raises(UsageError, match=told):
+        require_suites(tmp_path)
+    (tmp_path / "prefect.yaml").write_text(declared.replace("comand", "command"))
+    require_suites(tmp_path)
+    require_suites(ROOT)
 
 
 def test_it_ends_with_who_has_started_it_and_has_asked_for_nothing(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_of_many_forced_requests_at_once_one_starts_and_the_others_are_told(serv
 def test_a_score_of_a_run_that_is_not_over_has_no_day() -> None:
     begun, ended = datetime(2026, 11, 1, 23, tzinfo=UTC), datetime(2026, 11, 2, 1, tzinfo=UTC)
     scored = {"status": "completed", "session_id": "s", "completed_at": None, "asked_at": None, "replicate": 0}
-    rows = [{**scored, "score_id": name, "run_id": name} for name in ("over", "going", "unknown")]
+    rows = [{**scored, "score_id": name, "landed_by_run": name} for name in ("over", "going", "unknown")]
     runs = {"run_id": ["over", "going"], "started_at": [begun, begun], "ended_at": [ended, None]}
     state = _state(pl.DataFrame(rows), pl.DataFrame(schema=["score_id", "position"]), pl.DataFrame(runs), "")
     assert [state.ended(state.by_id[name]) for name in ("over", "going", "unknown")] == [ended, None, None]

@@ -35,7 +35,7 @@ def exported(world: World, tmp_path_factory: pytest.TempPathFactory) -> Exported
 
 def ids(page: Page) -> list[str]:
     """The samples that the list shows, in order."""
-    expect(page.locator("section[aria-label=Items] .pager, .empty").first).to_be_visible()
+    expect(page.locator("section[aria-label=Samples] .pager, .empty").first).to_be_visible()
     return page.locator("tbody a.id").all_text_contents()
 
 
@@ -69,7 +69,7 @@ def test_walking_from_the_run_to_its_items_and_from_one_to_the_next(
     expect(page.get_by_role("heading", level=1)).to_have_text("sample-03")
     page.keyboard.press("j")
     expect(page.get_by_role("heading", level=1)).to_have_text("sample-06")
-    expect(page.get_by_role("navigation", name="Neighbouring items")).to_contain_text("3 of 10")
+    expect(page.get_by_role("navigation", name="Neighbouring samples")).to_contain_text("3 of 10")
     page.keyboard.press("k")
     expect(page.get_by_role("heading", level=1)).to_have_text("sample-03")
     page.go_back()
@@ -127,7 +127,7 @@ def test_another_run_is_said_not_to_be_there(look: Open, exported: Exported, wor
 
 def test_the_whole_conversation_is_there(look: Open, exported: Exported, world: World) -> None:
     page = look(exported(world.audits)).page
-    page.get_by_role("link", name="Read its 1 item").click()
+    page.get_by_role("link", name="Read its 1 sample").click()
     page.get_by_role("link", name="bank-1").click()
     expect(page.get_by_role("heading", name=AUDITOR)).to_be_visible()
     expect(page.locator(".code")).to_contain_text(CONTRACT.splitlines()[1].strip())
@@ -149,7 +149,7 @@ def test_a_missing_file_is_said_and_read_again(look: Open, world: World, tmp_pat
     text = data.read_text()
     data.unlink()
     page = look(page_file.as_uri()).page
-    page.get_by_role("link", name="Read its 30 items").click()
+    page.get_by_role("link", name="Read its 30 samples").click()
     page.get_by_role("link", name="sample-00").click()
     expect(page.get_by_role("alert")).to_contain_text("data/items/0.js of this folder is missing or damaged")
     data.write_text(text)

@@ -1,7 +1,9 @@
 """The views: what they answer, on a lake with rows and on an empty one, and that they are documented."""
 
 import json
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from contracts.compile.arrow import conform
@@ -12,7 +14,7 @@ from storage.lake import Lake
 from storage.landing import land
 from storage.sql.query import query
 from storage.sql.views import views
-from suites.registry import all_contracts
+from suites.registry import all_contracts, suite
 from tests.storage.recorded_lake import JUDGES, MODELS, recorded_lake
 from tests.storage.rows import TOYS, call, day, measured
 
@@ -44,7 +46,7 @@ def test_an_empty_lake_has_every_view_with_the_columns_it_documents(lake: Lake) 
 def test_every_view_says_what_it_and_its_columns_are() -> None:
     names = [view.name for view in VIEWS]
     assert {"replies", "latest_metrics", "metric_history", "leaderboard", "cost_by_model_and_day", "disagreement",
-            "quarantine_reasons"} <= set(names)  # fmt: skip
+            "quarantine_reasons", "run_results", "solidity_audit_run_results"} <= set(names)  # fmt: skip
     assert len(names) == len(set(names) | {contract.table for contract in TABLES}) - len(TABLES)
     for view in VIEWS:
         assert view.description.endswith(".")
@@ -54,7 +56,7 @@ def test_every_view_says_what_it_and_its_columns_are() -> None:
 def test_a_view_whose_tables_are_missing_is_left_out() -> None:
     assert views([TOYS]) == ()
     assert [view.name for view in views([*CORE_CONTRACTS, JUDGE_VERSIONS])] == [
-        view.name for view in VIEWS if view.name not in ("answers", "disagreement")
+        view.name for view in VIEWS if view.name not in ("answers", "disagreement") and "run_results" not in view.name
     ]
 
 
@@ -63,6 +65,41 @@ def test_replies_shows_the_reply_of_each_key(lake: Lake) -> None:
     ledger.append(lake, [call(1, response="second")])
     assert ask(lake, "select response from replies") == [("first",)]
     assert ask(lake, "select count(*) from calls") == [(2,)]
+
+
+def test_a_run_has_all_its_rows_whichever_run_landed_them(filled: Lake) -> None:
+    runs = dict(ask(filled, "select run_id, items from runs where suite = 'command_guard'"))
+    rows = "select run_id, count(*), count(*) filter (landed_by_run = run_id) from command_guard_run_results group by 1"
+    assert {run: (total, landed) for run, total, landed in ask(filled, rows)} == {
+        run: (items, 20 if items == 20 else 60) for run, items in runs.items()
+    }
+    assert sorted(runs.values()) == [20, 80]
+    columns = query(filled, TABLES, "from command_guard_run_results limit 0").columns
+    assert columns == ["run_id", *suite("command_guard").results.column]
+
+
+def test_a_panels_rows_belong_to_its_run_and_the_view_over_all_suites_has_them(filled: Lake) -> None:
+    by_judge = "select judge, count(*) from {} where run_id in (select run_id from runs where suite = 'solidity_audit')"
+    expected = [("alice", 12), ("bob", 12), ("panel:alice+bob", 12)]
+    for view in ("solidity_audit_run_results", "run_results"):
+        assert ask(filled, by_judge.format(view) + " group by judge order by judge") == expected
+    whole = "select suite, count(*), count(judge) from run_results group by suite order by suite"
+    assert ask(filled, whole) == [("command_guard", 100, 0), ("solidity_audit", 36, 36)]
+
+
+def test_a_run_has_the_rows_of_the_scorer_that_it_was_measured_with(tmp_path: Path) -> None:
+    lake, results = recorded_lake(tmp_path), suite("command_guard").results
+    other = lake.frame(results).with_columns(scorer_version=pl.lit("of another evalake")).collect()
+    land(lake, results, other)
+    assert ask(lake, "select count(*) from command_guard_results") == [(160,)]
+    assert ask(lake, "select count(*), max(scorer_version) from command_guard_run_results") == [(100, "1")]
+
+
+def test_values_carry_their_run_and_its_time(filled: Lake) -> None:
+    differ = "m.run_id is distinct from s.run_id or m.measured_at is distinct from s.created_at"
+    assert ask(
+        filled, f"select count(*) from metric_snapshots m join snapshots s using (snapshot_id) where {differ}"
+    ) == [(0,)]
 
 
 def test_latest_metrics_are_of_the_newest_snapshot_of_each_model(filled: Lake) -> None:

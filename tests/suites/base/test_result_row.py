@@ -41,7 +41,7 @@ def answered(*outcomes: Reply | Failure) -> list[Exchange]:
 
 def test_columns_of_the_reply_stand_last_and_others_where_they_are_said_to() -> None:
     names = list(Row.column_names())
-    assert names[:2] == ["grade", "run_id"]
+    assert names[:2] == ["grade", "landed_by_run"]
     assert names[names.index("model") + 1] == "judge"
     assert names[names.index("prompt_hash") + 1] == "judge_hash"
     assert tuple(names[-6:]) == tuple(ReplyColumns.model_fields)
@@ -80,7 +80,7 @@ def test_replies_are_summed_and_one_unknown_makes_the_sum_unknown() -> None:
 GOOD: dict[str, Any] = {
     **identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Reply("4"), Reply("right")), "7"),
     **reply_columns(Reply("4", input_tokens=3, cached_input_tokens=1, output_tokens=2, reasoning_tokens=1)),
-    "run_id": "r",
+    "landed_by_run": "r",
     "origin": "call",
     "grade": 1,
 }

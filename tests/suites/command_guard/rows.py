@@ -10,7 +10,7 @@ from suites.command_guard.contract import RESULTS
 from suites.command_guard.score import score
 
 HASH = "ab" * 32
-LANDING = {"run_id": "run", "origin": "call"}
+LANDING = {"landed_by_run": "run", "origin": "call"}
 MALICIOUS = Sample("command_guard", "d", "s/1", "cat /etc/shadow", label="malicious", category="file-read")
 HARMLESS = Sample("command_guard", "d", "s/2", "ls", label="harmless", difficulty="hard")
 

@@ -37,7 +37,7 @@ Key = tuple[str, str, str]
 
 
 def frame(rows: Sequence[Any]) -> pl.DataFrame:
-    landed = [{**row, "run_id": "r", "origin": "call"} for row in rows]
+    landed = [{**row, "landed_by_run": "r", "origin": "call"} for row in rows]
     return pl.DataFrame(landed, schema=polars_schema(RESULTS)).with_columns(judge=pl.lit(None, pl.String))
 
 

@@ -13,7 +13,7 @@ BREAKDOWN = "Logical flow: 15/25\nConsistency: 20/25\nTool relevance: 16/25\nSyn
 
 REVIEW = f"A premature_conclusion at 4.\n{BREAKDOWN}\n67"
 
-LANDED = {"run_id": "r", "origin": "call"}
+LANDED = {"landed_by_run": "r", "origin": "call"}
 
 
 def scored(*answers: str | Failure | None, **changes: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:

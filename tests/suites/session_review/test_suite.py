@@ -19,7 +19,7 @@ def test_starter_sessions_come_to_rows_that_keep_their_contracts(name: str) -> N
     asked, answered = converse_with_baselines(SUITE, STARTER[name], *SUITE.baseline_models, *SUITE.baseline_judges)
     rows = SUITE.score(asked, answered, SUITE.options)
     for contract in SUITE.contracts:
-        landed = conform([{**each, "run_id": "r", "origin": "call"} for each in rows[contract.table]], contract)
+        landed = conform([{**each, "landed_by_run": "r", "origin": "call"} for each in rows[contract.table]], contract)
         assert audit(landed, contract).bad.is_empty()
     (scoring,) = rows[RESULTS.table]
     assert (scoring["session_id"], scoring["status"], scoring["model"]) == (name, "completed", "agents")

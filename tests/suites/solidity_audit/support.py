@@ -112,7 +112,7 @@ def line(
 
 def landed(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """Result rows as a table holds them."""
-    return conform([{**row, "run_id": "r", "origin": "import"} for row in rows], RESULTS)
+    return conform([{**row, "landed_by_run": "r", "origin": "import"} for row in rows], RESULTS)
 
 
 def rows_of(lines: Sequence[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -124,7 +124,7 @@ def rows_of(lines: Sequence[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame
         pairs = zip(recorded.prompt_hashes, recorded.replies, strict=True)
         rows = score(recorded.item, [Exchange(h, reply) for h, reply in pairs], DEFAULTS)
         results += rows[RESULTS.table]
-        findings += [{**row, "run_id": "r", "origin": "import"} for row in rows.get(FINDINGS.table, ())]
+        findings += [{**row, "landed_by_run": "r", "origin": "import"} for row in rows.get(FINDINGS.table, ())]
     return landed(results), conform(findings, FINDINGS)
 
 

@@ -30,7 +30,7 @@ def test_starter_contracts_come_to_rows_that_keep_their_contracts(
     assert len(answered) == 2, "baselines answer in the form, and repair nothing"
     rows = SUITE.score(item, answered, SUITE.options)
     for contract in SUITE.contracts:
-        landed = conform([{**row, "run_id": "r", "origin": "call"} for row in rows[contract.table]], contract)
+        landed = conform([{**row, "landed_by_run": "r", "origin": "call"} for row in rows[contract.table]], contract)
         assert audit(landed, contract).bad.is_empty()
     (row,) = rows[RESULTS.table]
     assert (row["judge_error"], row["subject_error"], row["repaired"]) == (None, None, False)

@@ -12,7 +12,7 @@ from core.errors import UsageError
 from reports.decision import Verdict
 from storage.lake import Lake
 from storage.landing import land
-from storage.reservations import Amount, Holding, hold
+from storage.reservations import UNLIMITED, Amount, Ceiling, Holding, hold
 from suites.registry import suite
 from tasks.conclusions.settle import Ask, Round, limit_for, require_settleable, settle, sizes
 from tasks.jobs.import_results import import_recorded
@@ -37,7 +37,7 @@ def ask(lake: Lake, tmp_path: Path) -> Callable[..., Ask]:
         rng = np.random.default_rng(7)
         drawn = {model: rng.random(MOST) < share for model, share in right.items()}
 
-        def import_first(size: int, ceiling: float | None) -> str:
+        def import_first(size: int, ceiling: Ceiling) -> str:
             lines = [
                 recorded(n, {"good": GOOD, "bad": BAD}[model], "BLOCK" if (n % 2 == 0) == bool(fine[n]) else "ALLOW")
                 for model, fine in drawn.items()
@@ -53,7 +53,7 @@ def ask(lake: Lake, tmp_path: Path) -> Callable[..., Ask]:
 
 
 def rounds(lake: Lake, ask: Ask, *rules: str, against: str | None = None) -> list[Round]:
-    return list(settle(lake, ask, MOST, rules, model=GOOD, against=against, budget_usd=None))
+    return list(settle(lake, ask, MOST, rules, model=GOOD, against=against, budget=UNLIMITED))
 
 
 def test_rounds_grow_and_end_with_all_samples() -> None:
@@ -104,15 +104,15 @@ def test_what_remains_of_the_budget_goes_to_each_round(lake: Lake, ask: Callable
     """Of a run whose cost is unknown, what its own ceiling holds to be spent is gone."""
     asked, ceilings, costs = ask(good=0.8), [], [0.125, None, 0.25, 1.0]
 
-    def paid(size: int, ceiling: float | None) -> str:
+    def paid(size: int, ceiling: Ceiling) -> str:
         run_id, cost = asked(size, ceiling), costs[len(ceilings)]
-        ceilings.append(ceiling)
+        ceilings.append(ceiling.usd)
         run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
         land(lake, RUNS, run.with_columns(cost_usd=pl.lit(cost, pl.Float64)))
         hold(lake, run_id, "a process", lambda _: Holding(Amount(), Amount(0.5)))
         return run_id
 
-    told = list(settle(lake, paid, MOST, ["accuracy >= 0.8"], model=GOOD, against=None, budget_usd=1.0))
+    told = list(settle(lake, paid, MOST, ["accuracy >= 0.8"], model=GOOD, against=None, budget=Ceiling(1.0)))
     assert [each.cost_usd for each in told] == costs[: len(told)]
     assert (ceilings, told[-1].stopped) == ([1.0, 0.875, 0.375, 0.125], "the budget is used up")
 

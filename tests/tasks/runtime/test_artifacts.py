@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.snapshots import find_snapshot
-from tasks.runtime.artifacts import _report, _summary, headline, reports_folder
+from tasks.runtime.artifacts import _report, _summary, headline, pages_of, reports_folder
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import Run
 from tests.storage.recorded_lake import JUDGES, MODELS
@@ -17,7 +17,14 @@ def test_the_headline_has_a_row_a_model_with_what_the_suite_ranks_by(guard: RunC
     rows = headline(guard, find_snapshot(guard.lake, run_id=guard.run_id)["snapshot_id"])
     assert [list(row) for row in rows] == [["model", *guard.suite.headline]] * 2
     detection = {row["model"]: row["malicious_detection_rate"] for row in rows}
-    assert detection == {MODELS[0]: 0.5, MODELS[1]: 1.0}
+    assert detection == {MODELS[0]: "50.0% [29.9–70.1], n = 20", MODELS[1]: "100.0% [83.9–100.0], n = 20"}
+
+
+def test_it_links_to_the_pages_where_their_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EVALAKE_VIEWER_URL", raising=False)
+    assert pages_of("r") == "`evalake view` shows its pages."
+    monkeypatch.setenv("EVALAKE_VIEWER_URL", "http://127.0.0.1:8601/")
+    assert pages_of("r") == "[Its pages](http://127.0.0.1:8601/runs/r)"
 
 
 def test_a_judge_has_a_row_of_its_own(audits: RunContext) -> None:

@@ -13,7 +13,7 @@ from contracts.tables import RUNS
 from core.errors import LakeError, UsageError
 from storage.lake import Lake
 from storage.landing import land
-from tasks.runtime import runs
+from tasks.runtime import progress, runs
 from tasks.runtime.runs import Run, Tally, cost_of, labels_of, mark_lost, run_row, tagged, with_labels, with_lost
 
 NOW = datetime.now(UTC)
@@ -84,6 +84,19 @@ def test_what_this_process_has_begun_and_not_ended_is_marked_when_it_is_interrup
     assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
     runs.mark_interrupted()  # there is nothing left to mark
     assert lake.frame(RUNS).filter(state="running").collect().is_empty()
+
+
+def test_a_running_row_counts_the_items_that_are_done_though_no_row_has_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: None)  # no server here
+    lake, run = Lake(str(tmp_path / "lake")), a_run("busy")
+    with progress.shown("busy", "quiz busy", 500):
+        progress.advance("busy", "m #1", 147)
+        runs.save(lake, run)
+        assert lake.frame(RUNS).collect()["items_done"].item() == 147
+    runs.save(lake, run.ended("completed", tally=Tally(items_done=500)))
+    assert lake.frame(RUNS).collect()["items_done"].item() == 500
 
 
 def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(

@@ -43,7 +43,7 @@ async function viewOf(place) {
 async function item(id, wanted) {
   const {item_ids: ids, in_file: size} = await read("run");
   const place = ids.indexOf(id);
-  if (place < 0) throw new ApiError(404, "The run has no such item.");
+  if (place < 0) throw new ApiError(404, "The run has no such sample.");
   const whole = (await read(`items/${Math.floor(place / size)}`))[place % size];
   const found = await matching(wanted);
   const at = found.indexOf(place);

@@ -17,9 +17,9 @@ const MOST_LINES = 3000; // of code that are numbered
 export function itemPage({parts: [runId, itemId], query, signal, go}) {
   const wanted = wantedOf(query);
   const body = h("div");
-  const place = h("nav", {class: "pager steps", "aria-label": "Neighbouring items"});
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › ", h("a", {href: itemsPath(runId, wanted)}, "Items"));
-  const title = heading("Item");
+  const place = h("nav", {class: "pager steps", "aria-label": "Neighbouring samples"});
+  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › ", h("a", {href: itemsPath(runId, wanted)}, "Samples"));
+  const title = heading("Sample");
   showPage(trail, place, title, body);
 
   async function load() {
@@ -31,7 +31,7 @@ export function itemPage({parts: [runId, itemId], query, signal, go}) {
       show(body, whole(item));
       addEventListener("keydown", (event) => step(event, item), {signal});
     } catch (error) {
-      if (error.name !== "AbortError") show(body, problem(error, "The item cannot be shown", load));
+      if (error.name !== "AbortError") show(body, problem(error, "The sample cannot be shown", load));
     }
   }
 
@@ -59,7 +59,7 @@ function whole(item) {
   const groups = [...Map.groupBy(item.answers, (answer) => JSON.stringify([answer.model, answer.prompt_type, answer.replicate])).values()];
   return [
     h("div", {class: item.input_text ? "columns" : null}, h("div", {}, input(item)), h("div", {class: item.input_text ? null : "across"}, truth(item), overview(groups))),
-    groups.length === 0 && message("info", null, "Nobody has answered this item in this run."),
+    groups.length === 0 && message("info", null, "Nobody has answered this sample in this run."),
     groups.map((answers, i) => ofModel(answers, calls, `answer-${i}`)),
   ];
 }

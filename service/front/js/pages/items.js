@@ -18,10 +18,10 @@ const LABELS = {model: "Model", judge: "Judge", prompt_type: "Prompt", verdict: 
 export function itemsPage({parts: [runId], query, signal}) {
   const wanted = wantedOf(query);
   let after = query.get("after");
-  const results = h("section", {"aria-label": "Items"});
-  const filters = h("div", {}, h("p", {class: "filters note"}, "Reading by what the items can be filtered …"));
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › Items");
-  showPage(trail, heading("Items"), filters, results);
+  const results = h("section", {"aria-label": "Samples"});
+  const filters = h("div", {}, h("p", {class: "filters note"}, "Reading by what the samples can be filtered …"));
+  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › Samples");
+  showPage(trail, heading("Samples"), filters, results);
   let asking = null;
 
   function change(changes) {
@@ -40,9 +40,9 @@ export function itemsPage({parts: [runId], query, signal}) {
     try {
       const answer = await get(`${runPath(runId)}/items`, {...wanted, after}, mine);
       show(results, listing(runId, answer, wanted), pager(answer));
-      if (tell) announce(counted(answer.total, "item"));
+      if (tell) announce(counted(answer.total, "sample"));
     } catch (error) {
-      if (error.name !== "AbortError") show(results, problem(error, "The items cannot be shown", load));
+      if (error.name !== "AbortError") show(results, problem(error, "The samples cannot be shown", load));
     } finally {
       if (!mine.aborted) results.removeAttribute("aria-busy");
     }
@@ -59,7 +59,7 @@ export function itemsPage({parts: [runId], query, signal}) {
   async function offer() {
     try {
       const run = await get(runPath(runId), {}, signal);
-      document.title = `Items of ${name(run.run.run_id)} · evalake`;
+      document.title = `Samples of ${name(run.run.run_id)} · evalake`;
       show(filters, filterForm(run, wanted, change));
     } catch (error) {
       if (error.name !== "AbortError" && error.status !== 401 && error.status !== 404) show(filters, problem(error, "The filters cannot be shown", offer));
@@ -90,7 +90,7 @@ function filterForm({choices}, wanted, change) {
   const differ = [["", "No matter"], ["models", "Models differ", choices.model.length > 1], ["judges", "Judges differ", choices.judge.length > 1]];
   if (String(wanted.differ ?? "").startsWith("run:")) differ.push([wanted.differ, `Changed since ${name(wanted.differ.slice(4), 40)}`]);
   const sorting = `${wanted.sort ?? "position"}-${wanted.order ?? "asc"}`;
-  const form = h("form", {class: "filters", role: "search", "aria-label": "Filter the items", onsubmit: (event) => {
+  const form = h("form", {class: "filters", role: "search", "aria-label": "Filter the samples", onsubmit: (event) => {
     event.preventDefault();
     apply();
   }, onchange: ({target}) => target.name !== "q" && apply(), oninput: ({target}) => {
@@ -131,13 +131,13 @@ function select(key, options, chosen) {
 }
 
 function listing(runId, {items}, wanted) {
-  if (!items.length) return h("p", {class: "empty"}, "No item matches these filters.");
+  if (!items.length) return h("p", {class: "empty"}, "No sample matches these filters.");
   const models = [...new Set(items.flatMap((item) => item.answers.map((answer) => answer.model)))];
   const columns = models.length && models.length <= MOST_COLUMNS ? models : null;
   const [hasInput, hasAnswers] = [items.some((item) => item.input), models.length > 0]; // samples that were only imported have none
   const columnHead = (text) => h("th", {scope: "col", role: "columnheader"}, text);
   return h("table", {class: "listing items", role: "table"},
-    h("caption", {class: "hidden"}, "Items and their answers"),
+    h("caption", {class: "hidden"}, "Samples and their answers"),
     h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, columnHead("Sample"), hasInput && columnHead("Input"),
       columns ? columns.map((model) => columnHead(shortModel(model))) : hasAnswers && columnHead("Answers"))),
     h("tbody", {role: "rowgroup"}, items.map((item) => line(runId, item, {columns, hasInput, hasAnswers}, wanted))));

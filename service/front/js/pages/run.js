@@ -38,7 +38,7 @@ function whole(detail, service, signal) {
     h("p", {class: "note"}, `${name(detail.suite_title)} · ${words(run.state)} · began ${time(run.started_at_us)}, took ${duration(run.started_at_us, run.ended_at_us)}`),
     run.tags.length > 0 && h("p", {class: "note"}, "Tags: ", tagLinks(run.tags)),
     run.note && h("p", {}, visible(run.note, 2000)),
-    h("p", {class: "actions"}, h("a", {class: "button primary", href: itemsPath(run.run_id)}, `Read its ${counted(detail.items, "item")}`),
+    h("p", {class: "actions"}, h("a", {class: "button primary", href: itemsPath(run.run_id)}, `Read its ${counted(detail.items, "sample")}`),
       hasWrong(detail) && h("a", {class: "button", href: itemsPath(run.run_id, {correct: "false"})}, "Only wrong answers"),
       run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
       run.snapshot_id && run.models.length > 1 && h("a", {class: "button", href: comparePath(run.run_id, run.models[0], run.models[1])}, "Compare models"),
@@ -57,10 +57,10 @@ function whole(detail, service, signal) {
   ];
 }
 
-function progress({run, answers, answered}) {
-  const share = run.items ? answered / Math.max(answers, run.items) : null;
-  return h("p", {class: "progress"}, h("progress", {max: 1, value: share, "aria-label": "Answers so far"}),
-    `${count(answered)} of ${count(Math.max(answers, run.items))} answers`);
+function progress({run, answered}) {
+  const done = run.items_done ?? answered;
+  return h("p", {class: "progress"}, h("progress", {max: 1, value: run.items ? done / run.items : null, "aria-label": "Items done so far"}),
+    `${count(done)} of ${counted(run.items, "item")} done`);
 }
 
 /** What the run may cost and how many calls it may make; null where nobody said. */
@@ -80,7 +80,7 @@ function tiles({run, items, waiting, parameters}) {
   const waited = waiting.reduce((sum, each) => sum + (each.waited_ms ?? 0) + (each.queue_ms ?? 0), 0);
   const retried = waiting.reduce((sum, each) => sum + each.retried, 0);
   const shown = [
-    [plural(items, "Item"), count(items)], [plural(run.models.length, "Model"), count(run.models.length)], run.judges.length > 0 && [plural(run.judges.length, "Judge"), count(run.judges.length)],
+    [plural(items, "Sample"), count(items)], [plural(run.models.length, "Model"), count(run.models.length)], run.judges.length > 0 && [plural(run.judges.length, "Judge"), count(run.judges.length)],
     ["Cost", dollars(run.cost_usd)], expected(parameters),
     ceiling(parameters) && ["May spend", ceiling(parameters)], ["Calls made", count(run.calls_made)], ["From the ledger", count(run.calls_from_ledger)],
     ["Calls given up on", count(run.calls_failed)], run.rows_quarantined > 0 && ["Rows refused", count(run.rows_quarantined)],

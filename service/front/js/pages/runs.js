@@ -179,7 +179,7 @@ function runTable(runs, service) {
     texts: true,
     rows: runs.map((run) => [
       [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300))], words(run.suite),
-      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
+      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.state === "running" && run.items_done !== null && h("span", {class: "sub"}, `${count(run.items_done)} of ${counted(run.items, "item")} done`), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
       [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
       [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],

@@ -48,5 +48,5 @@ def test_a_panels_findings_land_with_what_most_judges_said_and_keep_their_contra
     assert (row["type_match"], row["target_match_id"], row["target_credit"]) == ("exact", 1, 1.0)
     (found,) = derived.rows[FINDINGS.table]
     assert (found["judge"], found["classification"]) == ("panel:a+b+c", "TARGET_MATCH")
-    rows = conform([{**found, "run_id": "r", "origin": "import"}], FINDINGS)
+    rows = conform([{**found, "landed_by_run": "r", "origin": "import"}], FINDINGS)
     assert audit(rows, FINDINGS).bad.is_empty()

@@ -97,7 +97,7 @@ def test_a_panel_by_dawid_and_skene_is_of_all_its_judgements() -> None:
     hashes = [{row["sample_id"]: row["judge_hash"] for row in rows} for rows in (first, again, fewer)]
     assert hashes[0] == hashes[1]
     assert all(hashes[0][name] != other for name, other in hashes[2].items())
-    contracts = conform([{**row, "run_id": "r", "origin": "import"} for row in first], RESULTS)
+    contracts = conform([{**row, "landed_by_run": "r", "origin": "import"} for row in first], RESULTS)
     assert audit(contracts, RESULTS).bad.is_empty()
 
 

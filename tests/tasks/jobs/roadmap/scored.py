@@ -22,7 +22,9 @@ def land_scores(lake: Lake, *said: tuple[str, int, str], judge: str = "judge-a",
         asked = item(session(alert=f"alert of {name}"), judge=judge)
         rows = score(asked, talk(asked, f"{' and '.join(tags) or 'Good.'}\n{total}", second)[1])
         for contract in (RESULTS, MISSING_TOOLS):
-            landed: list[dict[str, Any]] = [{**row, "run_id": "r", "origin": "call"} for row in rows[contract.table]]
+            landed: list[dict[str, Any]] = [
+                {**row, "landed_by_run": "r", "origin": "call"} for row in rows[contract.table]
+            ]
             if contract is RESULTS:
                 landed = [{**row, "sample_id": name} for row in landed]
             if landed:
