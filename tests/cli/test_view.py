@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,7 +76,7 @@ def viewing(lake: Lake, *options: str, **environment: str) -> Iterator[str]:
             assert process.stderr is not None
             yield process.stderr.readline()
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
         assert process.stderr.read() == ""
 
 
