@@ -151,13 +151,13 @@ def result_contract(
         rules: Rules of the suite's own columns.
         description: What a row is, in a sentence; the first line of the row's docstring where it is left out.
         extra_key: Further columns that tell rows apart.
-        changes: The suite's own changes of the table. `LANDED_BY_RUN` comes before them, unless it is among them: a
-            suite that had changes before that name came lists it behind those.
+        changes: The suite's own changes of the table. `LANDED_BY_RUN` comes before them and `ENDPOINTS_OF_RESULTS`
+            after them, unless they are among them: a suite with earlier changes lists both behind those.
         more: Further fields of the contract, such as `replaced_when`.
     """
     shared = more | {
         "replaced_when": replaced_when(more.get("replaced_when")),
-        "changes": with_shared_changes(more.get("changes", ())),
+        "changes": with_shared_changes(changes),
     }
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = (*result_key(row), *extra_key)

@@ -10,6 +10,7 @@ from contracts.forward import bring_forward
 from contracts.tables import CALLS, RUN_ITEMS
 from core.endpoints import UNKNOWN
 from suites.base import JudgedRow, ResultRow, result_contract
+from suites.base.result_row import LANDED_BY_RUN
 from tests.contracts.tables.rows import sound
 
 
@@ -41,5 +42,6 @@ def test_an_item_that_no_judge_was_asked_about_has_no_endpoint_of_one() -> None:
 
 def test_a_suite_says_where_the_change_stands_among_its_own_or_has_it_last() -> None:
     own = Added(("reason",))
-    assert result_contract("a", Plain, changes=(own,)).changes == (own, ENDPOINTS_OF_RESULTS)
-    assert result_contract("a", Plain, changes=(ENDPOINTS_OF_RESULTS, own)).changes == (ENDPOINTS_OF_RESULTS, own)
+    shared = (LANDED_BY_RUN, ENDPOINTS_OF_RESULTS)
+    assert result_contract("a", Plain, changes=(own,)).changes == (LANDED_BY_RUN, own, ENDPOINTS_OF_RESULTS)
+    assert result_contract("a", Plain, changes=(*shared, own)).changes == (*shared, own)
