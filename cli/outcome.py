@@ -100,7 +100,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
 def print_coverage(covered: Sequence[Coverage]) -> None:
     """Print what came of the items, as the last lines."""
     for line in lines(covered):
-        show.line(line)
+        show.paragraph(line)
 
 
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:

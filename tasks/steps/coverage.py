@@ -111,7 +111,7 @@ def _unread(suite: Suite) -> pl.Expr:
     """Build why a row's reply holds no verdict: the kind of an empty reply where the suite's rows name it."""
     why = _word(suite.outcomes.without_verdict)
     named = EMPTY_KIND in suite.results.column
-    return pl.when(why.is_not_null()).then(pl.coalesce(EMPTY_KIND, why)) if named else why
+    return pl.when(why.is_not_null()).then(pl.coalesce(pl.format("empty ({})", EMPTY_KIND), why)) if named else why
 
 
 def _coverage(counted: pl.DataFrame, model: str, judge: str | None, source: Source) -> Coverage:

@@ -124,7 +124,7 @@ def test_the_data_docs_show_what_broke_first_and_every_rule(look: Open, address:
     page = look(f"{address}/runs").page
     page.get_by_role("link", name="data docs of the last check").click()
     expect(page.get_by_role("heading", level=2)).to_have_text(["runs: 1 rule broken", "samples: ok"])
-    expect(page.get_by_role("row", name="cost_usd is at least 0")).to_contain_text("broken by 3 rows")
+    expect(page.get_by_role("row", name="cost_usd is at least 0")).to_contain_text("broken: 3 rows")
     page.locator("summary").last.click()
     expect(page.get_by_role("row", name="sample_id holds more than white space")).to_contain_text("kept")
 

@@ -41,7 +41,7 @@ def test_each_model_is_counted_by_kind(tmp_path: Path) -> None:
     lake, run = imported(tmp_path, *lines)
     good, mixed = coverage_of(lake, run)
     assert good == Coverage("good", None, "mine", 10, 10)
-    kinds = {"format_error": 3, "empty": 2}
+    kinds = {"format_error": 3, "empty (nothing)": 2}
     assert mixed == Coverage("mixed", None, "mine", 10, 10, 5, without_verdict_kinds=kinds)
     assert run["state"] == "completed"
     assert "mixed: 3 of 10 (30.0 %) replies hold no verdict: 3 format_error" in run["message"]
