@@ -17,7 +17,7 @@ from suites.registry import suite, suite_names
 
 def test_a_suite_whose_rows_could_not_be_found_again_is_none() -> None:
     found = suite("command_guard")
-    with pytest.raises(ContractError, match=r"command_guard have no landed_by_run, model, origin"):
+    with pytest.raises(ContractError, match=r"command_guard have no endpoint, landed_by_run, model, origin"):
         replace(found, results=SAMPLES)
 
 
