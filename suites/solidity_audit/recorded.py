@@ -12,6 +12,7 @@ from suites.base import Item, Recorded
 from suites.base.sources import as_json, storable
 from suites.base.validation import ModelName, Name, Strict, read_line
 from suites.solidity_audit.replies.judgement import Asked, Judgement, read_judgement
+from suites.solidity_audit.rounds.judgement import stated_failure
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
 
 DATASET = "recorded"
@@ -66,6 +67,9 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     Raises SourceError naming every field that is unknown, missing, or not what it must be. A judgement that
     contradicts itself is read: the contract of its row names the rules that it breaks.
     """
+    judgement = line.get("judgement")
+    if isinstance(judgement, Mapping) and (failure := stated_failure(judgement)) is not None:
+        line = {**line, "judgement": None, "judge_error": line.get("judge_error") or failure}
     read = read_line(_Line, line)
     truth = read.ground_truth
     judged = None if read.judgement is None else _as_text(read.judgement)

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, ValidationError
 
 from suites.base.validation import Strict, explain
 from suites.solidity_audit.replies.reply_json import LONGEST_REPLY, find_object
-from suites.solidity_audit.rounds.judgement import in_our_words
+from suites.solidity_audit.rounds.judgement import in_our_words, stated_failure
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
 
 LONGEST_TEXT = 20_000  # characters of any text in a judgement
@@ -107,6 +107,8 @@ def read_judgement(text: str | None, asked: Asked) -> Reading:
     if value is None:
         beginning = f"; only its first {LONGEST_REPLY:,} characters are read" if len(text) > LONGEST_REPLY else ""
         return Reading(None, (f"the reply holds no JSON object with the field findings{beginning}",))
+    if asked.recorded and (failure := stated_failure(value)) is not None:
+        return Reading(None, (f"the judge failed: {failure}",))
     try:
         judgement = Judgement.model_validate(in_our_words(value) if asked.recorded else value)
     except ValidationError as error:

@@ -1,16 +1,18 @@
 """The judgements of a round: each with the truth and the audit that are nearest to it, as a recorded result."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from contracts.contract import fits_folder
 from core.errors import SourceError
 from providers.request import Reply
 from suites.base import Item, Recorded
-from suites.base.sources import as_json, is_storable
+from suites.base.sources import as_json, is_storable, storable
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
-from suites.solidity_audit.replies.judgement import Judgement, read_judgement
+from suites.solidity_audit.replies.judgement import Judgement, Reading, read_judgement
+from suites.solidity_audit.rounds.judgement import stated_failure
 from suites.solidity_audit.rounds.names import folder_name, sample_names
 from suites.solidity_audit.rounds.review import Claim, match
 from suites.solidity_audit.rounds.round import (
@@ -30,6 +32,7 @@ from suites.solidity_audit.truth import as_sample
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
 NO_TRUTH = "a judgement without a ground truth"
+NO_JUDGEMENT = Judgement(findings=[])
 OTHER_AUDIT = "an audit that is not the one that was judged"
 
 
@@ -64,8 +67,8 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
         raise SourceError("a name of a model that is too long")
     if not all(map(is_storable, (sample_id, model, judge))):
         raise SourceError("a name of a file or folder that is not UTF-8")
-    text = as_json(value)
-    reading = read_judgement(text, asked_of(truth))
+    text, failure = as_json(value), stated_failure(value)
+    reading = Reading(NO_JUDGEMENT) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
     cluster = cluster_of(about.value) or sample_id
@@ -75,7 +78,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     round_.used |= {about.where, *([audit.where] if audit else [])}
     return Judged(
         file.where,
-        Recorded(item, recorded_hashes(item), (_audit_reply(audit), _reply(text, value, "judge_"))),
+        Recorded(item, recorded_hashes(item), (_audit_reply(audit), _judges_reply(text, value, failure))),
         _texts(reading.judgement, audit),
     )
 
@@ -122,6 +125,12 @@ def _audit_reply(file: RoundFile | None) -> Reply:
     except SourceError as error:
         raise SourceError(f"the audit {file.where} {error}") from error
     return _reply(text, value)
+
+
+def _judges_reply(text: str, value: Mapping[str, Any], failure: str | None) -> Reply:
+    """Build the judge's reply; of a judgement that failed, none but what went wrong and what it took."""
+    reply = _reply(text, value, "judge_")
+    return reply if failure is None else replace(reply, text=None, error_kind=storable(failure))
 
 
 def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:

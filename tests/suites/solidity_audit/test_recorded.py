@@ -45,6 +45,13 @@ def test_a_judge_error_is_no_judgement() -> None:
     assert (read.replies[1].text, read.replies[1].error_kind) == (None, "unparseable judgement")
 
 
+@pytest.mark.parametrize("error", ["no JSON in the reply", {"message": "no JSON in the reply"}])
+def test_a_judgement_that_says_it_failed_is_none_whatever_its_other_fields_say(error: object) -> None:
+    failed = {"error": error, "findings": [], "target_assessment": {"found": False}}
+    read = read_recorded({**GOOD, "judgement": failed, "judge_error": None})
+    assert (read.replies[1].text, read.replies[1].error_kind) == (None, "no JSON in the reply")
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -25,6 +25,34 @@ def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tm
     assert (replies["latency_ms"][0], replies["cost_usd"][0], row["judge_cost_usd"]) == (12.5, 0.002, 0.002)
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"error": "Failed to parse JSON response"}, "Failed to parse JSON response"),
+        ({"error": {"message": "timed out", "code": 504}}, "timed out"),
+        ({"error": True}, "the judgement failed"),
+        ({"parse_error": "no object"}, "no object"),
+        ({"success": False}, "the judgement failed"),
+        ({"status": "failed"}, "the judgement failed (status failed)"),
+    ],
+)
+def test_a_judgement_that_failed_is_no_judgement_whatever_its_file_has_beside(
+    tmp_path: Path, said: dict[str, object], words: str
+) -> None:
+    beside = {"findings": [], "target_assessment": {"found": False, "type_match": "not_mentioned"}}
+    file = next(name for name in ROUND if "judge_outputs" in str(name))
+    lake, _ = imported(tmp_path, {**ROUND, file: {**judgement(), **beside, **said}})
+    row = lake.frame(RESULTS).collect().row(0, named=True)
+    assert row["judge_error"] == words
+    assert (row["target_found"], row["said_vulnerable"], row["total_findings"]) == (None, None, None)
+
+
+def test_an_empty_error_says_nothing(tmp_path: Path) -> None:
+    file = next(name for name in ROUND if "judge_outputs" in str(name))
+    lake, _ = imported(tmp_path, {**ROUND, file: {**judgement(), "error": "", "success": True}})
+    assert lake.frame(RESULTS).collect()["judge_error"].to_list() == [None]
+
+
 def test_numbers_and_truths_that_were_recorded_as_texts_are_read(tmp_path: Path) -> None:
     told = judgement()
     told["overall_verdict"] = {"said_vulnerable": "Yes", "confidence_expressed": "0.9"}
