@@ -10,9 +10,17 @@ CATEGORY_POINTS = 25
 
 LONGEST_LINE = 100  # characters of a line that could hold a total
 
+MOST_REMARKS = 3  # lines without a number that may follow the total
+
+# A total, and behind it a remark in which no other number stands. A number alone takes closing punctuation or a remark
+# in brackets only: with more, it may be the last point of a list.
+_LABEL, _NUMBER = r"(?:#{1,6}\s*)?(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*", r"([0-9]{1,3})"
+_OF, _REMARK = r"\s*(?:/|out of)\s*100", r"(?:\s*[.!,;:()\[\]–—-][^0-9]*)?"
 _TOTAL = re.compile(
-    r"(?:#{1,6}\s*)?(?:(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*)?([0-9]{1,3})(?:\s*/\s*100)?", re.IGNORECASE
+    rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|\s*[.!,;:]?|\s*\([^0-9]*\)\.?)",
+    re.IGNORECASE,
 )
+_FENCE = re.compile(r"[`~]{3,}\s*[a-z]*", re.IGNORECASE)
 _EMPHASIS = str.maketrans("", "", "*`")
 _NAMES = {category: category.replace("_", "[ \t_-]+") for category in CATEGORIES}
 _CATEGORY = "|".join(f"(?P<{category}>{name})" for category, name in _NAMES.items())
@@ -39,19 +47,14 @@ class FirstTurn:
 
 
 def read_total(answer: str | None) -> int | None:
-    """Read the total on the last line that is not empty; None where that line is anything but a total.
+    """Read the total at the end of an answer; None where anything else stands there.
 
     Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
-    `Final score:`; in any case, with emphasis, and with the mark of a heading.
+    `Final score:`; in any case, with emphasis, in a fence, and with the mark of a heading. Punctuation or a remark may
+    follow, on the same line or below, where no other number stands in it.
     """
-    line = _last_line(answer or "")
-    if len(line) > LONGEST_LINE:
-        return None
-    match = _TOTAL.fullmatch(" ".join(line.replace("*", " ").replace("_", " ").split()))
-    if match is None or (len(match[1]) > 1 and match[1].startswith("0")):
-        return None
-    total = int(match[1])
-    return total if total <= 100 else None
+    found = _find_total(answer or "")
+    return None if found is None else found[0]
 
 
 def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
@@ -84,13 +87,40 @@ def read_categories(analysis: str) -> dict[str, int | None]:
     return points
 
 
-def _last_line(text: str) -> str:
-    lines = text.rstrip().splitlines()
-    return lines[-1].strip() if lines else ""
+def _find_total(answer: str) -> tuple[int, int] | None:
+    """Find the total and the number of its line; None where the answer does not end in one."""
+    lines = answer.splitlines()
+    remarks = 0
+    for number in range(len(lines) - 1, -1, -1):
+        line = lines[number].strip()
+        if not line or _FENCE.fullmatch(line):
+            continue
+        if (total := _total_of(line)) is not None:
+            return total, number
+        remarks += 1
+        if remarks > MOST_REMARKS or any(character.isdigit() for character in line):
+            return None
+    return None
+
+
+def _total_of(line: str) -> int | None:
+    if len(line) > LONGEST_LINE:
+        return None
+    plain = line.replace("*", " ").replace("_", " ").replace("`", " ")
+    match = _TOTAL.fullmatch(" ".join(plain.split()))
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    total = int(number)
+    return total if total <= 100 and number == str(total) else None
 
 
 def _without_total(answer: str) -> str:
-    if read_total(answer) is None:
+    """Return the text before the line with the total, without the fence that it stands in."""
+    found = _find_total(answer)
+    if found is None:
         return answer.strip()
-    stripped = answer.rstrip()
-    return stripped[: len(stripped) - len(stripped.splitlines()[-1])].strip()
+    lines = answer.splitlines()[: found[1]]
+    while lines and (not lines[-1].strip() or _FENCE.fullmatch(lines[-1].strip())):
+        lines.pop()
+    return "\n".join(lines).strip()

@@ -42,7 +42,7 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("150/100", None),
     ("1000", None),
     ("67.5", None),
-    ("67.", None),
+    ("67.", 67),
     ("67%", None),
     ("067", None),
     ("6 7", None),
@@ -52,7 +52,16 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("The total is 67", None),
     ("Total 67", None),
     ("Total: sixty-seven", None),
-    ("Total: 67 (see above)", None),
+    ("Total: 67 (see above)", 67),
+    ("Total: 67 - adequate, with gaps", 67),
+    ("67/100 — good", 67),
+    ("67 (adequate)", 67),
+    ("67 out of 100.", 67),
+    ("Total: 67 or 70", None),
+    ("Total: 67 (up from 60)", None),
+    ("67 - adequate", None),
+    ("7. More logs", None),
+    ("7) More logs", None),
     ("67/100 or 70/100", None),
     ("50-60", None),
     # nothing there
@@ -66,8 +75,9 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("²", None),
     ("Ⅵ", None),
     # code fences
-    ("```\n67\n```", None),
-    ("`67`", None),
+    ("```\n67\n```", 67),
+    ("```text\nTotal: 67\n```", 67),
+    ("`67`", 67),
     ("```\nanalysis\n```\n67", 67),
     # huge
     ("9" * 100_000, None),
@@ -86,9 +96,12 @@ def test_the_table_of_last_lines(line: str | None, total: int | None) -> None:
         assert read_total(f"Analysis.\r\n{line}\r\n") == total
 
 
-def test_a_total_that_is_not_on_the_last_line_does_not_count() -> None:
-    assert read_total("67\nThat is my total.") is None
-    assert read_total("Total: 67\n```") is None
+def test_a_remark_without_a_number_may_follow_the_total() -> None:
+    assert read_total("67\nThat is my total.") == 67
+    assert read_total("Total: 67\n\nIt names its gaps.\nNothing more.") == 67
+    assert read_total("67\nIt was 60 before.") is None
+    assert read_total("67\n" + "No number.\n" * 4) is None
+    assert read_first_turn(["Analysis.\n\n```\n67\n```\n"]).analysis == "Analysis."
 
 
 @given(st.integers(-1000, 1000), st.sampled_from(["{}", "Total: {}", "Total score: {}", "{}/100", "**{}**"]))
