@@ -25,7 +25,7 @@ def require_no_links(folder: Path, *, below: bool = True) -> None:
     """
     if link := next(links_below(folder), None) if below or folder.is_symlink() else None:
         raise LakeError(
-            f"{link} is a link to {os.readlink(link)!r}, so nothing in {folder} is deleted: remove the link, or put "
+            f"{link} is a link to {str(link.readlink())!r}, so nothing in {folder} is deleted: remove the link, or put "
             "what it leads to in its place"
         )
 

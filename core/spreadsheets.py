@@ -2,8 +2,9 @@
 
 import re
 
-# A sign by which a formula begins, narrow or of full width, after anything that a spreadsheet may pass over
-FORMULA = r"^[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\u3000\ufeff]*[=+\-@＝＋－＠﹢﹣﹦﹫−]|^[\t\r\n]"
+_PASSED_OVER = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\u3000\ufeff]"  # white or unseen
+# A sign by which a formula begins, narrow or of another width, after anything that a spreadsheet may pass over
+FORMULA = rf"^{_PASSED_OVER}*[=+\-@＝＋－＠﹢﹣﹦﹫−]|^[\t\r\n]"
 _FORMULA = re.compile(FORMULA)
 
 

@@ -38,7 +38,6 @@ def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
 
     Raises LakeError where the table holds links, or that fails: erase the same again to do what is left.
     """
-
     require_no_links(lake, name)
 
     def erase_once() -> int:

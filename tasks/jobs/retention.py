@@ -44,8 +44,9 @@ class Expired:
 def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | None = None) -> list[Expired]:
     """Remove what is older than the policy says; one line for each kind that it limits.
 
-    Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names; without one they are left out. Raises ServerError where it
-    cannot be used, LakeError where a file cannot be removed.
+    Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names;
+    without one they are left out. Raises ServerError where it cannot be used, LakeError where a file cannot be removed,
+    or a folder on the way is a link.
     """
     now = min(now or datetime.now(UTC), datetime.now(UTC))
     settings = get_current_settings()
