@@ -24,7 +24,8 @@ def init(
         raise UsageError(f"{there} is there already, and init overwrites nothing: name another folder")
     try:
         for target, file in files.items():
-            make_folder(target.parent)
+            for parent in reversed(target.relative_to(folder).parents):
+                make_folder(folder / parent)
             write_file(target, file.read_bytes())
     except OSError as error:
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error

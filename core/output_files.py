@@ -60,6 +60,7 @@ def make_folder(folder: Path, *, own: bool = False) -> Path:
         OSError: It cannot be made.
     """
     if not os.path.lexists(folder):
+        _require_no_link(folder)
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     opened = _open_folder(folder)
     try:
@@ -83,17 +84,25 @@ def place_in(folder: Path, name: str) -> Path:
 
 def _open_folder(folder: Path) -> int:
     """Open a folder for files to be written; its owner may be anybody."""
-    status = folder.lstat()
-    if stat.S_ISLNK(status.st_mode):
-        if status.st_uid == os.geteuid() or status.st_uid != 0:  # root's are the system's, as /tmp is on a Mac
-            raise UsageError(f"the folder {folder} is a link: name the folder that it leads to")
-        folder = folder.resolve()
-    opened = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+    _require_no_link(folder)
+    opened = os.open(folder, _FOLDER)
     mode = os.fstat(opened).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         os.close(opened)
         raise UsageError(f"anybody may write to the folder {folder}: name another, or take that right from others")
     return opened
+
+
+def _require_no_link(folder: Path) -> None:
+    """Raise UsageError where a folder is a link, or one above it in the working directory, which a stranger filled.
+
+    Links of root are the system's, as /tmp on a Mac is.
+    """
+    here = Path.cwd()
+    for each in (folder, *folder.parents):
+        if each.is_symlink() and (each is folder or here in each.absolute().parents):
+            if each.lstat().st_uid != 0 or os.geteuid() == 0:
+                raise UsageError(f"the folder {each} is a link: name the folder that it leads to")
 
 
 def _require_replaceable(folder: int, path: Path) -> None:
