@@ -100,9 +100,9 @@ def _require_no_link(folder: Path) -> None:
     """
     here = Path.cwd()
     for each in (folder, *folder.parents):
-        if each.is_symlink() and (each is folder or here in each.absolute().parents):
-            if each.lstat().st_uid != 0 or os.geteuid() == 0:
-                raise UsageError(f"the folder {each} is a link: name the folder that it leads to")
+        is_looked_at = each is folder or here in each.absolute().parents
+        if is_looked_at and each.is_symlink() and (each.lstat().st_uid != 0 or os.geteuid() == 0):
+            raise UsageError(f"the folder {each} is a link: name the folder that it leads to")
 
 
 def _require_replaceable(folder: int, path: Path) -> None:

@@ -105,7 +105,7 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
 
 def _keep_log(table: DeltaTable) -> None:
     """Have the engine remove no log entry for its age, as tables of earlier versions let it do after ten years."""
-    if table.metadata().configuration.keys().isdisjoint(KEEP_LOG):
+    if KEEP_LOG.items() - table.metadata().configuration.items():
         table.alter.set_table_properties(dict(KEEP_LOG), raise_if_not_exists=False)
 
 

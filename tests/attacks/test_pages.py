@@ -1,9 +1,10 @@
-"""What a folder holds beforehand: no planted script runs in a page, and no link leads a file that is written elsewhere."""
+"""What a folder holds beforehand: no planted script runs in a page, and no file is written through a link."""
 
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from playwright.sync_api import Page
@@ -76,11 +77,11 @@ def test_part_names_cannot_be_guessed(tmp_path: Path, outside: Path) -> None:
     for _ in range(3):
         with output_file(tmp_path / "report.html") as file:
             file.write(b"page")
-            seen |= {name for name in os.listdir(tmp_path) if name.endswith(".part") and name.startswith(".")}
+            seen |= {each.name for each in tmp_path.glob(".*.part")}
     assert len(seen) == 3
     assert all(len(name) > 32 for name in seen)
     assert outside.read_text() == "precious"
-    assert not any(name.startswith(".") for name in os.listdir(tmp_path))
+    assert not list(tmp_path.glob(".*"))
 
 
 WRITERS = {
@@ -190,9 +191,13 @@ def test_a_name_that_is_no_runs_becomes_no_path(measured: tuple[Path, str], work
 def test_a_full_disk_leaves_the_file_before(tmp_path: Path) -> None:
     write_file(tmp_path / "out", "before")
     with pytest.raises(OSError, match="full"), output_file(tmp_path / "out") as file:
-        file.write(b"half")
-        raise OSError(28, "disk full")
+        _write_half(file)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("out", "before")]
+
+
+def _write_half(file: IO[bytes]) -> None:
+    file.write(b"half")
+    raise OSError(28, "disk full")
 
 
 def test_devices_and_pipes_are_no_files(tmp_path: Path) -> None:
