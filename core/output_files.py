@@ -77,9 +77,14 @@ def place_in(folder: Path, name: str) -> Path:
 
     A name may come from a lake that somebody else wrote; letters, digits, `_`, `-` and `.` lead to no other folder.
     """
-    if not _NAME.fullmatch(name):
+    if not is_run_name(name):
         raise UsageError(f"{name[:80]!r} is no name of a run: it has letters, digits, `_`, `-` and `.`, at most 128")
     return folder / name
+
+
+def is_run_name(name: str) -> bool:
+    """Tell whether a name is of a run's form."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _open_folder(folder: Path) -> int:

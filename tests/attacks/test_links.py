@@ -15,6 +15,7 @@ from reports.page import DATA, PAGE
 from storage.backup import back_up
 from storage.lake import Lake
 from storage.removal import remove
+from tasks.jobs.forget.places import places
 from tasks.jobs.retention import remove_expired
 from tests.cli.command import evalake_here, recorded
 
@@ -194,3 +195,9 @@ def test_old_reports_behind_a_link_stay(tmp_path: Path, monkeypatch: pytest.Monk
         remove_expired(Retention(reports_days=1))
     assert len(everything(outside)) == 2
     shutil.rmtree(outside)
+
+
+def test_a_run_with_a_hostile_name_names_no_place_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path / "reports"))
+    (tmp_path / "reports").mkdir()
+    assert not [place for place in places(["../..", "/etc", ".."]) if "the report of a run" in place]
