@@ -16,14 +16,15 @@ def export(
     """Write the data contracts of all tables as Open Data Contract Standard documents."""
     from contracts.compile.odcs import odcs_yaml
     from core.errors import LakeError, UsageError
+    from core.output_files import make_folder, write_file
     from suites.registry import all_contracts
 
     if format_ != "contracts":
         raise UsageError(f"there is no export format {format_}; there is: contracts")
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         for contract in all_contracts():
-            (out / f"{contract.table}.yaml").write_text(odcs_yaml(contract), encoding="utf-8")
+            write_file(out / f"{contract.table}.yaml", odcs_yaml(contract))
     except OSError as error:
         raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
     if json:

@@ -30,6 +30,8 @@ def forget(
     typer.echo(f"{len(done.samples)} samples {would}forgotten; rows {would}removed:")
     for table, rows in done.rows.items():
         typer.echo(f"  {table}: {rows}")
+    for file in done.files:
+        show.line(f"would be deleted: {file}")
     if done.orphan_calls:
         typer.echo(f"{done.orphan_calls} prompts among them are named by no result, and were found by their text")
     if done.shared_calls:

@@ -113,8 +113,9 @@ def _print_next_step(held: "Gate", lake: str) -> None:
 
 def _write(path: Path, text: str) -> None:
     from core.errors import UsageError
+    from core.output_files import write_file
 
     try:
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error

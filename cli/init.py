@@ -1,5 +1,6 @@
 """`evalake init`: write a project that evaluates with an installed evalake, so that adopting it needs no fork."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +17,16 @@ def init(
 ) -> None:
     """Write a project: settings, deployments, a Makefile, and a suite to begin with."""
     from core.errors import EvalakeError, UsageError
+    from core.output_files import make_folder, write_file
 
     files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
-    if there := next((target for target in files if target.exists()), None):
+    if there := next((target for target in files if os.path.lexists(target)), None):
         raise UsageError(f"{there} is there already, and init overwrites nothing: name another folder")
     try:
         for target, file in files.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.read_bytes())
+            for parent in reversed(target.relative_to(folder).parents):
+                make_folder(folder / parent)
+            write_file(target, file.read_bytes())
     except OSError as error:
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
     for target in files:

@@ -35,6 +35,7 @@ def export(
 ) -> None:
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
     from core.errors import LakeError
+    from core.output_files import write_file
     from storage.lake import Lake
     from tasks.jobs.label import label_sheet
 
@@ -43,7 +44,7 @@ def export(
         sys.stdout.write(sheet)
         return
     try:
-        out.write_text(sheet, encoding="utf-8")
+        write_file(out, sheet)
     except OSError as error:
         raise LakeError(f"cannot write {out}: {error.strerror}") from error
     typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite …`")

@@ -53,15 +53,22 @@ def maintain(
         return
     done = maintain_lake(Lake(lake), read(config).retention, dry_run)
     if json:
-        show.as_json({"dry_run": dry_run, **asdict(done)})
+        tables = [{**asdict(table), "files_removed": table.files_removed} for table in done.tables]
+        show.as_json({"dry_run": dry_run, **asdict(done), "tables": tables})
         return
     if done.tables:
-        show.table(pl.DataFrame(done.tables))
+        rows = [{**asdict(table), "removed": table.files_removed} for table in done.tables]
+        show.table(pl.DataFrame(rows).rename({"removed": "files_removed"}))
+        for table in done.tables if dry_run else ():
+            for file in table.removed:
+                show.line(f"would be deleted: {table.table}/{file}")
     else:
         typer.echo(f"the lake {lake} has no tables")
     for kind in done.expired:
         removed = f"{kind.removed} {kind.kept} of more than {kind.older_than_days} days"
         typer.echo(f"{removed} {'would be ' if dry_run else ''}removed: {kind.where}")
+        for file in kind.files if dry_run else ():
+            show.line(f"would be deleted: {file}")
 
 
 def _suspicious(

@@ -12,6 +12,7 @@ from cli.configuration import command, trusting
 from cli.terminal import say_error
 from contracts.tables import RUNS
 from core.errors import EvalakeError
+from core.output_files import place_in
 from reports.coverage import Coverage, as_objects, lines
 from storage.lake import Lake
 from storage.ledger import priced
@@ -92,7 +93,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
 
     report = build_report(Lake(lake_uri), run["run_id"])
     show.console().print(Summary(report))
-    page = write_page(report, out / run["run_id"])
+    page = write_page(report, place_in(out, run["run_id"]))
     _print_next_steps(run, page, lake_uri)
     print_coverage(covered)
 

@@ -17,13 +17,15 @@ def report(
     """Print a run's summary and write its report: HTML with plots, and JSON."""
     from cli import output as show
     from cli.outcome import print_coverage
+    from core.output_files import place_in
     from reports.console import Summary
     from reports.page import DATA, write_page
     from storage.lake import Lake
     from tasks.steps.report import build_report
 
+    folder = place_in(out, run)
     built = build_report(Lake(lake), run)
-    page = write_page(built, out / run)
+    page = write_page(built, folder)
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
         return

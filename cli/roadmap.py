@@ -36,6 +36,7 @@ def roadmap(
     Calls go through the ledger: the same results give the same roadmap, and nothing is paid twice.
     """
     from cli import output as show
+    from core.output_files import place_in
     from tasks.jobs.roadmap.make import as_data, roadmap_suites, rows_of
 
     name = suite_with("roadmap", roadmap_suites(), suite)
@@ -65,7 +66,7 @@ def roadmap(
         say(f"the lake {whole_address(lake)} has no scored results of {name} that lack anything")
     else:
         _print(data)
-        typer.echo(f"\nreport: {write_roadmap(data, out / data['roadmap_id'][:12])}")
+        typer.echo(f"\nreport: {write_roadmap(data, place_in(out, data['roadmap_id'][:12]))}")
 
 
 def _print(data: Mapping[str, Any]) -> None:

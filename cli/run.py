@@ -66,9 +66,14 @@ def run(
         bool, typer.Option("--dry-run", help="Ask nothing: say which calls would be made, and about what they cost.")
     ] = False,
     max_cost: Annotated[
-        float | None, typer.Option(help="Start no call that could make the run cost more.", metavar="USD")
+        float | None,
+        typer.Option(
+            help="Start no call that could make the run cost more; a lower configured ceiling holds.", metavar="USD"
+        ),
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(help="Make no more calls than these.", metavar="N")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Make no more calls than these; a lower configured ceiling holds.", metavar="N")
+    ] = None,
     max_missing: MaxMissingOption = None,
     accept_unreadable: AcceptUnreadableOption = False,
     tag: TagsOption = None,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,15 +83,19 @@ def _write(
 
     from cli.output import stream
     from core.errors import LakeError
+    from core.output_files import output_file
     from storage.sql.rows import write_parquet
 
     if out is None:
         return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
     try:
-        if style == "parquet":
-            return write_parquet(frames, out)
-        with out.open("w", encoding="utf-8") as file, redirect_stdout(file):
-            return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
+        with output_file(out) as file:
+            if style == "parquet":
+                return write_parquet(frames, file)
+            with TextIOWrapper(file, encoding="utf-8") as text, redirect_stdout(text):
+                return stream(
+                    frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL
+                )
     except (OSError, ArrowException) as error:
         raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
 

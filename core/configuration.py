@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -43,6 +43,9 @@ Number = Annotated[float, Field(strict=True)]
 # A name for whoever answers, so that replies are used again wherever the server moves
 EndpointName = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$"), AfterValidator(lambda name: _not_reserved(name))]
 Share = Annotated[Number, Field(ge=0, le=1)]
+
+
+T = TypeVar("T", int, float)
 
 
 class _Section(BaseModel):
@@ -228,7 +231,8 @@ def _first_said(*words: bool | None) -> bool:
 def read_configuration(path: Path | None = None) -> Configuration:
     """Read `path`, or the first that is there: EVALAKE_CONFIG, `evalake.toml` of the working directory, the user's own.
 
-    Raises ConfigurationError, naming the file and the entry that is not valid.
+    A file of the working directory raises no ceiling of the user's own file. Raises ConfigurationError, naming the file
+    and the entry that is not valid.
     """
     file, trusted = (path, True) if path is not None else _usual_file()
     if file is None:
@@ -236,6 +240,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
     configuration = _parsed(file)
     if trusted:
         return _with_prompts(configuration, file)
+    configuration = _within(configuration, _parsed(users_file()) if users_file().exists() else Configuration())
     configuration._distrusted = file
     if entry := next(chain(_only_trusted(configuration), _prompts(configuration)), None):
         raise ConfigurationError(
@@ -243,6 +248,24 @@ def read_configuration(path: Path | None = None) -> Configuration:
             f"this one, give {TRUST_OPTION} or --config {file}"
         )
     return configuration
+
+
+def _within(folders: Configuration, own: Configuration) -> Configuration:
+    """Hold a folder's configuration to the ceilings of the user's own: the lower one counts, and fewer attempts do."""
+    names = {*folders.providers, *own.providers}
+    most = {name: min(folders.limits(name).attempts, own.limits(name).attempts) for name in names}
+    lower = {
+        "max_cost_usd": lowest(folders.max_cost_usd, own.max_cost_usd),
+        "max_calls": lowest(folders.max_calls, own.max_calls),
+        "alarms": Alarms(cost_usd_a_day=lowest(folders.alarms.cost_usd_a_day, own.alarms.cost_usd_a_day)),
+        "providers": {name: folders.limits(name).model_copy(update={"attempts": most[name]}) for name in names},
+    }
+    return folders.model_copy(update=lower)
+
+
+def lowest(*ceilings: T | None) -> T | None:
+    """Compute the lowest of some ceilings; None is no ceiling."""
+    return min((each for each in ceilings if each is not None), default=None)
 
 
 def users_file() -> Path:

@@ -2,12 +2,16 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from core.errors import SourceError
 
 MEGABYTE = 2**20
+PIECE = MEGABYTE  # read at a time of what is copied
 LARGEST_FILE = 512 * MEGABYTE
 LARGEST_SHEET = 64 * MEGABYTE  # what a person filled in, read as a whole
 LARGEST_IN_ALL = 4096 * MEGABYTE
@@ -50,22 +54,27 @@ class Files:
         Raises:
             FileRefusedError: It leads out of the root, is no regular file, or is too large.
         """
-        try:
-            # Follow no link that was put there meanwhile, and do not wait for a pipe's writer.
-            opened = os.open(self._inside(file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with self._open(file, largest) as (stream, most):
             try:
-                most = self._admit(file, os.fstat(opened), largest)
-                with os.fdopen(opened, "rb", closefd=False) as stream:
-                    content = stream.read(most + 1)
-            finally:
-                os.close(opened)
-        except FileNotFoundError as error:
-            raise FileRefusedError(file, ABSENT) from error
-        except OSError as error:
-            raise FileRefusedError(file, UNREADABLE) from error
+                content = stream.read(most + 1)
+            except OSError as error:
+                raise FileRefusedError(file, UNREADABLE) from error
         if len(content) > most:  # it has grown since
             raise FileRefusedError(file, TOO_LARGE)
         return content
+
+    def copy(self, file: Path, to: Path, largest: int | None = None) -> None:
+        """Copy a file to a new one, a piece at a time and no more of it than it may hold.
+
+        Raises:
+            FileRefusedError: As from `read`.
+        """
+        with self._open(file, largest) as (stream, most), to.open("xb") as copied:
+            while piece := stream.read(PIECE):
+                most -= len(piece)
+                if most < 0:  # it has grown since
+                    raise FileRefusedError(file, TOO_LARGE)
+                copied.write(piece)
 
     def check(self, file: Path, largest: int | None = None) -> Path:
         """Resolve a file's real path, for callers that read it in parts.
@@ -81,6 +90,23 @@ class Files:
         except OSError as error:
             raise FileRefusedError(file, UNREADABLE) from error
         return resolved
+
+    @contextmanager
+    def _open(self, file: Path, largest: int | None) -> Iterator[tuple[IO[bytes], int]]:
+        """Open a file, and yield it with the most bytes that may be read of it."""
+        try:
+            # Follow no link that was put there meanwhile, and do not wait for a pipe's writer.
+            opened = os.open(self._inside(file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise FileRefusedError(file, ABSENT) from error
+        except OSError as error:
+            raise FileRefusedError(file, UNREADABLE) from error
+        try:
+            most = self._admit(file, os.fstat(opened), largest)
+            with os.fdopen(opened, "rb", closefd=False) as stream:
+                yield stream, most
+        finally:
+            os.close(opened)
 
     def _inside(self, file: Path) -> Path:
         try:

@@ -83,9 +83,10 @@ def evaluate(
         limit: So many samples of each dataset, drawn stratified by label and category, the same ones every time.
         replicates: How often each request is asked.
         prompt_types: Prompt types; none means the first.
-        max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts; none means
-            as the configuration says.
-        max_calls: The run makes no more calls than these, in all its attempts; none means as the configuration says.
+        max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts. The
+            configuration's ceiling holds where it is lower.
+        max_calls: The run makes no more calls than these, in all its attempts. The configuration's ceiling holds where
+            it is lower.
         max_missing: The share of each model's items that may have no answer or no judgement; above it the run is
             incomplete. None means as the configuration says, 0.05 without one.
         accept_unreadable: The run is complete even where more than half of a model's replies hold no verdict.

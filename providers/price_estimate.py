@@ -12,6 +12,7 @@ from providers.request import Request
 
 ASSUMED_OUTPUT_TOKENS = 1000  # of a reply of a model that has not replied yet, where its requests set no limit
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
+_REPLIES = ("n", "best_of")  # how many replies a request asks for
 _TOKENS_OF_A_MESSAGE = 4  # that its role and its ends take
 
 
@@ -45,8 +46,13 @@ def most_usd(
     if request.model.startswith(BASELINE_PREFIX):
         return 0.0
     known = ASSUMED_OUTPUT_TOKENS if longest_known is None else 2 * longest_known
-    output = output_limit(request.parameters) or known
+    output = (output_limit(request.parameters) or known) * _replies(request.parameters)
     return cost_usd(request.model, Tokens(input=ceil(input_tokens(request) * provider_counts), output=output), price)
+
+
+def _replies(parameters: Mapping[str, Any]) -> int:
+    """Read how many replies a request asks for, each of which is paid for."""
+    return max([1, *(value for name in _REPLIES if isinstance(value := parameters.get(name), int))])
 
 
 @lru_cache(maxsize=64)  # long prompts that many requests share are counted once

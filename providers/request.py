@@ -28,6 +28,10 @@ FailureKind = Literal[
 EmptyKind = Literal["reasoning_only", "tool_call_only", "refusal", "nothing"]
 
 
+_FIELDS = frozenset({"model", "messages", "revision"})  # of the canonical JSON, which no parameter stands for
+_APART = "parameters."
+
+
 @lru_cache(maxsize=32)
 def _message(*fields: tuple[str, str]) -> bytes:
     """Write the canonical JSON of a message, once for one that many requests share, such as a long system prompt."""
@@ -102,12 +106,17 @@ def _plain(model: str, revision: str | None) -> tuple[bytes, bytes]:
 
 
 def _written(model: str, revision: str | None, parameters: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    others: dict[str, Any] = {**parameters, "model": model}
+    others: dict[str, Any] = {_name(name): value for name, value in parameters.items()} | {"model": model}
     if revision is not None:
         others["revision"] = revision
     before = [_field(name, others[name]) + b"," for name in sorted(others) if name < "messages"]
     after = [b"," + _field(name, others[name]) for name in sorted(others) if name > "messages"]
     return b"{" + b"".join(before) + b'"messages":[', b"]" + b"".join(after) + b"}"
+
+
+def _name(parameter: str) -> str:
+    """Name a parameter in the canonical JSON: apart from the fields of a request, whatever it is called."""
+    return f"{_APART}{parameter}" if parameter in _FIELDS or parameter.startswith(_APART) else parameter
 
 
 def _field(name: str, value: Any) -> bytes:

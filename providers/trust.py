@@ -1,16 +1,19 @@
-"""What a configuration that merely lay in the working directory may not do with the keys of whoever runs it.
+"""What a configuration that merely lay in the working directory may not do with the keys and the money of its user.
 
-It may name servers, and models there, but no key of the environment goes to another host than the provider's own.
+It may name servers, and models there, but no key of the environment goes to another host than the provider's own,
+and no call costs more than it would without the file.
 """
 
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from core.configuration import TRUST_OPTION, Configuration, ModelOptions
 from core.errors import ProviderError
 from providers.key_names import KEY_VARIABLES, KEYLESS
+from providers.price_table import entry_of
 
 # Azure's hosts are their customers', so none of them is the provider's own.
 OWN_HOSTS: Mapping[str, str] = {
@@ -29,27 +32,20 @@ OWN_HOSTS: Mapping[str, str] = {
     "xai": "https://api.x.ai",
 }
 
-# Every other parameter may be one by which LiteLLM is told where to send something, or which file to read.
+# Every other parameter may be one by which LiteLLM is told where to send something, or which file to read; or one that
+# makes a call cost many times as much: more or longer replies, more thought, a header that changes the price.
+BODY = "extra_body"  # whose fields are sent as parameters are
 HARMLESS_PARAMETERS = frozenset(
     {
-        "extra_body",
-        "extra_headers",
         "frequency_penalty",
-        "logit_bias",
-        "max_completion_tokens",
-        "max_tokens",
-        "n",
         "presence_penalty",
-        "reasoning_effort",
         "response_format",
         "seed",
         "stop",
         "temperature",
-        "thinking",
         "top_k",
         "top_p",
         "user",
-        "verbosity",
     }
 )
 _CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|HEADERS")
@@ -65,10 +61,26 @@ def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
 
 
 def require_harmless_parameters(model: str, configuration: Configuration) -> None:
-    """Raise ProviderError where a file that the user did not name sets a parameter that may send keys elsewhere."""
-    unknown = sorted(configuration.model(model).parameters.keys() - HARMLESS_PARAMETERS)
-    if unknown and not configuration.trusted:
+    """Raise ProviderError where a file that the user did not name sets what may send keys elsewhere or cost more.
+
+    That is a price, by which a ceiling is kept; another model behind the name of one that has a price; and every
+    parameter that is not known to do neither.
+    """
+    if configuration.trusted:
+        return
+    options = configuration.model(model)
+    if unknown := sorted(_parameters(options.parameters) - HARMLESS_PARAMETERS):
         raise _distrusted(model, configuration, f"sets the parameter {unknown[0]}")
+    if options.price is not None:
+        raise _distrusted(model, configuration, "sets a price, by which the ceiling on cost is kept")
+    if options.model not in (None, model) and entry_of(model) is not None:
+        raise _distrusted(model, configuration, f"puts {options.model} in its place")
+
+
+def _parameters(given: Mapping[str, Any]) -> set[str]:
+    """List the names of parameters, and those that the body of a request is given beside them."""
+    body = given.get(BODY)
+    return {*given} - {BODY} | _parameters(body) if isinstance(body, Mapping) else {*given}
 
 
 def require_trust(model: str, provider: str, configuration: Configuration) -> None:

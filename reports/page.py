@@ -18,6 +18,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from core.files import FileRefusedError, read_file
+from core.output_files import make_folder
 from reports.drawing import Drawing
 from reports.facts import facts, headline, warnings
 from reports.files import as_json, write_files
@@ -61,14 +63,24 @@ class Mistakes:
 def write_page(report: Report, folder: Path) -> Path:
     """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
 
-    The script that draws is written beside the folder, unless it is there. Files of an earlier report are replaced
-    whole. Raises UsageError naming the folder where it cannot be written.
+    The script that draws is written beside the folder, unless it is there byte for byte: the page runs it. Files of an
+    earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
     """
-    if not (folder.parent / library_name()).exists():
-        from plotly.offline import get_plotlyjs
+    from plotly.offline import get_plotlyjs
 
-        write_files(folder.parent, {library_name(): get_plotlyjs()})
+    script = get_plotlyjs()
+    if not _is_there(folder.parent / library_name(), script.encode()):
+        write_files(folder.parent, {library_name(): script})
     return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
+
+
+def _is_there(file: Path, content: bytes) -> bool:
+    """Tell whether a folder that is the user's alone has this file, itself and no link, with this content."""
+    try:
+        make_folder(file.parent, own=True)
+        return not file.is_symlink() and read_file(file) == content
+    except (OSError, FileRefusedError):
+        return False
 
 
 def library_name() -> str:

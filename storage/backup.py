@@ -18,6 +18,7 @@ from contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
 from core.errors import LakeError, UsageError
 from storage.lake import Lake, first_words
 from storage.objects import objects_of, read_object, store_of, write_object
+from storage.removal import remove, require_no_links
 
 FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
 LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")
@@ -45,6 +46,9 @@ def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedU
     if to.uri.rstrip("/") == lake.uri.rstrip("/"):
         raise UsageError(f"the backup of {lake.uri} cannot be the lake itself: name another folder or bucket")
     tables = sorted((contract.table for contract in contracts), key=lambda table: (table not in FIRST, table))
+    for table in tables:  # a link would lead what is copied out of the lake, or into a folder beside the backup
+        for each in (lake, to):
+            require_no_links(each, table)
     logs = {table: _log(lake, table) for table in tables}
     return [_copy_table(lake, to, table, log) for table, log in logs.items() if log]
 
@@ -65,8 +69,7 @@ def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> Bac
                 f"otherwise (the first is {Path(other[0]).name}): back up to a new folder, and keep this one until "
                 "`evalake check` finds the lake in order"
             )
-        for path in there:  # a check of the copy has written its results to the copy
-            store_of(to, table).delete_file(path)
+        remove(to, table, list(there))  # a check of the copy has written its results to the copy
         there = {}
     data = {path: size for path, size in objects_of(lake, table).items() if _is_data(path)}
     # Data first: a copy that is cut off then has no log entry whose files it lacks.

@@ -8,6 +8,7 @@ left to do, so what was cut off is begun again.
 import json
 import re
 from collections.abc import Collection
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,8 +19,9 @@ from contracts.tables import FORGOTTEN, SAMPLES
 from core.errors import LakeError
 from storage.commit import commit, merger_of
 from storage.integrity import data_files
-from storage.lake import Lake
+from storage.lake import FILE, Lake
 from storage.objects import objects_of, read_object, store_of, write_object
+from storage.removal import remove, require_no_links
 
 LOG = "_delta_log/"
 _ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
@@ -34,8 +36,9 @@ def forgotten_samples(lake: Lake) -> set[str]:
 def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
     """Remove the rows of a table whose `column` has one of these values, and every trace of them; return its version.
 
-    Raises LakeError where that fails: erase the same again to do what is left.
+    Raises LakeError where the table holds links, or that fails: erase the same again to do what is left.
     """
+    require_no_links(lake, name)
 
     def erase_once() -> int:
         _delete(_open(lake, name), column, values)
@@ -64,16 +67,36 @@ def _delete(table: DeltaTable, column: str, values: Collection[str]) -> None:
     merger_of(table, rows, [column]).when_matched_delete().execute()
 
 
+def files_to_go(lake: Lake, name: str, column: str, values: Collection[str]) -> list[str]:
+    """List the files that `erase` would remove, by their path within the table."""
+    table = lake.find(name)
+    if table is None:
+        return []
+    paths = {PurePosixPath(path).name: path for path, _ in data_files(table)}  # the engine makes names that are unique
+    files = pl.scan_parquet(
+        table.file_uris(),
+        storage_options=dict(lake.storage_options) or None,
+        include_file_paths=FILE,
+        glob=False,
+        hive_partitioning=False,
+        missing_columns="insert",
+        extra_columns="ignore",
+    )
+    held = files.filter(pl.col(column).is_in(sorted(values))).select(FILE).unique().collect()[FILE] if paths else ()
+    return sorted({*_old_files(lake, name), *(paths[PurePosixPath(file).name] for file in held)})
+
+
 def _remove_old_files(lake: Lake, name: str) -> None:
     """Remove every file that the newest version does not have: of earlier versions, and of writers that died.
 
     And all checkpoints, which hold statistics of such files; all else in them is in the log entries, too.
     """
+    remove(lake, name, _old_files(lake, name))
+
+
+def _old_files(lake: Lake, name: str) -> list[str]:
     live = {path for path, _ in data_files(_open(lake, name))}
-    store = store_of(lake, name)
-    for path in objects_of(lake, name):
-        if path not in live and not _ENTRY.fullmatch(path):
-            store.delete_file(path)
+    return [path for path in objects_of(lake, name) if path not in live and not _ENTRY.fullmatch(path)]
 
 
 def _clear_log(lake: Lake, name: str) -> None:

@@ -21,8 +21,11 @@ from contracts.tables.forgotten import FORGOTTEN
 from core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
 from core.urls import require_no_password
 
+KEEP_LOG = {"delta.enableExpiredLogCleanup": "false"}
+
 # Time travel must outlive the default thirty days of log, because snapshots pin versions; vacuum decides what goes.
 TABLE_CONFIGURATION = {
+    **KEEP_LOG,
     "delta.logRetentionDuration": "interval 3650 days",
     "delta.deletedFileRetentionDuration": "interval 7 days",
 }

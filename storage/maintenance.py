@@ -11,9 +11,11 @@ from contracts.contract import Contract
 from contracts.tables import CALLS, SNAPSHOTS
 from core.errors import EvalakeError, LakeError
 from storage import ledger
+from storage.ages import lag_hours, table_time
 from storage.commit import commit, merger_of
 from storage.compaction import compact
-from storage.lake import Lake
+from storage.lake import KEEP_LOG, Lake
+from storage.removal import remove, require_no_links
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
 
@@ -26,7 +28,12 @@ class Maintained:
     files_before: int
     files_after: int | None  # None for a dry run: how many a compaction leaves is known once it is made
     superseded_rows: int  # of the ledger: replies that lost a race
-    files_removed: int
+    removed: tuple[str, ...]  # files, by their path within the table
+
+    @property
+    def files_removed(self) -> int:
+        """How many files that were."""
+        return len(self.removed)
 
 
 def maintain(
@@ -35,7 +42,8 @@ def maintain(
     """Compact, checkpoint and vacuum every table that exists, and add constraints it lacks.
 
     Versions pinned by snapshots stay readable. May run beside any number of writers, unless `retention_hours` is
-    shorter than they take to commit. Raises LakeError where a table could not be maintained; the others still are.
+    shorter than they take to commit; 0 keeps no old file for its age. Raises LakeError where a table could not be
+    maintained, one that holds links among them; the others still are.
     """
     pinned = pinned_versions(lake)
     done, failures = [], []
@@ -63,8 +71,11 @@ def pinned_versions(lake: Lake) -> dict[str, set[int]]:
 
 
 def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: int, dry_run: bool) -> Maintained:
-    before = len(lake.open(contract).file_uris())
-    superseded = 0
+    require_no_links(lake, contract.table)
+    opened = lake.open(contract)
+    before, superseded = len(opened.file_uris()), 0
+    lag = lag_hours(table_time(lake, opened, contract.table))  # before the commits of this maintenance
+    hours = retention_hours and retention_hours + lag
 
     def maintain_once() -> Maintained:
         nonlocal superseded
@@ -72,19 +83,30 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         if contract is CALLS:
             superseded = max(superseded, _drop_superseded(table, dry_run))
         if not dry_run:
+            _keep_log(table)
             if contract is CALLS:
                 compact(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
             else:
                 compact(table)
-            table.create_checkpoint()
-        removed = _vacuum(table, keep, retention_hours, dry_run)
-        return Maintained(contract.table, before, None if dry_run else len(table.file_uris()), superseded, len(removed))
+        old = _old_files(table, keep, hours)
+        if not dry_run:
+            remove(lake, contract.table, old)
+            if lag < RETENTION_HOURS:  # else this clock may be ahead, by which a checkpoint drops what was removed
+                table.create_checkpoint()
+        after = None if dry_run else len(table.file_uris())
+        return Maintained(contract.table, before, after, superseded, tuple(old))
 
     return commit(
         maintain_once,
         busy=f"the table {contract.table} kept changing during its maintenance: run `evalake maintain` again",
         failed=f"maintenance of the table {contract.table} failed",
     )
+
+
+def _keep_log(table: DeltaTable) -> None:
+    """Have the engine remove no log entry for its age, as tables of earlier versions let it do after ten years."""
+    if KEEP_LOG.items() - table.metadata().configuration.items():
+        table.alter.set_table_properties(dict(KEEP_LOG), raise_if_not_exists=False)
 
 
 def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
@@ -95,12 +117,12 @@ def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
     return losers.height
 
 
-def _vacuum(table: DeltaTable, keep: list[int], retention_hours: int, dry_run: bool) -> list[str]:
-    """Remove old files that neither the newest version nor a kept one has; those of writers that died, too."""
+def _old_files(table: DeltaTable, keep: list[int], hours: int) -> list[str]:
+    """List old files that neither the newest version nor a kept one has; those of writers that died, too."""
     return table.vacuum(
-        retention_hours=retention_hours,
-        enforce_retention_duration=retention_hours >= RETENTION_HOURS,
-        dry_run=dry_run,
+        retention_hours=hours,
+        enforce_retention_duration=hours >= RETENTION_HOURS,
+        dry_run=True,
         full=True,
         keep_versions=keep or None,
     )

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from core.errors import LakeError, UsageError
+from core.output_files import make_folder, write_file
 from service.pages import FOLDER
 from service.viewer.bundle import bundle
 from service.viewer.item import item_contents
@@ -81,8 +82,8 @@ def _take(folder: Path, run_id: str) -> None:
     if there and (_MARK not in there or not there <= _OURS or links):
         strange = sorted(there - _OURS or links or there)[0]
         raise UsageError(f"{folder} holds {strange}, which no export wrote: name a new or an empty folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARK).write_text(json.dumps({"run_id": run_id}) + "\n", encoding="utf-8")
+    make_folder(folder, own=True)
+    write_file(folder / _MARK, json.dumps({"run_id": run_id}) + "\n")
     shutil.rmtree(folder / _PARTIAL, ignore_errors=True)
     (folder / _PARTIAL).mkdir()
 
@@ -91,10 +92,10 @@ def _write_pages(folder: Path, run_id: str) -> None:
     page = Template(_TEMPLATE.read_text(encoding="utf-8"))
     address = "/runs/" + quote(run_id, safe=_UNQUOTED)
     text = page.substitute(address=escape(address), day=f"{datetime.now(UTC):%-d %B %Y}")
-    (folder / PAGE).write_text(text, encoding="utf-8")
-    (folder / "viewer.js").write_text(bundle(FOLDER, "/js/exported/main.js"), encoding="utf-8")
+    write_file(folder / PAGE, text)
+    write_file(folder / "viewer.js", bundle(FOLDER, "/js/exported/main.js"))
     for name in ("style.css", "icon.svg"):
-        shutil.copyfile(FOLDER / name, folder / name)
+        write_file(folder / name, (FOLDER / name).read_bytes())
 
 
 def _write_run(indexes: RunIndexes, index: RunIndex, data: Path) -> None:
@@ -128,7 +129,7 @@ def _write(data: Path, name: str, text: str) -> None:
     file = data / f"{name}.js"
     file.parent.mkdir(parents=True, exist_ok=True)
     quoted = json.dumps(text, ensure_ascii=False)
-    file.write_text(f"evalakeHolds({json.dumps(name)}, JSON.parse({quoted}));\n", encoding="utf-8")
+    write_file(file, f"evalakeHolds({json.dumps(name)}, JSON.parse({quoted}));\n")
 
 
 def _put_in_place(partial: Path, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Rows for machines: as values of JSON, as CSV, as Parquet; frames come one after the other, however many there are."""
 
 import json
-import re
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import IO, Any
 
 import polars as pl
 
-_FORMULA = r"^\s*[=+\-@\t\r＝＋－＠]"  # how a formula begins in a spreadsheet
+from core.spreadsheets import FORMULA, is_formula
 
 
 def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool = True) -> str:
@@ -17,9 +16,9 @@ def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool 
     flat = _flat(frame)
     if spreadsheet_safe:
         texts = pl.col(pl.String)
-        safe = pl.when(texts.str.contains(_FORMULA)).then("'" + texts).otherwise(texts)
+        safe = pl.when(texts.str.contains(FORMULA)).then("'" + texts).otherwise(texts)
         flat = flat.with_columns(safe.name.keep())
-        flat = flat.rename({name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)})
+        flat = flat.rename({name: f"'{name}" for name in flat.columns if is_formula(name)})
     return flat.write_csv(include_header=header)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from core.errors import SourceError
+from core.spreadsheets import is_formula
 
 SheetFormat = Literal["csv", "jsonl"]
 Line = Mapping[str, Any]
@@ -59,7 +60,7 @@ def read_sheet(text: str, form: SheetFormat, needed: Collection[str]) -> Iterato
 
 def _as_text(value: Any) -> Any:
     """Write a cell that no spreadsheet runs: text that begins like a formula, or with `'` itself, gets a `'`."""
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "'")):
+    if isinstance(value, str) and (value.startswith("'") or is_formula(value)):
         return f"'{value}"
     return value
 

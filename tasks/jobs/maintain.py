@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from core.configuration import Retention
 from core.errors import EvalakeError, OlderLakeError
+from storage.ages import lake_time
 from storage.lake import Lake
 from storage.maintenance import Maintained
 from storage.maintenance import maintain as maintain_tables
@@ -36,8 +37,9 @@ def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Maintenanc
         raise
     except EvalakeError as error:
         logger.warning("%s", error)  # a damaged table: it is named again once the others are maintained
+    now = lake_time(lake, all_contracts())  # before the commits of maintenance
     if not dry_run:
         mark_lost(lake)
     hours = policy.old_versions_days * 24
     tables = maintain_tables(lake, all_contracts(), dry_run=dry_run, retention_hours=hours)
-    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run))
+    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run, now=now))

@@ -19,6 +19,7 @@ from prefect.settings import get_current_settings
 from core.configuration import Retention
 from core.errors import LakeError
 from core.redaction import redact
+from core.removal import remove_below, require_no_links
 from reports.page import DATA, PAGE
 from tasks.jobs.missed import TAG
 from tasks.runtime.artifacts import reports_folder
@@ -37,24 +38,26 @@ class Expired:
     where: str
     older_than_days: int
     removed: int
+    files: tuple[str, ...] = ()  # that were or would be removed; of flow runs none, for a server keeps them
 
 
 def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | None = None) -> list[Expired]:
     """Remove what is older than the policy says; one line for each kind that it limits.
 
-    Flow runs need the server that PREFECT_API_URL names; without one they are left out. Raises ServerError where it
-    cannot be used, LakeError where a file cannot be removed.
+    Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names;
+    without one they are left out. Raises ServerError where it cannot be used, LakeError where a file cannot be removed,
+    or a folder on the way is a link.
     """
-    now = now or datetime.now(UTC)
+    now = min(now or datetime.now(UTC), datetime.now(UTC))
     settings = get_current_settings()
     done = []
     if (days := policy.reports_days) is not None:
         reports = list(_old_reports(reports_folder(), now - timedelta(days=days)))
-        done.append(Expired(REPORTS, str(reports_folder()), days, _remove(reports, dry_run)))
+        done.append(_remove(REPORTS, reports_folder(), days, reports, dry_run))
     if (days := policy.results_days) is not None:
         storage = Path(settings.results.local_storage_path)
-        results = [[file] for file in _old_results(storage, now - timedelta(days=days))]
-        done.append(Expired(RESULTS, str(storage), days, _remove(results, dry_run)))
+        results = [[file] for file in _old_results(storage, now - timedelta(days=days), now)]
+        done.append(_remove(RESULTS, storage, days, results, dry_run))
     if (days := policy.flow_runs_days) is not None and settings.api.url:
         require_server()
         with get_client(sync_client=True) as client:
@@ -64,43 +67,46 @@ def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | 
 
 
 def _old_reports(folder: Path, before: datetime) -> Iterator[list[Path]]:
-    """Yield the files of each old report; nothing else that lies in the folder."""
+    """Yield the files of each old report; nothing else that lies in the folder. Raises LakeError for links there."""
     for page in sorted(folder.glob(f"*/{PAGE}")):
         if _written(page) < before:
+            require_no_links(folder, below=False)
+            require_no_links(page.parent)
             yield [page, page.with_name(DATA)]
 
 
-def _old_results(storage: Path, before: datetime) -> Iterator[Path]:
+def _old_results(storage: Path, before: datetime, now: datetime) -> Iterator[Path]:
     """Yield the old results of batches of calls that Prefect itself takes for expired."""
     for file in sorted(storage.glob("*")):
-        if _CONTENT_HASH.fullmatch(file.name) and _written(file) < before and _has_expired(file):
+        if _CONTENT_HASH.fullmatch(file.name) and _written(file) < before and _has_expired(file, now):
             yield file
 
 
 def _written(file: Path) -> datetime:
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return datetime.fromtimestamp(file.lstat().st_mtime, UTC)
 
 
-def _has_expired(file: Path) -> bool:
+def _has_expired(file: Path, now: datetime) -> bool:
     try:
         expiration = json.loads(file.read_bytes())["metadata"]["expiration"]
-        return datetime.fromisoformat(expiration) < datetime.now(UTC)
+        return datetime.fromisoformat(expiration) < now
     except (ValueError, KeyError, TypeError):
         return False  # no result of ours
 
 
-def _remove(files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> int:
-    """Remove files, and folders that are empty then; returns how many groups of them there were."""
+def _remove(kind: str, root: Path, days: int, files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> Expired:
+    """Remove files below a folder, and folders that are empty then."""
+    names = [str(file.relative_to(root)) for files in files_of_each for file in files if file.exists()]
     try:
+        if names and not dry_run:
+            remove_below(root.resolve(), names)
         for files in () if dry_run else files_of_each:
-            for file in files:
-                file.unlink(missing_ok=True)
             folder = files[0].parent
             if len(files) > 1 and not any(folder.iterdir()):
                 folder.rmdir()
     except OSError as error:
         raise LakeError(f"cannot remove {error.filename} ({error.strerror}): remove it yourself") from error
-    return len(files_of_each)
+    return Expired(kind, str(root), days, len(files_of_each), tuple(names))
 
 
 def _remove_flow_runs(client: SyncPrefectClient, before: datetime, dry_run: bool) -> int:

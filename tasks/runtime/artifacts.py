@@ -12,6 +12,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
 from core.errors import UsageError
+from core.output_files import place_in
 from reports.coverage import Coverage, as_table
 from reports.viewer_links import VIEWER_URL, run_address
 from reports.wording import UNKNOWN, interval, markdown_text, number
@@ -103,9 +104,8 @@ def _report(context: RunContext, run: Run) -> str:
 
     if run.snapshot_id is None or not leaves_reports():
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
-    folder = reports_folder() / run.run_id
     try:
-        page = write_page(build_report(context.lake, run.run_id), folder)
+        page = write_page(build_report(context.lake, run.run_id), place_in(reports_folder(), run.run_id))
     except UsageError as error:  # such as a container's read-only folder: the run is complete without its page
         logger.warning("%s", error)
         return f"`evalake report {run.run_id}` writes it"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.tables import CORE_CONTRACTS
-from core.configuration import Configuration, read_configuration
+from core.configuration import Configuration, lowest, read_configuration
 from core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageError
 from core.hashing import canonical_json, content_hash
 from core.prompt_files import PROMPTS, TEMPLATES
@@ -54,7 +54,7 @@ class Order:
     replicates: int = 1
     prompt_types: Sequence[str] | None = None
     configuration_file: str | None = None
-    max_cost_usd: float | None = None  # None: as the configuration says
+    max_cost_usd: float | None = None  # beside the configuration's: the lower one holds
     max_calls: int | None = None
     max_missing: float | None = None  # a share; None: as the configuration says
     accept_unreadable: bool = False  # True also where the configuration says it
@@ -154,11 +154,10 @@ class Plan:
 
     @property
     def ceiling(self) -> Ceiling:
-        """What the run may spend and how many calls it may make: as it was asked for, or else as configured."""
+        """What the run may spend and how many calls it may make: the lower of what was asked for and configured."""
         configured, order = self.configuration, self.order
         return Ceiling(
-            configured.max_cost_usd if order.max_cost_usd is None else order.max_cost_usd,
-            configured.max_calls if order.max_calls is None else order.max_calls,
+            lowest(configured.max_cost_usd, order.max_cost_usd), lowest(configured.max_calls, order.max_calls)
         )
 
     @property

@@ -39,6 +39,11 @@ def test_every_licence_is_known_and_permissive(tmp_path: Path) -> None:
         licences = {re.sub("[-_.]+", "-", row["Name"]).lower(): row["License"] for row in csv.DictReader(file)}
     assert licences.keys() >= locked()
     strict = {name for name, licence in licences.items() if COPYLEFT.search(licence)}
-    assert strict == {"text-unidecode"}  # or the Artistic License, as one likes
+    assert strict == {"text-unidecode"}
     assert "Artistic License" in licences["text-unidecode"]
+    of_files = {name for name, licence in licences.items() if re.search(r"\bMPL|Mozilla|\bEPL|\bCDDL", licence)}
+    chosen = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    assert "offered under the Artistic License or the GPL. evalake uses it under the **Artistic License**" in chosen
+    (written,) = re.findall(r"\* ([\w, ]+) are under the MPL-2\.0", chosen)
+    assert of_files == set(re.split(", | and ", written))
     assert "UNKNOWN" not in licences.values()

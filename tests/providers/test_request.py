@@ -74,7 +74,9 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text().filter(lambda key: key not in ("model", "messages")), json_values, max_size=5))
+@given(
+    st.dictionaries(st.text().filter(lambda key: key not in ("model", "messages", "revision")), json_values, max_size=5)
+)
 def test_the_order_of_parameters_is_no_part_of_the_identity(parameters: dict[str, object]) -> None:
     try:
         expected = json.dumps(
@@ -111,3 +113,19 @@ def test_the_hash_is_of_the_canonical_form_whatever_requests_share(
         whole = {**parameters, "model": model, "messages": messages, **({"revision": revision} if revision else {})}
         assert request.canonical == canonical_json(whole)
         assert request.prompt_hash == hashlib.sha256(request.canonical).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["revision", "model", "messages", "parameters.revision", "parameters.model"])
+def test_a_parameter_that_is_named_as_a_field_is_another_request(name: str) -> None:
+    asked = [
+        Request("m", USER, {}),
+        Request("m", USER, {}, "x"),
+        Request("x", USER, {}),
+        Request("m", USER, {name: "x"}),
+        Request("m", USER, {name: "y"}),
+        Request("m", USER, {f"parameters.{name}": "x"}),
+        Request("m", USER, {name: "x", f"parameters.{name}": "x"}),
+        Request("m", USER, {name: "x"}, "x"),
+    ]
+    assert len({each.prompt_hash for each in asked}) == len(asked)
+    assert all(json.loads(each.canonical)["messages"] == list(USER) for each in asked)

@@ -6,7 +6,6 @@ nobody.
 """
 
 import os
-import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from core.errors import SourceError
+from core.files import LARGEST_FILE, LARGEST_IN_ALL, Files
 from suites.session_review.session import TERMINAL, Session
 from suites.session_review.sources.material import RefusedError, decoded
 from suites.session_review.sources.tarsy import read_detail
@@ -53,10 +53,14 @@ _JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", 
 
 
 @contextmanager
-def open_sqlite(path: Path) -> Iterator[Rows]:
-    """Open a copy of the file for queries. Raises SourceError where it is no database, or keeps being written to."""
+def open_sqlite(path: Path, files: Files | None = None) -> Iterator[Rows]:
+    """Open a copy of the file for queries, which may be one of the `files` of a source.
+
+    Raises SourceError where it is no database, or keeps being written to; FileRefusedError where it, or what lies
+    beside it as its journal or log, leads out of the source, is no regular file, or is too large.
+    """
     with TemporaryDirectory(prefix="evalake-sessions-") as folder:
-        copied = _copy(path, Path(folder))
+        copied = _copy(path, Path(folder), files or Files(path))
         connection = sqlite3.connect(copied)
         try:
             connection.row_factory = sqlite3.Row
@@ -217,12 +221,13 @@ def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: decoded(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
 
 
-def _copy(path: Path, folder: Path) -> Path:
+def _copy(path: Path, folder: Path, files: Files) -> Path:
     """Copy the database with its sidecar files, while nobody writes to any of them."""
     for _ in range(COPIES):
         before = _state(path)
+        beside = Files(path.parent if files.root.is_file() else files.root, LARGEST_FILE, LARGEST_IN_ALL)
         for file in before:
-            shutil.copyfile(file, folder / file.name)
+            beside.copy(file, folder / file.name, LARGEST_IN_ALL if file == path else None)
         if _state(path) == before:
             return folder / path.name
         for file in before:
@@ -233,4 +238,12 @@ def _copy(path: Path, folder: Path) -> Path:
 def _state(path: Path) -> dict[Path, tuple[int, int]]:
     """Read size and time of last change of the database file, and of its journal or write-ahead log if there is one."""
     files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
-    return {file: (status.st_size, status.st_mtime_ns) for file in files if file.exists() and (status := file.stat())}
+    return {file: (status.st_size, status.st_mtime_ns) for file in files if (status := _status(file))}
+
+
+def _status(file: Path) -> os.stat_result | None:
+    """Read the status of a file, or of a link in its place; None where there is none."""
+    try:
+        return file.lstat()
+    except FileNotFoundError:
+        return None

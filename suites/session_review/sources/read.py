@@ -170,7 +170,7 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
 def _from_file(path: Path, files: Files) -> Iterator[Found]:
     kind = path.suffix.lower()
     if kind in SQLITE:
-        with database.open_sqlite(files.check(path, LARGEST_IN_ALL)) as rows:
+        with database.open_sqlite(files.check(path, LARGEST_IN_ALL), files) as rows:
             yield from _from_rows(path.name, rows)
     elif kind in LINES:
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):

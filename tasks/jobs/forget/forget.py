@@ -4,7 +4,7 @@ What is to go is found first and kept, by hash, in the table `forgotten`; then i
 was cut off is taken up by the next call, and what was forgotten is not imported or asked about again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,10 +13,11 @@ import polars as pl
 from contracts.compile.arrow import conform
 from contracts.contract import Contract
 from contracts.tables import FORGOTTEN, SAMPLES
-from storage.forget import erase
+from storage.forget import erase, files_to_go
 from storage.lake import Lake
 from storage.landing import land
 from storage.migrations import require_current
+from storage.removal import require_no_links
 from suites.registry import all_contracts
 from tasks.jobs.forget.choice import choose, nothing_chosen
 from tasks.jobs.forget.places import places, runs_of
@@ -33,6 +34,7 @@ class Forgotten:
     shared_calls: int  # prompts that stay, for kept samples have the same
     orphan_calls: int  # prompts that no result names any more, found by the samples' text in them
     look_at: list[str]  # places outside of the lake that may hold it
+    files: tuple[str, ...] = ()  # with a dry run, those that would be removed, by their path within the lake
 
 
 def forget(
@@ -46,7 +48,7 @@ def forget(
     """Remove samples and all that was made of them; exactly one of the three says which.
 
     Goes on with what an earlier call was cut off from, too. Raises UsageError where the lake has nothing of that name,
-    LakeError while a run is under way.
+    LakeError while a run is under way, or where the folder of a table holds links.
     """
     choice = choose(lake, sample, session, dataset)
     require_idle(lake, "forget")
@@ -61,22 +63,36 @@ def forget(
     samples = wanted.get(SAMPLES.table, set())
     look_at = places(runs_of(lake, contracts, samples))
     counts = count_rows(lake, contracts, wanted)
-    if not dry_run:
+    tables = list(_tables(lake, contracts, wanted))
+    for table, _, _ in tables:  # before anything is removed
+        require_no_links(lake, table)
+    files: tuple[str, ...] = ()
+    if dry_run:
+        files = tuple(f"{table[0]}/{path}" for table in tables for path in files_to_go(lake, *table))
+    else:
         _remove(lake, contracts, wanted)
-    return Forgotten(samples, counts, going.shared_calls, going.orphan_calls, look_at)
+    return Forgotten(samples, counts, going.shared_calls, going.orphan_calls, look_at, files)
 
 
-def _remove(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> None:
-    now = datetime.now(UTC)
-    _note(lake, ((table, each, now, None) for table, hashes in wanted.items() for each in hashes))
+def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield name, column and values of every table that rows are removed from, former ones before the present."""
     for contract in contracts:
         if going := wanted.get(contract.table):
             column = column_of(contract)
             for former in contract.former_tables:
                 if (old := lake.find(former)) and column in {field.name for field in old.schema().fields}:
-                    erase(lake, former, column, going)
-            version = erase(lake, contract.table, column, going)
-            _note(lake, ((contract.table, each, now, version) for each in going))
+                    yield former, column, going
+            yield contract.table, column, going
+
+
+def _remove(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> None:
+    now = datetime.now(UTC)
+    _note(lake, ((table, each, now, None) for table, hashes in wanted.items() for each in hashes))
+    present = {contract.table for contract in contracts}
+    for table, column, going in list(_tables(lake, contracts, wanted)):
+        version = erase(lake, table, column, going)
+        if table in present:
+            _note(lake, ((table, each, now, version) for each in going))
 
 
 def _unfinished(lake: Lake) -> Hashes:

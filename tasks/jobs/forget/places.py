@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from contracts.contract import Contract
+from core.output_files import is_run_name
 from storage.lake import Lake
 from tasks.runtime.artifacts import DEFAULT_REPORTS, reports_folder
 
@@ -19,7 +20,7 @@ def places(runs: Iterable[str] = ()) -> list[str]:
     if backup := os.environ.get("EVALAKE_BACKUP"):
         named.append(f"the backup {backup} (EVALAKE_BACKUP): back up to a new place, and delete this one")
     folders = dict.fromkeys((reports_folder(), Path(DEFAULT_REPORTS)))
-    for report in (folder / run for folder in folders for run in sorted(runs)):
+    for report in (folder / run for folder in folders for run in sorted(filter(is_run_name, runs))):
         if report.exists():
             named.append(f"{report}: the report of a run with it; delete it, `evalake metrics` has its numbers")
     if (results := _results()).exists():

@@ -1,7 +1,6 @@
 """TARSy databases are read like its API's bodies, and are left exactly as they were."""
 
 import hashlib
-import shutil
 import sqlite3
 import threading
 from contextlib import closing
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SourceError
+from core.files import Files
 from suites.session_review.session import AgentMessage, Event, Session, load
 from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
 from suites.session_review.sources.read import read_dataset
@@ -99,15 +99,14 @@ def test_what_a_write_ahead_log_holds_is_read_without_touching_it(database: Path
 
 
 def test_a_database_that_is_written_to_all_the_time_is_refused(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = shutil.copyfile
+    copy = Files.copy
 
-    def copy_while_somebody_writes(source: Path, target: Path) -> Path:
-        done = copy(source, target)
+    def copy_while_somebody_writes(files: Files, source: Path, target: Path, largest: int | None = None) -> None:
+        copy(files, source, target, largest)
         with source.open("ab") as file:
             file.write(b"\0")
-        return done
 
-    monkeypatch.setattr(shutil, "copyfile", copy_while_somebody_writes)
+    monkeypatch.setattr(Files, "copy", copy_while_somebody_writes)
     with pytest.raises(SourceError, match="being written to"):
         read_dataset(str(database))
 

@@ -1,0 +1,127 @@
+"""A folder's own `evalake.toml`: it makes no call cost more, and every ceiling is the lowest that anybody set."""
+
+from pathlib import Path
+
+import pytest
+
+from core.configuration import Configuration, read_configuration
+from core.errors import ProviderError
+from providers.price_estimate import most_usd
+from providers.routes import find_route
+from tasks.steps.preflight import Order, Plan, check
+from tests.cli.command import evalake_here
+from tests.providers.support import request
+
+MODEL = "openai/gpt-4o-mini"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that a stranger made, and a user who has ceilings."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-3141592653")
+    (tmp_path / "config" / "evalake").mkdir(parents=True)
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+def users(text: str) -> None:
+    Path("../config/evalake/evalake.toml").write_text(text)
+
+
+def folders(text: str) -> Configuration:
+    Path("evalake.toml").write_text(text)
+    return read_configuration()
+
+
+COSTLY = [
+    "price = { input = 0, output = 0 }",
+    "price = { input = 0.000001, output = 0.000001 }",
+    "parameters = { n = 100 }",
+    "parameters = { best_of = 20 }",
+    "parameters = { max_tokens = 100000 }",
+    "parameters = { max_completion_tokens = 100000 }",
+    'parameters = { reasoning_effort = "high" }',
+    'parameters = { thinking = { type = "enabled", budget_tokens = 64000 } }',
+    'parameters = { verbosity = "high" }',
+    "parameters = { logit_bias = { 50256 = -100 } }",
+    "parameters = { extra_body = { n = 100 } }",
+    "parameters = { extra_body = { extra_body = { n = 100 } } }",
+    "parameters = { extra_body = { min_tokens = 5000, temperature = 0 } }",
+    'parameters = { extra_body = "n=100" }',
+    'parameters = { extra_headers = { anthropic-beta = "context-1m" } }',
+    'parameters = { service_tier = "priority" }',
+    "parameters = { web_search_options = {} }",
+    'model = "openai/o1-pro"',
+]
+
+
+@pytest.mark.parametrize("line", COSTLY)
+def test_a_folder_makes_no_call_cost_more(line: str) -> None:
+    configuration = folders(f'[models."{MODEL}"]\n{line}\n')
+    with pytest.raises(ProviderError, match=r"evalake\.toml of the working directory .*--trust-folder"):
+        find_route(MODEL, configuration)
+    find_route(MODEL, read_configuration(Path("evalake.toml")))  # as the user's own it may
+
+
+@pytest.mark.parametrize("line", COSTLY[:3])
+def test_the_command_asks_nothing_then(line: str, tmp_path: Path) -> None:
+    folders(f'[models."{MODEL}"]\n{line}\n')
+    words = ("run", "command_guard", "--models", MODEL, "--max-cost", "0.01", "--limit", "2")
+    done = evalake_here(*words, "--lake", tmp_path / "lake", folder=Path.cwd())
+    assert done.returncode == 2
+    assert "--trust-folder" in done.stderr
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("line", ["parameters = { temperature = 0, seed = 1, extra_body = { top_k = 3 } }", ""])
+def test_it_may_say_what_costs_nothing(line: str) -> None:
+    find_route(MODEL, folders(f'[models."{MODEL}"]\n{line}\n'))
+
+
+def test_a_name_that_is_nobodys_may_stand_for_a_model() -> None:
+    assert find_route("careful", folders(f'[models.careful]\nmodel = "{MODEL}"\n')).model == MODEL
+
+
+def plan(**order: float) -> Plan:
+    return check(Order("command_guard", "lake", models=[MODEL], limit=1, **order))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("user", "here", "asked", "holds"),
+    [
+        (1.0, None, None, 1.0),
+        (1.0, 50.0, None, 1.0),
+        (1.0, 0.5, None, 0.5),
+        (1.0, 50.0, 20.0, 1.0),
+        (None, 3.0, 20.0, 3.0),
+        (None, 3.0, 2.0, 2.0),
+        (None, None, 2.0, 2.0),
+    ],
+)
+def test_the_lowest_ceiling_holds(user: float | None, here: float | None, asked: float | None, holds: float) -> None:
+    users("" if user is None else f"max_cost_usd = {user}\nmax_calls = {int(user * 10)}\n")
+    folders("batch_size = 7\n" if here is None else f"max_cost_usd = {here}\nmax_calls = {int(here * 10)}\n")
+    calls = None if asked is None else int(asked * 10)
+    ceiling = plan(max_cost_usd=asked, max_calls=calls).ceiling  # type: ignore[arg-type]
+    assert (ceiling.usd, ceiling.calls) == (holds, int(holds * 10))
+
+
+def test_the_users_alarm_and_attempts_hold_too() -> None:
+    users("[alarms]\ncost_usd_a_day = 5\n[providers.openai]\nattempts = 2\n")
+    configuration = folders("[alarms]\ncost_usd_a_day = 500\n[providers.openai]\nattempts = 90\n")
+    assert configuration.alarms.cost_usd_a_day == 5
+    assert configuration.limits("openai").attempts == 2
+    assert folders("batch_size = 7\n").limits("openai").attempts == 2
+    assert folders("[providers.groq]\nattempts = 90\n").limits("groq").attempts == 5
+    assert folders("[providers.groq]\nattempts = 1\n").limits("groq").attempts == 1
+    assert read_configuration(Path("evalake.toml")).limits("groq").attempts == 1
+    assert not configuration.trusted
+
+
+def test_several_replies_of_one_call_are_held_back_for() -> None:
+    one, five = (most_usd(request("x", MODEL, max_tokens=1000, n=n), None, None) for n in (1, 5))
+    assert one is not None
+    assert five is not None
+    assert five > 4 * one
