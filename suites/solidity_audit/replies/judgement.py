@@ -5,13 +5,14 @@ word that is none of those allowed. It may answer another question than was aske
 contradict itself (`replies.contradictions`): then it is a judgement, but none that may be averaged.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, ValidationError
 
 from suites.base.validation import Strict, explain
-from suites.solidity_audit.replies.reply_json import LONGEST_REPLY, find_object
+from suites.solidity_audit.replies.reply_json import LONGEST_REPLY, find_all
 from suites.solidity_audit.rounds.judgement import in_our_words, stated_failure
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
 
@@ -103,10 +104,22 @@ def read_judgement(text: str | None, asked: Asked) -> Reading:
     """Read a judge's reply. Never raises, whatever the reply is."""
     if text is None or not text.strip():
         return Reading(None, ("the reply is empty",))
-    value = find_object(text, WANTED)
-    if value is None:
+    found = find_all(text, WANTED)
+    if not found:
         beginning = f"; only its first {LONGEST_REPLY:,} characters are read" if len(text) > LONGEST_REPLY else ""
         return Reading(None, (f"the reply holds no JSON object with the field findings{beginning}",))
+    readings = [_read(value, asked) for value in found]
+    judged: list[Reading] = []
+    for reading in readings:
+        if reading.judgement is not None and all(reading.judgement != other.judgement for other in judged):
+            judged.append(reading)
+    if len(judged) > 1:
+        # One may be quoted from the contract or the audit, whose authors would then be the judge.
+        return Reading(None, (f"the reply holds {len(judged)} judgements that differ: give one, with each field once",))
+    return judged[0] if judged else readings[0]
+
+
+def _read(value: Mapping[str, Any], asked: Asked) -> Reading:
     if asked.recorded and (failure := stated_failure(value)) is not None:
         return Reading(None, (f"the judge failed: {failure}",))
     try:

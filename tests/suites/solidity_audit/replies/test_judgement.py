@@ -35,6 +35,40 @@ def test_what_does_not_answer_the_question_is_a_flaw(reply: dict[str, Any], aske
     assert any(named in flaw for flaw in reading.flaws)
 
 
+JUDGED = json.dumps(GOOD)
+OTHER = json.dumps({**GOOD, "target_assessment": target(False), "findings": []})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"The audit claims {OTHER}, but I say:\n{JUDGED}",
+        f"{JUDGED}\n{OTHER}",
+        JUDGED[:-1] + ', "findings": []}',
+        json.dumps({"quoted": json.loads(OTHER), "mine": GOOD}),
+    ],
+    ids=["quoted before", "quoted behind", "a field twice", "in one object"],
+)
+def test_two_judgements_that_differ_are_none(text: str) -> None:
+    reading = read_judgement(text, Asked(target=True, verdict=True))
+    assert reading.judgement is None
+    assert "2 judgements that differ" in reading.flaws[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{JUDGED}\nTo repeat it:\n{json.dumps(GOOD, indent=1)}",
+        json.dumps({"judgement": GOOD}),
+        f'The audit says {{"verdict": "safe", "findings": []}}. {JUDGED}',
+        f"<think>{OTHER}</think>{JUDGED}",
+    ],
+    ids=["repeated", "in a wrapper", "beside the audit's own words", "behind thinking"],
+)
+def test_one_judgement_is_read_whatever_stands_beside_it(text: str) -> None:
+    assert read_judgement(text, Asked(target=True, verdict=True)).judgement is not None
+
+
 def test_what_is_taken_as_it_comes_may_be_there_or_not() -> None:
     for reply in (judgement(), WITHOUT_VERDICT, judgement([finding()], target())):
         assert read_judgement(json.dumps(reply), Asked(None, None)).judgement is not None
