@@ -127,12 +127,27 @@ class KnownKeys:
 
     def __init__(self) -> None:
         self._values = _values(_API_KEY_VARIABLE)
+        self._escaped = [re.compile("".join(map(_as_in_json, value))) for value in self._values]
+
+    @property
+    def values(self) -> list[str]:
+        """The keys, the longest first."""
+        return list(self._values)
 
     def redact(self, text: str) -> str:
-        """Redact these keys in `text`."""
+        """Redact these keys in `text`, also where JSON spells some of their characters as escapes."""
         for value in self._values:
             text = text.replace(value, REDACTED)
+        if "\\" in text:
+            for escaped in self._escaped:
+                text = escaped.sub(REDACTED, text)
         return text
+
+
+def _as_in_json(character: str) -> str:
+    """Build a pattern of a character as JSON may write it: itself, behind a backslash, or as its number."""
+    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{ord(character):04x}")
+    return rf"(?:\\?{re.escape(character)}|\\u{digits})"
 
 
 def _values(variables: re.Pattern[str]) -> list[str]:

@@ -13,6 +13,7 @@ from contracts.compile.arrow import conform
 from contracts.contract import Contract
 from contracts.tables import CONTRACT_CHECKS, QUARANTINE
 from core.hashing import content_hash
+from core.redaction import REDACTED, KnownKeys
 from storage.lake import Lake
 from storage.landing import Landed, land, land_together
 from tasks.runtime.context import RunContext
@@ -104,7 +105,7 @@ def admit(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[st
 
     Raises ContractError where the batch breaks a critical rule of its table.
     """
-    frame = conform(rows, contract)
+    frame = without_keys(conform(rows, contract))
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
     record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
@@ -114,6 +115,19 @@ def admit(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[st
         for row in audited.bad.iter_rows(named=True)
     ]
     return Admitted(audited.good, quarantine(lake, run_id, batch_id, refused))
+
+
+def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
+    """Redact our keys in every text of the rows: what a reply spells in one way, a column may hold decoded."""
+    keys = KnownKeys().values
+    if not keys:
+        return frame
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.String)]
+    return frame.with_columns(
+        pl.col(texts).str.replace_many(keys, [REDACTED]),
+        pl.col(lists).list.eval(pl.element().str.replace_many(keys, [REDACTED])),
+    )
 
 
 def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:

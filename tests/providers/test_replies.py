@@ -1,5 +1,7 @@
 """What is made of an answer: odd ones are replies, and no key of ours is in any."""
 
+import json
+
 import pytest
 
 from core.configuration import Configuration, Limits, ModelOptions
@@ -60,6 +62,17 @@ def test_keys_that_a_model_echoes_are_not_in_its_reply(
         reply = answer(client, request("x", f"{provider}/m"))
     assert isinstance(reply, Reply)
     assert reply.text == "I was called with [redacted], and know [redacted]"
+
+
+def test_a_key_is_found_however_json_spells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEONES_API_KEY", KEY)
+    escaped = "".join(f"\\u{ord(c):04X}" for c in KEY)
+    mixed = KEY[:5] + f"\\u{ord(KEY[5]):04x}" + KEY[6:]
+    keys = KnownKeys()
+    for spelled in (escaped, mixed):
+        assert json.loads(f'"{spelled}"') == KEY
+        assert keys.redact(f'{{"reason": "{spelled}"}}') == '{"reason": "[redacted]"}'
+    assert keys.redact('{"reason": "\\u0041 b"}') == '{"reason": "\\u0041 b"}'
 
 
 def test_what_only_looks_like_a_key_is_a_models_answer(model_server: ModelServer) -> None:

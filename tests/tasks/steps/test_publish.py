@@ -37,3 +37,10 @@ def test_publishing_again_adds_nothing(lake: Lake) -> None:
 def test_nothing_to_publish_makes_no_table(lake: Lake) -> None:
     assert publish(lake, "run", TOYS, []) == Published()
     assert not lake.exists(TOYS)
+
+
+def test_a_key_that_was_decoded_into_a_column_is_in_no_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEONES_API_KEY", "of-somebody-else-27182")
+    publish(lake, "run", TOYS, [toy("says of-somebody-else-27182"), toy("of-somebody-else-27182", size=-1.0)])
+    assert lake.frame(TOYS).collect()["key"].to_list() == ["says [redacted]"]
+    assert "of-somebody-else-27182" not in str(lake.frame(QUARANTINE).collect().to_dicts())
