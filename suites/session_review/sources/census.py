@@ -69,7 +69,7 @@ class _Held:
             made = enumerate(objects(node.get("tool_calls")))
             self.calls |= {_name(call.get("id"), f"{path}.{number}") for number, call in made}
         elif node["role"] == "tool":
-            if content or node.get("error"):
+            if content_text(content) is not None or node.get("error"):
                 self.results.add(_name(node.get("tool_call_id"), path))
         elif node["role"] not in ROLES and content:
             self.strange += 1
@@ -79,7 +79,8 @@ class _Held:
         for found, names in ((self.calls, CALLS), (self.results, RESULTS)):
             if isinstance(kind, str) and kind in names:
                 given = node.get("tool_use_id") or node.get("call_id") or node.get("id")
-                if found is self.calls or node.get("content") or node.get("output") or node.get("is_error"):
+                told = content_text(node.get("content")) or node.get("output") or node.get("is_error")
+                if found is self.calls or told:
                     found.add(_name(given, path))
             elif "tool_name" not in node:
                 found |= {f"{path}.{name}" for name in names if isinstance(node.get(name), Mapping)}

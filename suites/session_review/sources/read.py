@@ -85,7 +85,7 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
 def _split(source: str) -> tuple[str, bool]:
     """Split `accept_empty` off a source, and read it. Raises SourceError for any other value or parameter of a path."""
     path, mark, parameters = source.rpartition("?")
-    if not mark or ("://" not in source and Path(source).exists()):
+    if not mark or ("://" not in source and _exists(source)):
         return source, False
     given = parameters.split("&")
     rest = [each for each in given if each != ACCEPT_EMPTY]
@@ -94,6 +94,13 @@ def _split(source: str) -> tuple[str, bool]:
             f"the dataset source {source!r} takes no parameter {rest[0]!r}: sessions take `{ACCEPT_EMPTY}`"
         )
     return f"{path}?{'&'.join(rest)}" if rest else path, len(rest) < len(given)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # no file can be named so
+        return False
 
 
 def watermark(source: str) -> Any:
@@ -140,7 +147,7 @@ def read_body(body: Any) -> Session:
     require_flat(body)
     if not isinstance(body, dict):
         raise RefusedError(NO_SESSION)
-    if "stages" in body:
+    if "stages" in body and "session_interactions" not in body:  # else a list of calls without its session
         session = read_detail(body) if "session_id" in body or "id" not in body else read_api_detail(body)
     elif "messages" in body:
         session = read_generic(body)

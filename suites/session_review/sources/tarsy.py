@@ -13,6 +13,7 @@ from suites.session_review.session import AgentMessage, Event, Interaction, Sess
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
+    content_text,
     identity,
     mapping,
     microseconds,
@@ -89,7 +90,7 @@ def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]
     """
     action: re.Match[str] | None = None
     for message in messages:
-        content = text(message.get("content")) or ""
+        content = content_text(message.get("content")) or ""
         if message.get("role") == "assistant":
             action = next(iter(_ACTION.finditer(content)), None)
             yield AgentMessage(text=content or None)
@@ -224,7 +225,7 @@ def _said(details: Mapping[str, Any], at: int | None, is_afterwards: bool) -> Ag
         at_us=at,
         purpose=purpose,
         thinking=text(details.get("thinking_content")),
-        text=text(messages[-1].get("content")) if replied else None,
+        text=content_text(messages[-1].get("content")) if replied else None,
         error=_error(details),
     )
     return message if message.thinking or message.text or message.error else None

@@ -20,6 +20,7 @@ from suites.session_review.sources.census import require_whole
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
+    content_text,
     decoded,
     mapping,
     microseconds,
@@ -230,13 +231,16 @@ def _unfolded(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
         at, shared = event.get("timestamp_us"), _shared(before, messages)
         spoken = next((place for place, each in enumerate(messages) if each.get("role") == "assistant"), len(messages))
         if not before:
-            briefing = "\n\n".join(filter(None, (text(each.get("content")) for each in messages[:spoken]))) or None
+            briefing = (
+                "\n\n".join(filter(None, (content_text(each.get("content")) for each in messages[:spoken]))) or None
+            )
             shared = spoken
         if shared or not before:  # else another conversation, such as that which sums up a result
             before = messages
         else:
             shared = len(messages) - 1
-        for message in messages[shared:-1]:
+        replied = bool(messages) and messages[-1].get("role") == "assistant"
+        for message in messages[shared : len(messages) - replied]:
             if message.get("role") == "user" and message.get("content"):
                 whole.append({"type": "told", "timestamp_us": at, "details": {"content": message["content"]}})
             elif message.get("role") == "assistant":
@@ -267,13 +271,14 @@ def _results(events: Iterable[Mapping[str, Any]]) -> dict[str | None, Any]:
 
 def _take(recorded: list[Mapping[str, Any]], call: Mapping[str, Any]) -> bool:
     """Take the recorded call that this call of a conversation is, with the same arguments if there is one."""
-    named = [each for each in recorded if text(call.get("name")) in _names(each)]
-    arguments = decoded(call.get("arguments"))
-    equal = [each for each in named if (each.get("tool_arguments") or {}) == (arguments or {})]
-    for one in (equal or named)[:1]:
-        recorded[:] = [each for each in recorded if each is not one]
-        return True
-    return False
+    name, arguments = text(call.get("name")), decoded(call.get("arguments")) or {}
+    named = [place for place, each in enumerate(recorded) if name in _names(each)]
+    equal = (place for place in named if (recorded[place].get("tool_arguments") or {}) == arguments)
+    place = next(equal, next(iter(named), None))
+    if place is None:
+        return False
+    del recorded[place]
+    return True
 
 
 def _names(details: Mapping[str, Any]) -> tuple[str | None, ...]:
