@@ -79,7 +79,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One agent's part of a session; a parallel stage has no interactions, but children that ran side by side."""
+    """One agent's part of a session; a parallel stage has no interactions, but children that ran side by side.
+
+    Sub-agents are children of the agent that sent them.
+    """
 
     name: str
     agent: str
@@ -91,6 +94,7 @@ class Stage:
     error: str | None = None
     started_at_us: int | None = None
     completed_at_us: int | None = None
+    briefing: str | None = None  # what the agent was told before it first spoke; kept, and not shown to judges
 
     @property
     def agents(self) -> Iterator["Stage"]:
@@ -117,6 +121,7 @@ class Session:
     stages: tuple[Stage, ...] = ()
     started_at_us: int | None = None
     completed_at_us: int | None = None
+    afterwards: tuple[Stage, ...] | None = None  # chats and the making of the summary; kept, and not shown to judges
 
     @property
     def agents(self) -> Iterator[Stage]:

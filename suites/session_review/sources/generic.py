@@ -14,10 +14,12 @@
       "agent": "…", "alert_type": "…", "runbook": "…", "final_analysis": "…", "error": "…"
     }
 
-Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages; of `system` and `user`
-messages only the alert matters, and it stands apart. A tool's message belongs to the call of its `tool_call_id`, or to
-the oldest call without an answer. `purpose` of a message may be `forced_conclusion`, where a limit made the agent stop.
-Without a `final_analysis`, the last thing that the agent said is its conclusion. Times are ISO 8601, or microseconds.
+Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages, and so are those of
+Anthropic's, whose content comes in blocks: `text`, `thinking`, `tool_use`, and `tool_result` in messages of the user.
+Of other `system` and `user` messages only the alert matters, and it stands apart. A tool's message belongs to the call
+of its `tool_call_id` (`tool_use_id` in blocks), or to the oldest call without an answer. `purpose` of a message may be
+`forced_conclusion`, where a limit made the agent stop. Without a `final_analysis`, the last thing that the agent said
+is its conclusion. Times are ISO 8601, or microseconds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +30,7 @@ from suites.session_review.session import AgentMessage, Event, Interaction, Sess
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
+    content_text,
     identity,
     mapping,
     microseconds,
@@ -96,6 +99,9 @@ def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
             case "tool":
                 place = unanswered.take(message.get("tool_call_id"))
                 _answer(interactions, place, message)
+            case "user":
+                for block in _blocks(message, "tool_result"):
+                    _answer(interactions, unanswered.take(block.get("tool_use_id")), _as_tool_message(block, message))
             case "event":
                 interactions.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
     return tuple(interactions)
@@ -105,8 +111,8 @@ def _said(message: Mapping[str, Any]) -> Iterator[AgentMessage]:
     one = AgentMessage(
         at_us=_at(message),
         purpose=text(message.get("purpose")) or "investigation",
-        thinking=text(message.get("thinking")),
-        text=_content(message.get("content")),
+        thinking=text(message.get("thinking")) or _thought(message),
+        text=content_text(message.get("content")),
         error=text(message.get("error")),
     )
     if one.thinking or one.text or one.error:
@@ -119,24 +125,36 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
         tool, server = text(function.get("name")) or "unknown", text(call.get("server"))
         arguments = text(function.get("arguments")) or "{}"
         yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), call.get("id")
+    for block in _blocks(message, "tool_use"):
+        tool, arguments = text(block.get("name")) or "unknown", text(block.get("input")) or "{}"
+        yield ToolCall(tool, server=text(block.get("server")), at_us=_at(message), arguments=arguments), block.get("id")
+
+
+def _blocks(message: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Select the blocks of this kind in a message's content, where that comes in blocks."""
+    content = message.get("content")
+    return [block for block in objects(content) if block.get("type") == kind] if isinstance(content, list) else []
+
+
+def _thought(message: Mapping[str, Any]) -> str | None:
+    return "\n".join(filter(None, (text(block.get("thinking")) for block in _blocks(message, "thinking")))) or None
+
+
+def _as_tool_message(block: Mapping[str, Any], message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Convert a `tool_result` block of a message to a message of the tool."""
+    error = "the tool reported an error" if block.get("is_error") is True else None
+    return {"content": block.get("content"), "error": error, "at": message.get("at")}
 
 
 def _answer(interactions: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
     """Add a tool's message to its call; without one, add a call, for the message shows that one was not recorded."""
-    result, error = result_text(_content(message.get("content"))), text(message.get("error"))
+    result, error = result_text(content_text(message.get("content"))), text(message.get("error"))
     call = interactions[place] if place is not None else None
     if place is not None and isinstance(call, ToolCall):
         interactions[place] = replace(call, result=result, error=error)
     else:
         tool = text(message.get("name")) or "unknown"
         interactions.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
-
-
-def _content(content: Any) -> str | None:
-    """Read the text of a message, whose content may come in parts."""
-    if not isinstance(content, list):
-        return text(content)
-    return "\n".join(filter(None, (text(part.get("text", part)) for part in objects(content)))) or None
 
 
 def _at(message: Mapping[str, Any]) -> int | None:

@@ -15,6 +15,8 @@ NO_STATUS = "session without status"
 TOO_DEEP = "nested too deeply"
 NO_ID = "session without session_id"
 
+BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")  # parts of a message that are not its text
+
 
 class RefusedError(Exception):
     """This cannot become a session, for one of the fixed reasons; `by_design` where nothing is wrong with it."""
@@ -60,6 +62,18 @@ def result_text(value: Any) -> str | None:
         if wrapped and set(value) <= {wrapped[0], "is_error"}:
             return text(value[wrapped[0]])
     return text(value) if value not in ({}, []) else None
+
+
+def content_text(content: Any) -> str | None:
+    """Read the text of a message, whose content may come in parts; those of tools and of thoughts are none of it."""
+    if not isinstance(content, list):
+        return text(content)
+    parts = (part for part in content if not isinstance(part, Mapping) or part.get("type") not in BLOCKS)
+    return "\n".join(filter(None, (text(_part_text(part)) for part in parts))) or None
+
+
+def _part_text(part: Any) -> Any:
+    return part.get("text", part) if isinstance(part, Mapping) else part
 
 
 def microseconds(value: Any) -> int | None:

@@ -9,7 +9,8 @@ A source, as `--dataset` takes it, is one of
   bodies tell of one session, the one that tells more is kept;
 * a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
 
-Only sessions that are over become samples. Whatever is left out is counted by its reason.
+Only sessions that are over become samples. A session without any interaction is left out too, unless `?accept_empty=1`
+follows the source; so is one of which something was not read. Whatever is left out is counted by its reason.
 """
 
 import json
@@ -24,10 +25,11 @@ from suites.base.dataset_builder import read_whole
 from suites.base.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
 from suites.session_review.session import Session, dump
 from suites.session_review.sources import database
+from suites.session_review.sources.census import require_whole
 from suites.session_review.sources.generic import read_generic
 from suites.session_review.sources.material import NO_SESSION, STILL_RUNNING, RefusedError, as_json, require_flat
 from suites.session_review.sources.tarsy import read_detail, read_final_analysis
-from suites.session_review.sources.tarsy_trace import is_trace, read_trace
+from suites.session_review.sources.tarsy_trace import is_trace, read_api_detail, read_trace
 
 STARTER = Path(__file__).resolve().parents[1] / "starter"
 SUITE = "session_review"
@@ -43,6 +45,13 @@ _CHANGES = """
 ANOTHER_BODY = "another body of the same session"
 LINKED_FOLDER = "link to a folder"
 NOTHING_TO_JUDGE = "session in which nothing happened"
+NO_INTERACTION = "session without any interaction"
+ACCEPT_EMPTY = "accept_empty=1"
+FORMS = (
+    "forms that are read: TARSy's session detail (`session_id` or `id`, `stages`), its final analysis (`session_id`, "
+    "`final_analysis`), a folder of its trace files (session.json, trace_list.json, trace_interactions/), and generic "
+    "sessions (`session_id`, `alert`, `messages`)"
+)
 
 Found: TypeAlias = tuple[str, Session | Skipped]  # where it stands, and what it is
 
@@ -53,13 +62,45 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
     Raises SourceError where it is missing, unreadable, malformed as a whole, or holds no session that is over though
     it may not be empty.
     """
+    source, accepts_empty = _split(source)
     url = "://" in source
     shown = database.hide_password(source) if url else source
 
     def read() -> Dataset:
-        return _dataset(database.database_name(source), _from_url(source)) if url else _read_path(source)
+        if url:
+            return _dataset(database.database_name(source), _from_url(source), accepts_empty)
+        return _read_path(source, accepts_empty)
 
-    return read_whole(shown, read, "session that can be judged", may_be_empty=may_be_empty)
+    dataset = read_whole(shown, read, "session that can be judged", may_be_empty=True)
+    reasons = {skip.reason for skip in dataset.skipped}
+    takes_empty = f"`?{ACCEPT_EMPTY}` after the source takes those without interactions"
+    hints = [takes_empty] if NO_INTERACTION in reasons else []
+    hints += [FORMS] if NO_SESSION in reasons else []
+    try:
+        return read_whole(shown, lambda: dataset, "session that can be judged", may_be_empty=may_be_empty)
+    except SourceError as error:
+        raise SourceError("; ".join((str(error), *hints))) from error
+
+
+def _split(source: str) -> tuple[str, bool]:
+    """Split `accept_empty` off a source, and read it. Raises SourceError for any other value or parameter of a path."""
+    path, mark, parameters = source.rpartition("?")
+    if not mark or ("://" not in source and _exists(source)):
+        return source, False
+    given = parameters.split("&")
+    rest = [each for each in given if each != ACCEPT_EMPTY]
+    if "://" not in source and rest:
+        raise SourceError(
+            f"the dataset source {source!r} takes no parameter {rest[0]!r}: sessions take `{ACCEPT_EMPTY}`"
+        )
+    return f"{path}?{'&'.join(rest)}" if rest else path, len(rest) < len(given)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # no file can be named so
+        return False
 
 
 def watermark(source: str) -> Any:
@@ -67,6 +108,7 @@ def watermark(source: str) -> Any:
 
     Raises SourceError where the database cannot be asked.
     """
+    source, _ = _split(source)
     if "://" in source:
         require_url(source)
         with database.open_url(source) as rows:
@@ -78,6 +120,7 @@ def watermark(source: str) -> Any:
 
 def require_url(source: str) -> None:
     """Raise SourceError where a source is a URL that can never be read, whether its database is there or not."""
+    source, _ = _split(source)
     if "://" not in source:
         return
     if source.partition("://")[0] not in URLS:
@@ -104,16 +147,19 @@ def read_body(body: Any) -> Session:
     require_flat(body)
     if not isinstance(body, dict):
         raise RefusedError(NO_SESSION)
-    if "stages" in body:
-        return read_detail(body)
-    if "messages" in body:
-        return read_generic(body)
-    if "final_analysis" in body and "session_id" in body:
-        return read_final_analysis(body)
-    raise RefusedError(NO_SESSION)
+    if "stages" in body and "session_interactions" not in body:  # else a list of calls without its session
+        session = read_detail(body) if "session_id" in body or "id" not in body else read_api_detail(body)
+    elif "messages" in body:
+        session = read_generic(body)
+    elif "final_analysis" in body and "session_id" in body:
+        session = read_final_analysis(body)
+    else:
+        raise RefusedError(NO_SESSION)
+    require_whole(body, session)
+    return session
 
 
-def _read_path(source: str) -> Dataset:
+def _read_path(source: str, accepts_empty: bool) -> Dataset:
     path = STARTER if source == "starter" else Path(source)
     if not path.exists():
         raise SourceError(
@@ -121,13 +167,13 @@ def _read_path(source: str) -> Dataset:
             f"a TARSy database file ({', '.join(SQLITE)}) or a postgresql:// URL"
         )
     if path.is_dir():
-        return _dataset(path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON)))
+        return _dataset(path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON)), accepts_empty)
     if path.suffix.lower() not in (".json", *LINES, *SQLITE):
         raise SourceError(f"the dataset source {source!r} is of no known kind: sessions come as .json, .jsonl or .db")
-    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)))
+    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)), accepts_empty)
 
 
-def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
+def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Dataset:
     """Collect the sessions in the order in which they were found; of two bodies of one session, the fuller one."""
     kept: dict[str, tuple[str, Session]] = {}
     skipped: list[Skipped] = []
@@ -143,6 +189,10 @@ def _dataset(name: str, sessions: Iterator[Found]) -> Dataset:
             kept[each.session_id] = fuller
             if lesser is not None:
                 skipped.append(Skipped(lesser[0], ANOTHER_BODY))
+    empty = [] if accepts_empty else [found for found in kept.values() if not any(found[1].interactions)]
+    for where, session in empty:
+        skipped.append(Skipped(where, NO_INTERACTION, as_payload(session.session_id)))
+        del kept[session.session_id]
     dataset = as_payload(name)
     return Dataset(dataset, tuple(sample_of(session, dataset) for _, session in kept.values()), tuple(skipped))
 

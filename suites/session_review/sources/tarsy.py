@@ -13,6 +13,7 @@ from suites.session_review.session import AgentMessage, Event, Interaction, Sess
 from suites.session_review.sources.material import (
     NO_SESSION,
     RefusedError,
+    content_text,
     identity,
     mapping,
     microseconds,
@@ -89,7 +90,7 @@ def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]
     """
     action: re.Match[str] | None = None
     for message in messages:
-        content = text(message.get("content")) or ""
+        content = content_text(message.get("content")) or ""
         if message.get("role") == "assistant":
             action = next(iter(_ACTION.finditer(content)), None)
             yield AgentMessage(text=content or None)
@@ -129,24 +130,38 @@ def _time_order(stage: Mapping[str, Any]) -> tuple[bool, int, int]:
     return started is None, started or 0, index or 0
 
 
-def _stage(stage: Mapping[str, Any], is_child: bool = False) -> Stage:
+def is_for_judge_or_summary(purpose: str) -> bool:
+    """Tell whether a call with this purpose scored the session or summed it up."""
+    return bool(_JUDGE.search(purpose)) or purpose in SUMMARY_PURPOSES
+
+
+def read_afterwards(stage: Mapping[str, Any]) -> Stage | None:
+    """Read a stage that is left out, with its summaries, to be kept beside the session; None where it scored it."""
+    if _JUDGE.search(str(stage.get("stage_type"))) or stage.get("agent") == "ScoringAgent":
+        return None
+    return _stage(stage, is_afterwards=True)
+
+
+def _stage(stage: Mapping[str, Any], is_child: bool = False, is_afterwards: bool = False) -> Stage:
     events = _events(stage, "chronological_interactions", "llm_interactions", "mcp_communications")
     children = [] if is_child else objects(stage.get("parallel_executions"))
-    interactions = [*_interactions(events), *_pause(stage)]
+    sent = objects(stage.get("sub_agents"))
+    interactions = [*_interactions(events, is_afterwards), *_pause(stage)]
     return Stage(
         name=text(stage.get("stage_name")) or "stage",
         agent=text(stage.get("agent")) or "unknown",
         status=text(stage.get("status")) or "unknown",
-        interactions=tuple(_in_time_order(interactions, lambda each: each.at_us)),
+        interactions=tuple(in_time_order(interactions, lambda each: each.at_us)),
         tools=tuple(dict.fromkeys(_tools(events))),
         children=tuple(
-            _stage(child, is_child=True)
-            for child in sorted(children, key=lambda child: microseconds(child.get("parallel_index")) or 0)
+            _stage(child, is_child=True, is_afterwards=is_afterwards)
+            for child in sorted((*children, *sent), key=lambda child: microseconds(child.get("parallel_index")) or 0)
         ),
         parallel=text(stage.get("parallel_type")) if children else None,
         error=text(stage.get("error_message")),
         started_at_us=microseconds(stage.get("started_at_us")),
         completed_at_us=microseconds(stage.get("completed_at_us")),
+        briefing=text(stage.get("briefing")),
     )
 
 
@@ -162,10 +177,10 @@ def _events(holder: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
         for number, event in enumerate(objects(holder.get(name))):
             given = event.get("event_id") or event.get("id")
             events.setdefault(given if isinstance(given, str) else (name, number), event)
-    return _in_time_order(events.values(), lambda event: microseconds(event.get("timestamp_us")))
+    return in_time_order(events.values(), lambda event: microseconds(event.get("timestamp_us")))
 
 
-def _in_time_order(given: Iterable[Timed], time_of: Callable[[Timed], int | None]) -> list[Timed]:
+def in_time_order(given: Iterable[Timed], time_of: Callable[[Timed], int | None]) -> list[Timed]:
     """Sort by time; what has no time stays behind what stood before it."""
     before, timed = 0, []
     for each in given:
@@ -175,13 +190,15 @@ def _in_time_order(given: Iterable[Timed], time_of: Callable[[Timed], int | None
     return [each for _, each in sorted(timed, key=lambda pair: pair[0])]
 
 
-def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
+def _interactions(events: Iterable[Mapping[str, Any]], is_afterwards: bool = False) -> Iterator[Interaction]:
     listed: set[str] = set()
     spoken = False
     for event in events:
         details = mapping(event.get("details"))
         at = microseconds(event.get("timestamp_us"))
-        if event.get("type") == "mcp" or "communication_type" in details:
+        if event.get("type") == "told":
+            yield Event(f"The agent was told:\n{text(details.get('content'))}", at_us=at)
+        elif event.get("type") == "mcp" or "communication_type" in details:
             if details.get("communication_type") == "tool_list":
                 server = str(details.get("server_name"))
                 if server in listed and spoken:
@@ -193,14 +210,14 @@ def _interactions(events: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]:
             else:
                 yield _tool_call(details, at)
                 spoken = True
-        elif (message := _said(details, at)) is not None:
+        elif (message := _said(details, at, is_afterwards)) is not None:
             yield message
             spoken = True
 
 
-def _said(details: Mapping[str, Any], at: int | None) -> AgentMessage | None:
+def _said(details: Mapping[str, Any], at: int | None, is_afterwards: bool) -> AgentMessage | None:
     purpose = text(details.get("interaction_type")) or "investigation"
-    if _JUDGE.search(purpose) or purpose in SUMMARY_PURPOSES:
+    if _JUDGE.search(purpose) or (purpose in SUMMARY_PURPOSES and not is_afterwards):
         return None
     messages = objects(mapping(details.get("conversation")).get("messages"))
     replied = bool(messages) and messages[-1].get("role") == "assistant"
@@ -208,7 +225,7 @@ def _said(details: Mapping[str, Any], at: int | None) -> AgentMessage | None:
         at_us=at,
         purpose=purpose,
         thinking=text(details.get("thinking_content")),
-        text=text(messages[-1].get("content")) if replied else None,
+        text=content_text(messages[-1].get("content")) if replied else None,
         error=_error(details),
     )
     return message if message.thinking or message.text or message.error else None

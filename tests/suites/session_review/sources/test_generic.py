@@ -102,3 +102,23 @@ def test_many_calls_without_answers_are_read_in_linear_time() -> None:
     answers = [{"role": "tool", "tool_call_id": str(n), "content": str(n)} for n in reversed(range(20_000))]
     session = read_generic(body(*calls, *answers))
     assert [call.result for call in session.tool_calls] == [str(n) for n in range(20_000)]
+
+
+def test_content_blocks_pair_a_call_with_its_result() -> None:
+    asked = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "u1", "name": "df", "input": {"path": "/"}},
+        {"type": "tool_use", "id": "u2", "name": "du", "input": {}},
+    ]
+    answered = [
+        {"type": "tool_result", "tool_use_id": "u2", "content": "8 G", "is_error": False},
+        {"type": "tool_result", "tool_use_id": "u1", "content": [{"type": "text", "text": "99 %"}], "is_error": True},
+        {"type": "text", "text": "go on"},
+    ]
+    session = read_generic(body({"role": "assistant", "content": asked}, {"role": "user", "content": answered}))
+    assert list(session.interactions) == [
+        AgentMessage(text="I look.", thinking="hm"),
+        ToolCall("df", arguments='{"path": "/"}', result="99 %", error="the tool reported an error"),
+        ToolCall("du", result="8 G"),
+    ]

@@ -73,7 +73,7 @@ def test_a_session_in_which_nothing_happened_is_left_out(tmp_path: Path) -> None
     with pytest.raises(SourceError, match="1 x session in which nothing happened"):
         read_dataset(write(tmp_path / "e.json", empty))
     failed = detail(session_id="f", final_analysis=None, status="failed", error_message="no quota")
-    assert len(read_dataset(write(tmp_path / "f.json", failed)).samples) == 1
+    assert len(read_dataset(write(tmp_path / "f.json", failed) + "?accept_empty=1").samples) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,3 +163,28 @@ def test_a_source_that_is_no_database_of_postgres_is_not_connected_to(tmp_path: 
 def test_other_urls_are_no_source(source: str) -> None:
     with pytest.raises(SourceError):
         read_dataset(source)
+
+
+@pytest.mark.parametrize("named", ["session_id", "id"])
+def test_a_session_without_interactions_is_left_out_unless_the_source_accepts_it(tmp_path: Path, named: str) -> None:
+    executions = [{"execution_id": "e", "agent_name": "a", "status": "completed"}]
+    stages = [{"id": "s", "stage_name": "look", "stage_type": "investigation", "executions": executions}]
+    empty = {named: "bare", "status": "completed", "alert_data": "x", "final_analysis": "y", "stages": stages}
+    source = write(tmp_path / "empty.json", empty)
+    with pytest.raises(SourceError, match=r"\(1 x session without any interaction\); `\?accept_empty=1`"):
+        read_dataset(source)
+    assert [sample.sample_id for sample in read_dataset(f"{source}?accept_empty=1").samples] == ["bare"]
+    assert watermark(f"{source}?accept_empty=1") == watermark(source)
+    write(tmp_path / "full.json", a_detail())
+    dataset = read_dataset(str(tmp_path))
+    assert [sample.sample_id for sample in dataset.samples] == ["s-1"]
+    assert [(left.reason, left.payload) for left in dataset.skipped] == [("session without any interaction", "bare")]
+    with pytest.raises(SourceError, match="takes no parameter 'empty=1'"):
+        read_dataset(f"{source}?empty=1")
+
+
+def test_a_body_of_no_known_form_is_refused_with_the_forms_that_are_read(tmp_path: Path) -> None:
+    bodies: list[dict[str, Any]] = [{"sessions": []}, {"stages": [], "session_interactions": []}, {"conversation": []}]
+    for body in bodies:
+        with pytest.raises(SourceError, match=r"not a session\); forms that are read: .*trace_list.json.*`messages`"):
+            read_dataset(write(tmp_path / "x.json", body))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.errors import SourceError
 from core.files import Files
 from suites.session_review.session import AgentMessage, ToolCall, load
 from suites.session_review.session_text import fit
@@ -126,3 +127,147 @@ def test_a_folder_without_a_session_is_none(tmp_path: Path) -> None:
     (tmp_path / "session.json").unlink()
     with pytest.raises(RefusedError, match="not a session"):
         read_trace(tmp_path, Files(tmp_path, 2**20))
+
+
+AT = "2026-05-04T08:00:{:02}.25Z"
+
+
+def go_said(given: str, second: int, *messages: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    told = {"id": given, "interaction_type": "iteration", "model_name": "m", "created_at": AT.format(second)}
+    return {**told, "llm_request": {}, "llm_response": {}, "conversation": list(messages), **changes}
+
+
+def go_called(given: str, second: int, tool: str, result: str, **arguments: Any) -> dict[str, Any]:
+    named = {"id": given, "interaction_type": "tool_call", "server_name": "node", "tool_name": tool}
+    wrapped = {"content": result, "is_error": False}
+    return {**named, "created_at": AT.format(second), "tool_arguments": arguments, "tool_result": wrapped}
+
+
+def asks(text: str, given: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, "tool_calls": [{"id": given, "name": name, "arguments": arguments}]}
+
+
+TOLD = ({"role": "system", "content": "You are an SRE."}, {"role": "user", "content": "disk full"})
+LOOKS = asks("I look.", "k1", "node__df", '{"path":"/"}')
+FOUND = {"role": "tool", "tool_call_id": "k1", "tool_name": "node__df", "content": "99 %"}
+
+
+def write_go(folder: Path, *calls: dict[str, Any], **changes: Any) -> None:
+    """A session of the Go API: a lead with one sub-agent beside another agent, then its summary and a chat."""
+    ids = [{"id": call["id"]} for call in calls]
+    sub_agent: dict[str, Any] = {
+        "execution_id": "e-2",
+        "agent_name": "sub",
+        "llm_interactions": [],
+        "mcp_interactions": [],
+    }
+    lead = {"execution_id": "e-1", "agent_name": "lead", "llm_interactions": ids, "sub_agents": [sub_agent]}
+    side: dict[str, Any] = {"execution_id": "e-3", "agent_name": "side", "llm_interactions": []}
+    stages = [{"stage_id": "x", "stage_name": "look", "stage_type": "investigation", "executions": [lead, side]}]
+    for number, (kind, agent) in enumerate(
+        (("exec_summary", "summer"), ("chat", "talker"), ("scoring", "ScoringAgent"))
+    ):
+        executions = [{"execution_id": f"f-{number}", "agent_name": agent, "llm_interactions": [{"id": kind}]}]
+        stages.append({"stage_id": kind, "stage_name": kind, "stage_type": kind, "executions": executions})
+    traced = {"stages": stages, "session_interactions": []}
+    sub = go_said("sub-1", 4, *TOLD, {"role": "assistant", "content": "Logs fill it."})
+    sub_agent["llm_interactions"] = [{"id": "sub-1"}]
+    side["llm_interactions"] = [{"id": "side-1"}]
+    beside = go_said("side-1", 5, *TOLD, {"role": "assistant", "content": "Nothing here."})
+    ends = [
+        go_said(kind, 9, *TOLD, {"role": "assistant", "content": f"by {kind}"}, interaction_type=purpose)
+        for kind, purpose in (("exec_summary", "executive_summary"), ("chat", "iteration"), ("scoring", "scoring_eval"))
+    ]
+    detail = {
+        **{"id": "go-1", "status": "completed", "alert_data": "disk full", "executive_summary": "full"},
+        "started_at": AT.format(0),
+        "final_analysis": "It is full.",
+        "stages": [
+            {"id": "x", "stage_name": "look", "status": "completed", "parallel_type": "multi_agent", "executions": []}
+        ],
+    }
+    files = {f"trace_interactions/{n}": call for n, call in enumerate([*calls, sub, beside, *ends])}
+    write_trace(folder, **{"session": detail, "trace_list": traced, **files, **changes})
+    (folder / "trace_interactions" / "01_llm.json").unlink()
+
+
+def test_bodies_of_the_go_api_become_every_call_under_its_agent(tmp_path: Path) -> None:
+    ended = {"role": "assistant", "content": "It is full."}
+    order = {"role": "user", "content": "[Sub-agent completed] sub"}
+    write_go(
+        tmp_path / "one",
+        go_said("l2", 6, *TOLD, LOOKS, FOUND, order, ended, thinking_content="so"),
+        go_called("m1", 2, "df", "99 %", path="/"),
+        go_said("l1", 1, *TOLD, LOOKS),
+    )
+    (sample,) = read_dataset(str(tmp_path)).samples
+    session = load(sample.input)
+    (stage,) = session.stages
+    lead, side = stage.children
+    assert (session.session_id, session.started_at_us, stage.parallel) == ("go-1", 1777881600250000, "multi_agent")
+    assert [(child.agent, [each.agent for each in child.children]) for child in stage.children] == [
+        ("lead", ["sub"]),
+        ("side", []),
+    ]
+    assert [each.kind for each in lead.interactions] == ["said", "tool", "event", "said"]
+    assert lead.briefing == "You are an SRE.\n\ndisk full"
+    (call,) = session.tool_calls
+    assert (call.name, call.arguments, call.result) == ("node.df", '{"path": "/"}', "99 %")
+    assert [each.text for each in side.interactions if isinstance(each, AgentMessage)] == ["Nothing here."]
+    text = fit(session, NO_LIMIT).text
+    assert "Logs fill it." in text
+    assert "[Sub-agent completed] sub" in text
+    assert [stage.name for stage in session.afterwards or ()] == ["exec_summary", "chat"]
+    assert "by chat" in sample.input
+    assert "by chat" not in text
+    assert "by scoring" not in sample.input
+
+
+def test_tool_calls_that_only_a_conversation_tells_of_are_read(tmp_path: Path) -> None:
+    ended = {"role": "assistant", "content": "It is full."}
+    write_go(tmp_path, go_said("l2", 6, *TOLD, LOOKS, FOUND, ended))
+    session = load(read_dataset(str(tmp_path)).samples[0].input)
+    assert [(call.name, call.result) for call in session.tool_calls] == [("node.df", "99 %")]
+    spoken = [each.text for each in session.interactions if isinstance(each, AgentMessage)]
+    assert spoken[:2] == ["I look.", "It is full."]
+
+
+def test_an_order_that_the_model_did_not_answer_is_kept(tmp_path: Path) -> None:
+    order = {"role": "user", "content": "conclude now"}
+    unanswered = go_said("l2", 6, *TOLD, LOOKS, FOUND, order, error_message="no quota")
+    write_go(tmp_path, go_said("l1", 1, *TOLD, LOOKS), unanswered)
+    lead = next(load(read_dataset(str(tmp_path)).samples[0].input).agents)
+    assert [each.kind for each in lead.interactions] == ["said", "tool", "event", "said"]
+    assert "conclude now" in str(lead.interactions[2])
+
+
+def test_a_call_that_no_agent_has_or_no_file_holds_is_told(tmp_path: Path) -> None:
+    calls = (go_said("l1", 1, *TOLD, LOOKS), go_called("m1", 2, "df", "99 %", path="/"))
+    write_go(tmp_path / "a", *calls)
+    write_go(tmp_path / "b", *calls)
+    (tmp_path / "b" / "trace_interactions" / "1.json").unlink()
+    write_go(tmp_path / "c", *calls, **{"trace_interactions/orphan": go_called("m9", 3, "du", "8 G")})
+    dataset = read_dataset(str(tmp_path))
+    assert len(dataset.samples) == 1
+    assert [(left.where, left.reason) for left in dataset.skipped] == [
+        ("b", "1 of 7 calls of trace_list.json have no file in trace_interactions"),
+        ("c", "1 of 2 tool calls and 1 of 2 tool results were not read"),
+    ]
+
+
+@pytest.mark.real_data
+def test_the_cases_of_the_go_api_are_read_whole(real_data: Path) -> None:
+    cases = real_data.parent / "cases" / "sessions"
+    if not cases.is_dir():
+        pytest.skip(f"there is no {cases}")
+    (sample,) = read_dataset(str(cases / "go_trace")).samples
+    session = load(sample.input)
+    assert [(call.name, bool(call.result)) for call in session.tool_calls] == [("test-mcp.get_pods", True)]
+    assert [stage.agent for stage in session.afterwards or ()] == ["ExecSummaryAgent", "ChatAgent"]
+    (sample,) = read_dataset(str(cases / "go_sub_agents")).samples
+    found = {stage.agent: [each.kind for each in stage.interactions] for stage in load(sample.input).agents}
+    assert found == {"SREOrchestrator": ["said", "tool"], "LogAnalyzer": ["said", "tool"]}
+    (sample,) = read_dataset(str(cases / "content_blocks.json")).samples
+    assert [(call.tool, call.result) for call in load(sample.input).tool_calls] == [("logs.search", "2847 errors")]
+    with pytest.raises(SourceError, match="1 x session without any interaction"):
+        read_dataset(str(cases / "go_detail"))
