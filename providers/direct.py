@@ -34,7 +34,11 @@ LONGEST_SHOWN = 1000  # bytes of an answer that is no JSON
 WHOLE = "application/json"  # the content type of an answer that came at once, though a stream was asked for
 PIECES_AT_ONCE = 64  # read before other tasks of the loop run
 
-PARAMETERS = HARMLESS_PARAMETERS  # those for which the test holds both ways equal
+# Those for which the test holds both ways equal
+PARAMETERS = HARMLESS_PARAMETERS | {
+    *("extra_body", "extra_headers", "logit_bias", "max_completion_tokens", "max_tokens", "n"),
+    *("reasoning_effort", "thinking", "verbosity"),
+}
 _ROLES = frozenset({"system", "user", "assistant"})
 _UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # no longer true of what is read
 
