@@ -16,7 +16,7 @@ from storage.landing import land
 from storage.maintenance import maintain
 from storage.sql.query import query
 from suites.registry import all_contracts
-from tests.storage.rows import TOYS, call, toy
+from tests.storage.rows import TOYS, call, key_of, toy
 from tests.storage.test_landing import frame
 
 
@@ -87,7 +87,7 @@ def test_a_lake_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
     assert lake.frame(TOYS).collect()["key"].sort().to_list() == ["a", "b"]
     assert all(Path(file).is_file() for file in lake.open(TOYS).file_uris())
     ledger.append(lake, [call(1)])
-    assert ledger.LedgerIndex.read(lake).fetch([(call(1)["prompt_hash"], 0)])
+    assert ledger.LedgerIndex.read(lake).fetch([key_of(call(1))])
     assert query(lake, (TOYS,), "select count(*) as n from toys").item() == 2
     assert not inspect(lake, TOYS).damage
     assert [done.files_after for done in maintain(lake, [TOYS, CALLS])] == [2, 1]
