@@ -322,6 +322,6 @@ def _artifact(stack: PrefectStack, key: str) -> list[dict[str, Any]]:
 
 
 def _values(lake: Lake, snapshot_id: str) -> list[dict[str, Any]]:
-    values = lake.frame(METRIC_SNAPSHOTS).collect().filter(snapshot_id=snapshot_id).drop("snapshot_id")
+    values = lake.frame(METRIC_SNAPSHOTS).collect().filter(snapshot_id=snapshot_id).drop("snapshot_id", "measured_at")
     assert values.height > 0
     return values.sort("row_key").to_dicts()

@@ -77,7 +77,7 @@ def test_a_source_that_loses_a_label_is_incomplete_however_little_is_missing(wor
 def test_a_label_that_was_refused_as_a_whole_is_lost(work: Workplace) -> None:
     data = Path(commands(work, 10, malicious=[]))
     with data.open("a") as file:
-        file.write(json.dumps({"sample_id": "x", "command": 5 * "é\\ud800", "label": "malicious"}) + "\n")
+        file.write(json.dumps({"sample_id": "x", "command": "no text\x00", "label": "malicious"}) + "\n")
     run = work.run(str(data))
     assert run["state"] == "incomplete"
     assert covered(work, run)[MODEL]["source_rows"] == 11

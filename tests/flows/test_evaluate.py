@@ -277,7 +277,7 @@ def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
     ("parameters", "error", "named"),
     [
         ({"models": ["nowhere/model"]}, "ProviderError", "nowhere/model"),
-        ({"models": ["openai/gpt-4o-mini"]}, "ProviderError", "OPENAI_API_KEY"),
+        ({"models": ["openai/gpt-4o-mini"]}, "MissingKeyError", "OPENAI_API_KEY"),
         ({"models": ["baseline/none"]}, "ProviderError", "baseline/none"),
         ({"prompt_types": ["sung"]}, "UsageError", "sung"),
         ({"judges": ["a/b"]}, "UsageError", "--judges"),

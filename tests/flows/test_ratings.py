@@ -27,7 +27,7 @@ def test_a_rating_of_a_session_is_in_the_next_snapshot(tmp_path: Path) -> None:
         ratings.put(row, given[row["session_id"]], None, "ann")
     after = snapshot(lake=lake.uri)["session_review"]
 
-    values = lake.frame(METRIC_SNAPSHOTS).collect().drop("row_key")
+    values = lake.frame(METRIC_SNAPSHOTS).collect().drop("row_key", "measured_at")
     old, new = (values.filter(snapshot_id=each).drop("snapshot_id") for each in (before, after))
     unknown = old.filter(pl.col("metric").is_in(OURS))
     assert unknown.select("value", "n").rows() == [(None, 0)] * len(OURS)

@@ -32,7 +32,8 @@ def test_what_has_not_changed_has_the_snapshot_that_it_had(imported: Imported) -
     assert imported.lake.frame(METRIC_SNAPSHOTS).collect().height == values.height
     description, rows = newest_artifact("snapshot-command-guard")
     assert description == (
-        f"Headline metrics of command_guard, run {imported.guard}, snapshot {done['command_guard'][:12]}"
+        f"Headline metrics of command_guard with 95 % intervals, run {imported.guard}, "
+        f"snapshot {done['command_guard'][:12]}. `evalake view` shows its pages."
     )
     assert rows[0]["model"] == "openai/gpt-4o-mini"
 

@@ -14,7 +14,7 @@ from tasks.jobs.fit_weights import read_ranking
         ("good,1\nfair,nan\n", "gives fair the rank nan"),
         ("good,1\nfair,inf\n", "gives fair the rank inf"),
         ("good,1\nfair,2\ngood,3\n", "has a model twice"),
-        ("x" * 200_000 + ",1\n", "must be CSV"),
+        ("x" * 17_000_000 + ",1\n", "must be CSV"),
         ("", "is empty"),
     ],
 )
