@@ -148,7 +148,6 @@ def test_judging_oneself_and_being_the_only_judge_is_said(bench: Bench) -> None:
 def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) -> None:
     bench.server.rule(model="subject", faults=[{"kind": "content_policy", "times": 0}])
     run = bench.run(STRICT, DOUBTING, models=[SUBJECT], accept_unreadable=True)
-    assert bench.asked(STRICT) == 0
     rows = bench.lake.frame(RESULTS).collect()
     assert dict(rows.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
     assert {*rows["subject_error"]} == {"content_policy"}
