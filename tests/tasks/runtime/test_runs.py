@@ -1,6 +1,7 @@
 """Rows of runs: what is unknown stays unknown, and a run whose process is gone is told and marked."""
 
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -114,3 +115,16 @@ def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
     with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
         assert again.wait(60)
     assert "run busy could not give a sign of life: the disk is full" in caplog.messages
+
+
+def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_running", {})
+    monkeypatch.setattr(runs, "interrupted", told := threading.Event())
+    told.set()
+    lake = Lake(str(tmp_path / "lake"))
+    runs.save(lake, a_run("cut").ended("failed", message="a call was cancelled"))
+    runs.save(lake, a_run("ended").ended("completed"))
+    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
+    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
