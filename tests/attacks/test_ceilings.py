@@ -77,7 +77,7 @@ def test_the_command_asks_nothing_then(line: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["parameters = { temperature = 0, seed = 1, extra_body = { top_k = 3 } }", ""])
 def test_it_may_say_what_costs_nothing(line: str) -> None:
-    find_route(MODEL, folders(f'[models."{MODEL}"]\n{line}\n'))
+    assert find_route(MODEL, folders(f'[models."{MODEL}"]\n{line}\n')).model == MODEL
 
 
 def test_a_name_that_is_nobodys_may_stand_for_a_model() -> None:

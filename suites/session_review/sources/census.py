@@ -52,7 +52,7 @@ class _Held:
                 self._recorded_call(node)
             self._blocks(node, path)
             for name, value in node.items():
-                if name == "conversation" and isinstance(value, Mapping):  # told anew in each call: only the end is new
+                if name == "conversation" and isinstance(value, Mapping):  # each call repeats it; only the end is new
                     self.search(objects(value.get("messages"))[-1:], f"{path}.{name}")
                 elif name == "messages" and "meta" in node:  # likewise
                     self.search(objects(value)[-1:], f"{path}.{name}")

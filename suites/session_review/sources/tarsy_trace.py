@@ -3,7 +3,7 @@
 Later versions of TARSy export a session so: the detail without its calls, the list of calls by stage and agent, and one
 file a call. They are put together in the form of a session detail. A file of a call is the body of TARSy's API
 (`GET …/trace/llm/{id}` and `…/trace/mcp/{id}`, as `pkg/models` has them), or what its tests make of it: `meta`,
-`messages` and `sections`. Of a conversation, which each call tells anew, only what is new belongs to the call; tool
+`messages` and `sections`. Each call repeats the conversation; only its new end belongs to the call; tool
 calls that it alone tells of are read from it.
 """
 

@@ -258,8 +258,6 @@ def test_a_call_that_no_agent_has_or_no_file_holds_is_told(tmp_path: Path) -> No
 @pytest.mark.real_data
 def test_the_cases_of_the_go_api_are_read_whole(real_data: Path) -> None:
     cases = real_data.parent / "cases" / "sessions"
-    if not cases.is_dir():
-        pytest.skip(f"there is no {cases}")
     (sample,) = read_dataset(str(cases / "go_trace")).samples
     session = load(sample.input)
     assert [(call.name, bool(call.result)) for call in session.tool_calls] == [("test-mcp.get_pods", True)]
