@@ -9,7 +9,7 @@ BUILD := build
 ROOMS := cli contracts core evalake flows metrics providers reports service storage suites tasks
 EVM := tests/suites/solidity_audit/evm
 
-.PHONY: run setup test test-end-to-end test-others test-again test-fast line-coverage lint bench chaos deploy lock sbom licences audit clean
+.PHONY: run setup test test-end-to-end test-others test-again test-fast line-coverage lint docs bench chaos deploy lock sbom licences audit clean
 
 # All three use one server, which is ended where it was not there before.
 run: setup
@@ -101,6 +101,10 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site of docs/, in build/docs/index.html. Warnings are errors; nothing asks the network.
+docs: $(DEV_STAMP)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs $(BUILD)/docs
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks

@@ -20,14 +20,18 @@ class Command(TyperCommand):
         """Return the first sentence of the help, whole: lists of commands have lines enough for it."""
         return super().get_short_help_str(max(limit, _LONGEST))
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options."""
-        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    def parameters_told(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """List arguments, then options, each as it is written and what it means."""
+        told: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 title = "Arguments" if isinstance(parameter, TyperArgument) else "Options"
-                records[title].append((_TYPE.sub("", record[0]), _in_words(record[1])))
-        for title, written in records.items():
+                told[title].append((_TYPE.sub("", record[0]), _in_words(record[1])))
+        return told
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options."""
+        for title, written in self.parameters_told(ctx).items():
             if written:
                 with formatter.section(title):
                     formatter.write_dl(written)

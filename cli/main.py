@@ -64,7 +64,7 @@ def main() -> None:
         general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
         sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
         if "--debug" in general:
-            _register()
+            register()
             app()
         code = _run()
     except KeyboardInterrupt:  # before the command itself began
@@ -85,7 +85,7 @@ def _run() -> int:
     from core.errors import EvalakeError
 
     try:
-        _register()
+        register()
         code = app(standalone_mode=False)
     except typer.TyperException as error:
         return _say(_wrong_usage(error), error.exit_code)
@@ -118,7 +118,7 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _register() -> None:
+def register() -> None:
     """Add all commands. Where a module has no `register`, its only command is the function that is named as it is."""
     for name in MODULES:
         module = import_module(f"cli.{name}")

@@ -78,20 +78,22 @@ def _order_of_structure(cells: Sequence[Cell], of: Cell) -> int:
 
 _HEAD = """# Coverage: how often an interval holds the true value
 
-Written by `python -m benchmarks coverage`: {least:,} samples of every size from each of 40 populations, with rates of
-.02, .1, .5, .9 and .98, vulnerable samples balanced and 1:9 where that matters; rows each for itself, in pairs (half of
-the variance between them), in clusters of five (three tenths), and samples asked five times (eight tenths). n is
-samples: 20 samples in clusters of five are four units. A row's cells are the lowest and the highest coverage over all
-rates and shares.
+Written by `python -m benchmarks coverage`: {least:,} samples of every size from each of 40 populations. Rates are
+.02, .1, .5, .9 and .98, with vulnerable samples balanced and 1:9 where that matters. Rows are single, in pairs
+(half of the variance between them), in clusters of five (three tenths), or five repeats of a sample (eight tenths).
+n counts samples: 20 samples in clusters of five are four units. A row's cells show the lowest and the highest
+coverage over all rates and shares.
 
-95 % are promised, 93 to 98 % the reach. **wide** marks rows that are above it somewhere: few units, or few of either
-answer, where only a wide interval holds what it promises; metrics of less than 30 units are not `reliable` then.
-**short** marks rows that are below it somewhere, with the worst cell. With {least:,} samples the standard error of a
-cell is about one point, so that the lowest of many would be below 93 % by chance: every such cell is simulated again
-with {most:,} other samples, and these stand here. `rate` is Wilson's interval by definition, and a proportion has
-jumps: of 50 rows at a rate of .98 Wilson's holds in 92.2 %, and what reaches one row further in 98.2 %. The uncertainty
-of the Brier score follows from it. Samples without an interval are left out, such as counts that are all 0, which do
-not tell how high a count can be; so are cells in which fewer than 1 in 20 samples has an interval.
+95 % are promised; 93 to 98 % are accepted. **wide** marks rows above that in some cell: few units, or few of either
+answer, where only a wide interval keeps the promise. Metrics with fewer than 30 units are not `reliable` then.
+**short** marks rows below it in some cell, with the worst cell. With {least:,} samples the standard error of a cell
+is about one point, so the lowest of many cells would be below 93 % by chance. Every such cell is simulated again
+with {most:,} other samples, shown here.
+
+`rate` is Wilson's interval by definition, and a proportion has jumps: of 50 rows at a rate of .98 Wilson's holds in
+92.2 %, and an interval that reaches one row further in 98.2 %. The uncertainty of the Brier score follows from it.
+Left out are samples without an interval, like counts that are all 0, and cells in which fewer than 1 in 20 samples
+has an interval.
 
 | interval | rows | n = 20 | n = 50 | n = 200 | | worst, where short |
 |---|---|---|---|---|---|---|"""
@@ -99,11 +101,11 @@ not tell how high a count can be; so are cells in which fewer than 1 in 20 sampl
 _CONCLUSIONS = """
 ## Tests and decisions
 
-How often a conclusion errs where nothing is to be found, or finds what is there. Drift: answers with a score and a
-verdict, some items noisier than others. Prediction-powered: a judge that finds 90 % of what is true and takes 30 % of
-what is false for true. Families: every p adjusted by Holm. Decisions: a model whose true value is the target, to the
-last digit, should be UNDECIDED; 2.5 % are promised on either side, and 5 % are the reach where the interval errs to
-one side. **missed** marks what is beyond its reach by more than three standard errors.
+How often a conclusion errs without an effect, or finds an effect. Drift: answers with a score and a verdict, some
+items noisier than others. Prediction-powered: a judge that finds 90 % of true cases, and calls 30 % of false ones
+true. Families: every p adjusted by Holm. Decisions: a model whose true value is exactly the target should be
+UNDECIDED; 2.5 % are promised on either side, and 5 % are accepted where the interval errs to one side. **missed**
+marks shares beyond the accepted one by more than three standard errors.
 
 | conclusion | in | simulations | reach | seen | |
 |---|---|---|---|---|---|"""
@@ -111,16 +113,12 @@ one side. **missed** marks what is beyond its reach by more than three standard 
 _COMPARISONS = """
 ## Paired differences
 
-Two models that share eight of ten clusters' answers, and differ by chance on the others: equal ones, and such that the
-first has another tenth of its answers right; {each} comparisons of each, at rates of .02, .5 and .98. **Called
+Two models share eight of ten clusters' answers, and differ by chance on the others. They are equal, or the first
+has another tenth of its answers right; {each} comparisons of each, at rates of .02, .5 and .98. **Called
 different**: how often equal models have a p below 5 %. **Holds**: how often the interval holds the true difference,
-lowest and highest of the six cells, and on average; the standard error of a cell is nearly three points, so that the
-lowest is below 93 % by chance, too. Intervals agree with p, which errs in far less than 5 % where few rows differ: so
-they are wide there. In opposed twins a second sample is answered right where the first is not, in 85 of 100 pairs.
-
-Before, with MOVER's interval everywhere, interval and p contradicted each other in 1,715 of these 28,800 comparisons,
-now in none. Intervals held in 99.9 %, now in 99.8 %; at n = 50 their mean width was .250 for single rows and .302 for
-opposed twins, now .200 and .222.
+lowest and highest of the six cells, and on average. The standard error of a cell is nearly three points, so the
+lowest is below 93 % by chance too. Intervals agree with p, which errs in far less than 5 % if few rows differ: so
+they are wide there. In opposed twins a second sample is answered right if the first is not, in 85 of 100 pairs.
 
 | of | rows | n | called different | holds | on average | mean width |
 |---|---|---|---|---|---|---|"""
