@@ -8,6 +8,7 @@ import polars as pl
 
 from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from core.errors import EvalakeError
+from evalake.request import RunRequest
 from reports.values import headline_first
 from storage.lake import Lake
 from storage.ledger import KEY, calls_of, replies
@@ -94,18 +95,17 @@ class Run:
         return titled(note, self.headline())
 
 
-def order_run(**options: Any) -> str:
+def carry_out(request: RunRequest) -> str:
     """Make a run, and return its id: also of one that could not ask everything. Raises EvalakeError where it failed."""
     from cli import environment
 
     environment.prepare()  # before Prefect is imported
     from flows.evaluate import IncompleteRunError, evaluate
     from flows.opening import run_id_of
-    from tasks.steps.preflight import Order, carried, check
+    from tasks.steps.preflight import carried, check
 
-    order = Order(**options)
-    with carried(order, check(order)):
-        state = evaluate(**order.parameters, return_state=True)
+    with carried(request, check(request)):
+        state = evaluate(**request.parameters, return_state=True)
     result = state.result(raise_on_failure=False)
     if isinstance(result, IncompleteRunError):
         return run_id_of(str(state.state_details.flow_run_id))

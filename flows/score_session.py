@@ -71,8 +71,6 @@ def score_session(
 
     Args:
         score_id: The scoring, which is pending in session_scores.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     where, configuration = opened(lake, configuration_file)
     scoring = Scoring.take(where, score_id, configuration)

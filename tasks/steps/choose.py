@@ -34,7 +34,7 @@ def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Da
     return tuple(dataset for dataset in kept if dataset.samples)
 
 
-def next_replicate(lake: Lake, suite: str, models: Sequence[str] | None) -> int:
+def next_replicate(lake: Lake, suite: str, models: Sequence[str]) -> int:
     """Find the first number under which no run of the suite has asked these models (without any: any model) yet."""
     items = lake.frame(RUN_ITEMS).filter(pl.col("suite") == suite)
     if models:

@@ -12,7 +12,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from contracts.tables.run_items import ITEM_KEY
 from core.configuration import Configuration
-from core.errors import UsageError
+from evalake.request import RunRequest
 from reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
 from storage.lake import Lake
 from storage.landing import land
@@ -173,14 +173,10 @@ def tolerance_of(run: Mapping[str, Any]) -> Tolerance:
     return Tolerance(parameters.get("max_missing", MAX_MISSING), parameters.get("accept_unreadable", False))
 
 
-def tolerance_of_order(
-    configuration: Configuration, max_missing: float | None, *, accept_unreadable: bool
-) -> Tolerance:
-    """Build what a run may lack: as it was asked for, or else as configured. Raises UsageError for what is no share."""
-    if max_missing is not None and not 0 <= max_missing <= 1:
-        raise UsageError(f"--max-missing must be from 0 to 1, not {max_missing:g}: 0.05 are 5 %")
-    most = configuration.max_missing if max_missing is None else max_missing
-    return Tolerance(most, accept_unreadable or configuration.accept_unreadable)
+def tolerance_of_request(configuration: Configuration, request: RunRequest) -> Tolerance:
+    """Build what a run may lack: as it was asked for, or else as configured."""
+    most = configuration.max_missing if request.max_missing is None else request.max_missing
+    return Tolerance(most, request.accept_unreadable or configuration.accept_unreadable)
 
 
 def of_sources(sources: Iterable[Source]) -> list[Coverage]:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigurationError, SuiteError, UsageError
+from evalake.request import RunRequest
 from storage.lake import Lake
 from storage.sql.query import query
 from suites.registry import all_contracts, suite, suite_names
-from tasks.steps.preflight import Order, check
+from tasks.steps.preflight import check
 from tests.cli.command import evalake, evalake_here
 from tests.servers.model_server import ModelServer
 
@@ -127,7 +128,7 @@ def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> Non
 
 def test_a_judge_is_asked_for_by_name(place: Place) -> None:
     with pytest.raises(UsageError, match="name a judge with --judges"):
-        check(Order("quiz", str(place.work / "lake"), models=(MODEL,)))
+        check(RunRequest("quiz", lake=str(place.work / "lake"), models=(MODEL,)))
 
 
 def test_a_suite_that_lies_in_the_working_directory_is_not_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
