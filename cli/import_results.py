@@ -47,7 +47,7 @@ def import_(
     where = Lake(request.lake)
     chosen = find_suite(suite)
     labels = labels_of(request.tags, request.note)
-    if chosen.imports == "samples":
+    if chosen.data.imports == "samples":
         run_id = import_samples(where, chosen, files, labels)
     else:
         configuration = read(None)

@@ -1,7 +1,7 @@
 """One run as Python sees it: its samples, replies, results and metrics as frames."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -66,12 +66,12 @@ class Run:
         """Read the values of its newest snapshot, every metric in every slice, headline metrics first."""
         snapshot = find_snapshot(self.lake, run_id=self.run_id)
         values = read_metrics(self.lake, snapshot["snapshot_id"])
-        return headline_first(values, find_suite(self.suite).headline)
+        return headline_first(values, find_suite(self.suite).metrics.headline)
 
     def headline(self) -> pl.DataFrame:
         """Read the headline metrics over all samples, with their intervals."""
         values = self.metrics().filter(slice="all")
-        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).headline))
+        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
         return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
 
     def _items(self) -> pl.LazyFrame:
@@ -82,7 +82,7 @@ class Run:
         suite = find_suite(self.suite)
         if self.row["snapshot_id"] is None:
             return suite
-        return replace(suite, scorer_version=find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
+        return suite.scored_by(find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
 
     def _repr_html_(self) -> str:
         """Show the run and its headline metrics in a notebook."""

@@ -62,5 +62,5 @@ def _canaries(
     lake: Lake, configuration: Configuration, suites: Sequence[str], judges: Sequence[str] | None, day: str
 ) -> Iterator[Canary]:
     for name in suites:
-        for judge in judges or find_suite(name).baseline_judges:
+        for judge in judges or find_suite(name).conversation.default_judges:
             yield Canary(context_of(name, [judge], lake, configuration), judge, day, str(flow_run.id))

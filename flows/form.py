@@ -39,12 +39,14 @@ def _known() -> Mapping[str, set[str]]:
     """Find the names that the form offers, by the word with which options ask for them."""
     suites, configured = [suite(name) for name in suite_names()], _configuration()
     own_prompts = {name for section in configured.suites.values() for name in section.get(PROMPTS, {})}
-    subjects = {model for each in suites if each.calls_subject for model in each.baseline_models}
+    subjects = {
+        model for each in suites if each.conversation.asks_subject for model in each.conversation.default_models
+    }
     return {
         "models": subjects | configured.models.keys(),
-        "judges": {judge for each in suites for judge in each.baseline_judges} | configured.models.keys(),
-        "starter": {source for each in suites for source in each.starter},
-        "prompt_types": {kind for each in suites for kind in each.prompt_types} | own_prompts,
+        "judges": {judge for each in suites for judge in each.conversation.default_judges} | configured.models.keys(),
+        "starter": {source for each in suites for source in each.data.starter},
+        "prompt_types": {kind for each in suites for kind in each.prompts.types} | own_prompts,
     }
 
 

@@ -55,7 +55,7 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
         for name in ("prompt_hash", "endpoint", "sample_hash", "replicate", "judge")
         if name in suite.results.column
     ]
-    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scorer_version).select(key).collect()
+    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scoring.version).select(key).collect()
     lacking = items.join(results, on=key, how="anti", nulls_equal=True)
     names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}
     if not names:

@@ -89,7 +89,7 @@ def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str])
     results = run_results(lake, suite, run_id, {}).select(
         *ITEM_KEY,
         pl.lit(True).alias("has_row"),
-        _word(suite.outcomes.missing).alias("row_missing"),
+        _word(suite.scoring.outcomes.missing).alias("row_missing"),
         _unread(suite).alias("without_verdict"),
     )
     found = items.join(results, on=ITEM_KEY, how="left", nulls_equal=True)
@@ -109,7 +109,7 @@ def _word(expression: pl.Expr | None) -> pl.Expr:
 
 def _unread(suite: Suite) -> pl.Expr:
     """Build why a row's reply holds no verdict: the kind of an empty reply where the suite's rows name it."""
-    why = _word(suite.outcomes.without_verdict)
+    why = _word(suite.scoring.outcomes.without_verdict)
     named = EMPTY_KIND in suite.results.column
     return pl.when(why.is_not_null()).then(pl.coalesce(pl.format("empty ({})", EMPTY_KIND), why)) if named else why
 
@@ -164,7 +164,7 @@ def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
     """Find the suite of a run with the scorer version that its snapshot was made with."""
     suite = find_suite(run["suite"])
     snapshot = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
-    return suite if snapshot.is_empty() else replace(suite, scorer_version=snapshot["scorer_version"][0])
+    return suite if snapshot.is_empty() else suite.scored_by(snapshot["scorer_version"][0])
 
 
 def tolerance_of(run: Mapping[str, Any]) -> Tolerance:

@@ -66,7 +66,7 @@ class Plan:
     @property
     def called(self) -> tuple[str, ...]:
         """The models that may be called: subjects where the suite calls them, and judges."""
-        return (*(self.models if self.suite.calls_subject else ()), *self.judges)
+        return (*(self.models if self.suite.conversation.asks_subject else ()), *self.judges)
 
     @property
     def request_parameters(self) -> Mapping[str, str]:
@@ -117,7 +117,7 @@ class Plan:
             "judges": self.judges,
             "prompt_types": self.prompt_types,
             "prompts": self.prompts,
-            "datasets": [redact(source) for source in self.request.datasets or self.suite.starter],
+            "datasets": [redact(source) for source in self.request.datasets or self.suite.data.starter],
             "draw": None if self.request.limit is None else "stratified",
             "samples": asked["samples"] or None,
             "only_failed": asked["only_failed"] or None,
@@ -162,17 +162,17 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     configuration = read_configuration(request.configuration_file)
     options = options_of(suite, configuration)
     require_metrics(suite, options)
-    prompt_types = tuple(request.prompt_types or suite.prompt_types[:1])
+    prompt_types = tuple(request.prompt_types or suite.prompts.types[:1])
     there_are = prompt_types_of(suite, options)
     if unknown := [kind for kind in prompt_types if kind not in there_are]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")
     require_different_prompts(suite, prompt_types, options)
-    judges = tuple(request.judges or suite.baseline_judges)
+    judges = tuple(request.judges or suite.conversation.default_judges)
     if request.judges and not suite.is_judged:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
-    if request.models and not suite.calls_subject:
+    if request.models and not suite.conversation.asks_subject:
         raise UsageError(f"{suite.name} judges what is there already: leave --models out")
-    models = tuple(request.models or suite.baseline_models)
+    models = tuple(request.models or suite.conversation.default_models)
     if suite.is_judged and not judges:
         raise UsageError(f"{suite.name} has no rule-based judge: name a judge with --judges, such as openai/gpt-4o")
     if not models:
@@ -218,7 +218,7 @@ def require_different(names: Sequence[str], configuration: Configuration) -> Non
 
 def require_different_prompts(suite: Suite, prompt_types: Sequence[str], options: Options) -> None:
     """Raise UsageError where two prompt types have the same texts: they ask the same, and their rows would be one."""
-    texts_of = suite.prompt_texts or own_prompt
+    texts_of = suite.prompts.texts or own_prompt
     seen: dict[str, str] = {}
     for kind in prompt_types:
         other = seen.setdefault(content_hash([texts_of(options, kind) or kind]), kind)
@@ -228,13 +228,15 @@ def require_different_prompts(suite: Suite, prompt_types: Sequence[str], options
 
 def require_metrics(suite: Suite, options: Options) -> None:
     """Raise SuiteError where metrics could not be computed or shown, which a run would notice after its calls."""
-    metrics = suite.metrics(options)
+    metrics = suite.all_metrics(options)
     names = {metric.name for metric in metrics}
-    if suite.cross_row_metrics is None and (unknown := [name for name in suite.headline if name not in names]):
+    if suite.metrics.across_rows is None and (
+        unknown := [name for name in suite.metrics.headline if name not in names]
+    ):
         raise SuiteError(f"the headline of {suite.name} names {unknown[0]}, which is no metric of it")
     columns = {"all", *suite.results.column}
     missing = [(metric.name, name) for metric in metrics for name in metric.slices if name not in columns]
-    if suite.join_inputs is None and missing:
+    if suite.metrics.join_inputs is None and missing:
         metric, column = missing[0]
         raise SuiteError(f"{suite.name} slices {metric} by {column}, which is no column of {suite.results.table}")
 
@@ -260,7 +262,7 @@ def _completed(request: RunRequest, suite: Suite) -> RunRequest:
     before = parameters_of(Lake(request.lake), suite, request.only_failed)
     return replace(
         request,
-        models=request.models or (before["models"] if suite.calls_subject else ()),
+        models=request.models or (before["models"] if suite.conversation.asks_subject else ()),
         judges=request.judges or before["judges"],
         datasets=request.datasets or before["datasets"],
         prompt_types=request.prompt_types or before["prompt_types"],

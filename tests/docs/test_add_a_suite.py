@@ -104,7 +104,7 @@ def test_it_runs_imports_is_queried_reported_and_checked(place: Place, model_ser
 
 
 def test_it_is_labelled_by_people_once_it_declares_the_questions_of_the_page_on_review(place: Place) -> None:
-    code = CODE.replace("SUITE = Suite(", f"{PEOPLE}\nSUITE = Suite(\n    labelling=LABELLING,")
+    code = CODE.replace("SUITE = Suite(", f"{PEOPLE}\nSUITE = Suite(\n    people=LABELLING,")
     (place.work.parent / "my-suites" / "quiz" / "suite.py").write_text(code, encoding="utf-8")
     (place.work / "results.jsonl").write_text(RECORDED, encoding="utf-8")
     place.evalake("import", "results.jsonl", "--suite", "quiz")
