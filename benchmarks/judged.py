@@ -29,7 +29,7 @@ def main() -> None:
     from suites.solidity_audit.options import DEFAULTS
     from suites.solidity_audit.suite import SUITE
 
-    declared = SUITE.metrics(DEFAULTS)
+    declared = SUITE.all_metrics(DEFAULTS)
     few, some = judged_audits(LOOP_ROWS), judged_audits(VALUE_ROWS)
     loop_seconds, looped = _loop(few, DRAWS)
     say(f"plain loop with draws: {few.height:,} rows in {loop_seconds:.1f} s")
@@ -39,7 +39,7 @@ def main() -> None:
     say(f"plain loop without draws: {some.height:,} rows in {value_seconds:.1f} s")
     many = judged_audits(ROWS)
     say(f"made {many.height:,} rows, {many.estimated_size() / 2**20:.0f} MiB")
-    across = SUITE.cross_row_metrics
+    across = SUITE.metrics.across_rows
     assert across is not None
     passes, snapshots = [], []
     for _ in range(ROUNDS):

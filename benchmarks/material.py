@@ -43,8 +43,8 @@ def write_commands(file: Path, count: int) -> Path:
 
 def requests(dataset: Path, model: str) -> Iterator[Request]:
     """Yield the requests that a run of the dataset makes of the model, in order."""
-    for sample in SUITE.read_dataset(str(dataset)).samples:
-        asked = SUITE.converse(Item(sample, model), (), SUITE.options)
+    for sample in SUITE.data.read(str(dataset)).samples:
+        asked = SUITE.conversation.next_request(Item(sample, model), (), SUITE.options)
         assert asked is not None
         yield asked
 

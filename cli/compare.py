@@ -51,7 +51,7 @@ def compare(
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or what else there is to compare
-        sliced = compared.suite.headline[:2][-1] if metric is None else None
+        sliced = compared.suite.metrics.headline[:2][-1] if metric is None else None
         again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
         typer.echo(f"{'in slices' if sliced else 'all metrics'}: {again}")
     else:

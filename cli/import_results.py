@@ -1,21 +1,15 @@
 """`evalake import`: take recorded results into the lake."""
 
+from collections.abc import Mapping
 from json import loads as decode
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.options import (
-    LAKE,
-    AcceptUnreadableOption,
-    JsonOption,
-    LakeOption,
-    MaxMissingOption,
-    NoteOption,
-    TagsOption,
-)
+from cli.options import JsonOption, takes
 from core.visible_text import visible
+from evalake.request import RunRequest
 
 MOST_PLACES = 20
 
@@ -25,7 +19,9 @@ def register(app: typer.Typer) -> None:
     app.command("import")(import_)
 
 
+@takes("max_missing", "accept_unreadable", "tags", "note", "lake")
 def import_(
+    asked: Mapping[str, Any],
     files: Annotated[
         list[str],
         typer.Argument(
@@ -35,11 +31,6 @@ def import_(
     ],
     suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
-    max_missing: MaxMissingOption = None,
-    accept_unreadable: AcceptUnreadableOption = False,
-    tag: TagsOption = None,
-    note: NoteOption = None,
-    lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Import recorded results: scored, audited and measured like a run, without any call."""
@@ -50,22 +41,23 @@ def import_(
     from tasks.jobs.import_results import import_recorded
     from tasks.jobs.import_samples import import_samples
     from tasks.runtime.runs import labels_of
-    from tasks.steps.coverage import tolerance_of_order
+    from tasks.steps.coverage import tolerance_of_request
 
-    where = Lake(lake)
+    request = RunRequest(suite, **asked)
+    where = Lake(request.lake)
     chosen = find_suite(suite)
-    labels = labels_of(tag or (), note)
-    if chosen.imports == "samples":
+    labels = labels_of(request.tags, request.note)
+    if chosen.data.imports == "samples":
         run_id = import_samples(where, chosen, files, labels)
     else:
         configuration = read(None)
-        tolerance = tolerance_of_order(configuration, max_missing, accept_unreadable=accept_unreadable)
+        tolerance = tolerance_of_request(configuration, request)
         run_id = import_recorded(where, chosen, [Path(file) for file in files], configuration, labels, tolerance)
     run = find_run(where, run_id)
     assert run is not None
     if not json:
         _print_folders(run)
-    finish_import(run, lake, out, as_json=json)
+    finish_import(run, request.lake, out, as_json=json)
 
 
 def _print_folders(run: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ def metrics(
 
         run = next(iter(measured_runs(where, tag)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
-    headline = find_suite(snapshot_shown["suite"]).headline
+    headline = find_suite(snapshot_shown["suite"]).metrics.headline
     values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(where, snapshot_shown, values, wanted)

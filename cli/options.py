@@ -1,13 +1,17 @@
 """Options that several commands share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
 from enum import StrEnum
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from core.default_lake import DEFAULT_LAKE, VARIABLE
+from evalake.request import OPTIONS, Option
 
 
 def use_servers_in_background(lake: str) -> str:
@@ -25,36 +29,24 @@ LakeOption = Annotated[
     typer.Option(
         "--lake",
         envvar=VARIABLE,
-        help="The lake: a folder, or a URI that Delta supports.",
-        metavar="URI",
+        help=OPTIONS["lake"].help,
+        metavar=OPTIONS["lake"].metavar,
         callback=use_servers_in_background,
     ),
 ]
-ConfigOption = Annotated[Path | None, typer.Option("--config", help="In place of ./evalake.toml.", metavar="FILE")]
-JudgesOption = Annotated[
-    str | None, typer.Option("--judges", help="Judge models, by comma, where the suite has judges.", metavar="NAMES")
-]
-DatasetOption = Annotated[
-    list[str] | None,
-    typer.Option("--dataset", help="A source of samples; may be given several times.", metavar="SOURCE"),
-]
-TagsOption = Annotated[
-    list[str] | None,
-    typer.Option("--tag", help="A tag by which the run is found again; may be given several times.", metavar="TAG"),
-]
-NoteOption = Annotated[str | None, typer.Option("--note", help="What else is to be known of the run.", metavar="TEXT")]
+
+
+def declared(name: str) -> Any:
+    """Make the command line's option of an option of a run."""
+    option = OPTIONS[name]
+    text = option.help + " May be given several times." * (option.separator == "\n")
+    return typer.Option(option.flag, help=text, metavar=option.metavar or None)
+
+
+ConfigOption = Annotated[Path | None, declared("configuration_file")]
+JudgesOption = Annotated[str | None, declared("judges")]
 NewestTaggedOption = Annotated[
     str | None, typer.Option("--tag", help="The newest run with this tag that was measured.", metavar="TAG")
-]
-MaxMissingOption = Annotated[
-    float | None,
-    typer.Option(
-        help="The share of a model's items that may be missing; above it the run is incomplete. Default: 0.05.",
-        metavar="SHARE",
-    ),
-]
-AcceptUnreadableOption = Annotated[
-    bool, typer.Option("--accept-unreadable", help="Take replies without a verdict as wrong answers, however many.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 LAKE = DEFAULT_LAKE
@@ -100,3 +92,39 @@ def names(option: str, text: str | None) -> list[str] | None:
     if not given:  # an empty variable of a script: the default would be a surprise
         raise UsageError(f"{option} names nothing: leave it out for the default")
     return given
+
+
+def takes(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options of a run by their names; what was given of them is its first argument, by name."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def with_options(**given: Any) -> None:
+            values = {name: _value(OPTIONS[name], given.pop(name)) for name in options}
+            command({name: value for name, value in values.items() if value is not None}, **given)
+
+        _, *own = signature(command, eval_str=True).parameters.values()
+        parameters = [*(_parameter(OPTIONS[name]) for name in options), *own]
+        update_wrapper(with_options, command)
+        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        with_options.__signature__ = Signature(  # type: ignore[attr-defined]
+            [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+        )
+        return with_options
+
+    return decorate
+
+
+def _parameter(option: Option) -> Parameter:
+    """Make an option a parameter of a command."""
+    if option.name == "lake":
+        return Parameter("lake", Parameter.KEYWORD_ONLY, default=LAKE, annotation=LakeOption)
+    default = option.default if isinstance(option.default, int) else None
+    of: Any = list[str] if option.separator == "\n" else str if option.type in (date, Path) else option.type
+    of = of | None if default is None else of
+    return Parameter(
+        option.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[of, declared(option.name)]
+    )
+
+
+def _value(option: Option, given: Any) -> Any:
+    return names(option.flag, given) if option.separator == "," else given

@@ -13,6 +13,7 @@ from cli.terminal import say_error
 from contracts.tables import RUNS
 from core.errors import EvalakeError
 from core.output_files import place_in
+from evalake.request import RunRequest
 from reports.coverage import Coverage, as_objects, lines
 from storage.lake import Lake
 from storage.ledger import priced
@@ -20,19 +21,16 @@ from tasks.runtime.runs import counts_of
 from tasks.steps.coverage import coverage_of
 
 
-def finish(state: Any, run_id: str, lake_uri: str, out: Path, again: str, *, as_json: bool) -> None:
-    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete.
-
-    `again` is the command line that asks for what is missing.
-    """
-    run = find_run(Lake(lake_uri), run_id)
+def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool) -> None:
+    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete."""
+    run = find_run(Lake(request.lake), run_id)
     if run is None or run["ended_at"] is None:  # it failed before its row was written, or could not write its end
         raise _failure_of(state)
-    _print(run, lake_uri, out, as_json=as_json)
+    _print(run, request.lake, out, as_json=as_json)
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
         say_error(f"run {run_id} is {run['state']}{why}")
-        say_error(f"to go on, paying only for what is missing: {trusting(again)}")
+        say_error(f"to go on, paying only for what is missing: {trusting(request.command)}")
         raise typer.Exit(1)
 
 
@@ -107,7 +105,7 @@ def print_coverage(covered: Sequence[Coverage]) -> None:
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     from suites.registry import suite
 
-    queries = suite(run["suite"]).queries
+    queries = suite(run["suite"]).presentation.queries
     show.line(f"\n{_outcome(run)}\nreport: {page}")
     if queries:
         typer.echo("try:")

@@ -1,26 +1,17 @@
 """`evalake run`: evaluate models on a suite."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import (
-    LAKE,
-    AcceptUnreadableOption,
-    ConfigOption,
-    DatasetOption,
-    JsonOption,
-    JudgesOption,
-    LakeOption,
-    MaxMissingOption,
-    NoteOption,
-    TagsOption,
-    names,
-)
+from cli.options import JsonOption, takes
 from cli.starting import flows_begun, start_server
 from cli.suites_told import TellsSuites, complete_suite
 from cli.terminal import say
+from evalake.request import OPTIONS, RunRequest
 
 if TYPE_CHECKING:
     from tasks.steps.preflight import Plan
@@ -31,93 +22,35 @@ def register(app: typer.Typer) -> None:
     app.command("run", cls=TellsSuites)(run)
 
 
+@takes(*list(OPTIONS)[1:])
 def run(
-    suite: Annotated[
-        str, typer.Argument(help="The suite; they are listed below.", metavar="SUITE", autocompletion=complete_suite)
-    ],
-    models: Annotated[
-        str | None, typer.Option(help="Subject models, by comma; default: the suite's baselines.", metavar="NAMES")
-    ] = None,
-    judges: JudgesOption = None,
-    dataset: DatasetOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="N samples of each dataset, drawn evenly over labels and categories.", metavar="N"),
-    ] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="The first N samples of each dataset.", metavar="N")] = None,
-    sample: Annotated[
-        list[str] | None, typer.Option(help="A sample by its name; may be given several times.", metavar="ID")
-    ] = None,
-    only_failed: Annotated[
-        str | None,
-        typer.Option(help="The samples without an answer in a run; models and datasets as there.", metavar="RUN"),
-    ] = None,
-    replicates: Annotated[int, typer.Option(min=1, help="How often each request is asked.", metavar="N")] = 1,
+    asked: Mapping[str, Any],
+    suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].help, metavar="SUITE", autocompletion=complete_suite)],
     again: Annotated[
-        bool, typer.Option("--again", help="Ask anew what was asked before, under the next free replicate.")
+        bool, typer.Option("--again", help="Ask known requests again, under the next free replicate.")
     ] = False,
-    first_replicate: Annotated[
-        int, typer.Option(min=0, help="The number of the first replicate; --again finds it.", metavar="N")
-    ] = 0,
-    prompt_types: Annotated[
-        str | None, typer.Option(help="The suite's prompt types, by comma.", metavar="NAMES")
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nothing: say which calls would be made, and about what they cost.")
     ] = False,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Start no call that could make the run cost more; a lower configured ceiling holds.", metavar="USD"
-        ),
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Make no more calls than these; a lower configured ceiling holds.", metavar="N")
-    ] = None,
-    max_missing: MaxMissingOption = None,
-    accept_unreadable: AcceptUnreadableOption = False,
-    tag: TagsOption = None,
-    note: NoteOption = None,
-    config: ConfigOption = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
-    lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Evaluate models on a suite: only what the ledger does not know yet is asked."""
     from cli.configuration import read
     from providers.routes import require_usual_keys
 
-    subjects, judging = names("--models", models), names("--judges", judges)
-    configuration = read(config)
+    request = RunRequest(suite, **asked)
+    configuration = read(request.configuration_file)
     if not dry_run:
-        require_usual_keys([*(subjects or ()), *(judging or ())], configuration)
+        require_usual_keys([*request.models, *request.judges], configuration)
     server = None if dry_run else start_server()
 
     from tasks.steps.announce import lines_of
-    from tasks.steps.preflight import Order, carried, check
+    from tasks.steps.preflight import carried, check
 
-    order = Order(
-        suite=suite,
-        lake=lake,
-        models=subjects,
-        judges=judging,
-        datasets=dataset,
-        limit=limit,
-        replicates=replicates,
-        prompt_types=names("--prompt-types", prompt_types),
-        configuration_file=str(config) if config else None,
-        max_cost_usd=max_cost,
-        max_calls=max_calls,
-        max_missing=max_missing,
-        accept_unreadable=accept_unreadable,
-        first=first,
-        samples=sample,
-        only_failed=only_failed,
-        first_replicate=_next_replicate(suite, subjects, lake) if again else first_replicate,
-        tags=tag or (),
-        note=note,
-    )
-    plan = check(order, with_keys=not dry_run)
+    if again:
+        request = replace(request, first_replicate=_next_replicate(request))
+    plan = check(request, with_keys=not dry_run)
     if not json:
         for line in lines_of(plan):  # what will be evaluated, and what was left out
             say(line)
@@ -132,18 +65,18 @@ def run(
     from flows.evaluate import evaluate
     from flows.opening import run_id_of
 
-    with flows_begun(server), carried(order, plan):
-        state = evaluate(**order.parameters, return_state=True)
-    finish(state, run_id_of(str(state.state_details.flow_run_id)), lake, out, order.command, as_json=json)
+    with flows_begun(server), carried(request, plan):
+        state = evaluate(**request.parameters, return_state=True)
+    finish(state, run_id_of(str(state.state_details.flow_run_id)), request, out, as_json=json)
 
 
-def _next_replicate(suite: str, models: list[str] | None, lake: str) -> int:
-    """Find the number under which models are asked anew, and say it."""
+def _next_replicate(request: RunRequest) -> int:
+    """Find the number under which models are asked again, and say it."""
     from storage.lake import Lake
     from tasks.steps.choose import next_replicate
 
-    number = next_replicate(Lake(lake), suite, models)
-    say(f"asking anew, as replicate {number}")
+    number = next_replicate(Lake(request.lake), request.suite, request.models)
+    say(f"asking again, as replicate {number}")
     return number
 
 

@@ -1,18 +1,23 @@
 """`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import LAKE, ConfigOption, DatasetOption, JsonOption, JudgesOption, LakeOption, names
+from cli.options import JsonOption, takes
 from cli.starting import flows_begun, start_server
 from cli.terminal import say
+from evalake.request import RunRequest
 
 if TYPE_CHECKING:
     from tasks.conclusions.settle import Round
 
 
+@takes("judges", "datasets", "configuration_file", "lake")
 def settle(
+    asked: Mapping[str, Any],
     suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
     model: Annotated[str, typer.Option("--model", help="The model that the rules are for.", metavar="NAME")],
     rule: Annotated[
@@ -27,10 +32,6 @@ def settle(
     max_calls: Annotated[
         int | None, typer.Option("--max-calls", min=1, help="All rounds make no more calls than these.", metavar="N")
     ] = None,
-    judges: JudgesOption = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
@@ -43,37 +44,29 @@ def settle(
 
     server = start_server()
 
-    from storage.lake import Lake
     from storage.reservations import Ceiling
     from tasks.conclusions.settle import limit_for, require_settleable
     from tasks.conclusions.settle import settle as settle_rules
     from tasks.runtime.context import options_of
-    from tasks.steps.preflight import Order, check
+    from tasks.steps.preflight import check
 
-    read(config)
     models = list(dict.fromkeys(filter(None, (model, against))))
-    orders: dict[str, Any] = {
-        "suite": suite,
-        "lake": lake,
-        "models": models,
-        "judges": names("--judges", judges),
-        "datasets": dataset,
-        "configuration_file": str(config) if config else None,
-    }
-    plan = check(Order(**orders, max_cost_usd=budget, max_calls=max_calls))
+    request = RunRequest(suite, models=models, **asked)
+    read(request.configuration_file)
+    plan = check(replace(request, max_cost_usd=budget, max_calls=max_calls))
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
     counts = [len(each.samples) for each in plan.datasets]
 
-    from evalake.run import order_run
+    from evalake.run import carry_out
 
     def ask(size: int, ceiling: Ceiling) -> str:
         limit = None if size == plan.samples else limit_for(size, counts)
-        return order_run(**orders, limit=limit, max_cost_usd=ceiling.usd, max_calls=ceiling.calls)
+        return carry_out(replace(request, limit=limit, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
 
     ceiling = Ceiling(budget, max_calls)
     rounds: list[Round] = []
     with flows_begun(server):
-        for each in settle_rules(Lake(lake), ask, plan.samples, rule, model=model, against=against, budget=ceiling):
+        for each in settle_rules(plan.lake, ask, plan.samples, rule, model=model, against=against, budget=ceiling):
             rounds.append(each)
             _say(each, len(rounds), plan.samples)
     _print(rounds, plan.samples, as_json=json)

@@ -1,21 +1,27 @@
 """A lake as Python sees it: runs are made and found in it, and its tables are frames."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial, update_wrapper
+from inspect import signature
+from typing import Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
 from contracts.tables import RUNS
 from core.default_lake import lake_uri
 from core.errors import UsageError
-from evalake.run import Run, order_run
+from evalake.request import OPTIONS, RunRequest
+from evalake.run import Run, carry_out
 from storage import lake as tables
 from storage.sql.query import query
 from suites.registry import all_contracts
 from tasks.conclusions.compare import compare_sides
 from tasks.runtime.runs import tagged, with_labels, with_lost
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mapping[str, str] | None = None) -> "Lake":
@@ -29,6 +35,25 @@ def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mappin
     return Lake(tables.Lake(where, dict(storage_options or {})))
 
 
+def takes_options(
+    request: Callable[P, RunRequest],
+) -> Callable[[Callable[["Lake", RunRequest], R]], Callable[Concatenate["Lake", P], R]]:
+    """Give a method of a lake the options of a run, typed as they are declared; it gets them as one request."""
+
+    def decorate(method: Callable[["Lake", RunRequest], R]) -> Callable[Concatenate["Lake", P], R]:
+        def with_options(lake: "Lake", /, *args: P.args, **options: P.kwargs) -> R:
+            return method(lake, partial(request, lake=lake.uri)(*args, **options))  # type: ignore[arg-type]
+
+        own = signature(method)
+        options = signature(request).parameters.values()
+        plain = [each.replace(annotation=OPTIONS[each.name].field.annotation) for each in options]
+        update_wrapper(with_options, method)
+        with_options.__signature__ = own.replace(parameters=[own.parameters["self"], *plain])  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
 @dataclass(frozen=True)
 class Lake:
     """A lake of runs. What is read is as it is at that moment."""
@@ -40,58 +65,19 @@ class Lake:
         """Where it is."""
         return self.tables.uri
 
-    def run(
-        self,
-        suite: str,
-        *,
-        models: Sequence[str] | None = None,
-        judges: Sequence[str] | None = None,
-        datasets: Sequence[str] | None = None,
-        limit: int | None = None,
-        first: int | None = None,
-        samples: Sequence[str] | None = None,
-        only_failed: str | None = None,
-        replicates: int = 1,
-        first_replicate: int = 0,
-        tags: Sequence[str] = (),
-        note: str | None = None,
-        prompt_types: Sequence[str] | None = None,
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
-        max_missing: float | None = None,
-        accept_unreadable: bool = False,
-        config: str | Path | None = None,
-    ) -> Run:
+    @takes_options(RunRequest)
+    def run(self, request: RunRequest) -> Run:
         """Evaluate models on a suite: only what the ledger does not know yet is asked.
 
-        The options are those of `evalake run`, and what they leave open is the suite's default. A run that could not
-        ask everything is returned, too: its `state` is incomplete, and its `message` says why.
+        The options are those of `evalake.RunRequest` and of `evalake run`. A run that could not ask everything is
+        returned, too: its `state` is incomplete, and its `message` says why.
 
         Raises:
             EvalakeError: What is asked for cannot be, or the run failed.
         """
-        run_id = order_run(
-            suite=suite,
-            lake=self.uri,
-            models=models,
-            judges=judges,
-            datasets=datasets,
-            limit=limit,
-            first=first,
-            samples=samples,
-            only_failed=only_failed,
-            replicates=replicates,
-            first_replicate=first_replicate,
-            tags=tags,
-            note=note,
-            prompt_types=prompt_types,
-            max_cost_usd=max_cost_usd,
-            max_calls=max_calls,
-            max_missing=max_missing,
-            accept_unreadable=accept_unreadable,
-            configuration_file=None if config is None else str(config),
-        )
-        return self.find(run_id)
+        if request.lake != self.uri:
+            raise UsageError(f"a run of this lake lands in {self.uri}: open {request.lake} for another")
+        return self.find(carry_out(request))
 
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
         """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""

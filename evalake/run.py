@@ -1,13 +1,14 @@
 """One run as Python sees it: its samples, replies, results and metrics as frames."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from core.errors import EvalakeError
+from evalake.request import RunRequest
 from reports.values import headline_first
 from storage.lake import Lake
 from storage.ledger import KEY, calls_of, replies
@@ -65,12 +66,12 @@ class Run:
         """Read the values of its newest snapshot, every metric in every slice, headline metrics first."""
         snapshot = find_snapshot(self.lake, run_id=self.run_id)
         values = read_metrics(self.lake, snapshot["snapshot_id"])
-        return headline_first(values, find_suite(self.suite).headline)
+        return headline_first(values, find_suite(self.suite).metrics.headline)
 
     def headline(self) -> pl.DataFrame:
         """Read the headline metrics over all samples, with their intervals."""
         values = self.metrics().filter(slice="all")
-        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).headline))
+        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
         return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
 
     def _items(self) -> pl.LazyFrame:
@@ -81,7 +82,7 @@ class Run:
         suite = find_suite(self.suite)
         if self.row["snapshot_id"] is None:
             return suite
-        return replace(suite, scorer_version=find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
+        return suite.scored_by(find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
 
     def _repr_html_(self) -> str:
         """Show the run and its headline metrics in a notebook."""
@@ -94,18 +95,17 @@ class Run:
         return titled(note, self.headline())
 
 
-def order_run(**options: Any) -> str:
+def carry_out(request: RunRequest) -> str:
     """Make a run, and return its id: also of one that could not ask everything. Raises EvalakeError where it failed."""
     from cli import environment
 
     environment.prepare()  # before Prefect is imported
     from flows.evaluate import IncompleteRunError, evaluate
     from flows.opening import run_id_of
-    from tasks.steps.preflight import Order, carried, check
+    from tasks.steps.preflight import carried, check
 
-    order = Order(**options)
-    with carried(order, check(order)):
-        state = evaluate(**order.parameters, return_state=True)
+    with carried(request, check(request)):
+        state = evaluate(**request.parameters, return_state=True)
     result = state.result(raise_on_failure=False)
     if isinstance(result, IncompleteRunError):
         return run_id_of(str(state.state_details.flow_run_id))

@@ -35,7 +35,6 @@ def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
 
     Args:
         to: The folder or URI of the copy; none means EVALAKE_BACKUP of the worker.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
     where = open_lake(lake)
     target = to or os.environ.get(VARIABLE)

@@ -7,6 +7,7 @@ from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
+from flows.form import ConfigurationFile, LakeUri, SuiteName
 from flows.opening import asking, opened
 from tasks.jobs.calibrate import calibrate as calibrate_judge
 
@@ -17,10 +18,10 @@ calibrate_task = task(name="calibrate", cache_policy=NO_CACHE, persist_result=Fa
 
 @flow(name="calibrate", persist_result=False)
 def calibrate(
-    suite: str,
+    suite: SuiteName,
     judges: list[str],
-    lake: str | None = None,
-    configuration_file: str | None = None,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
 ) -> list[dict[str, Any]]:
     """Measure judges on items whose right judgement is known; only what the ledger does not hold is asked.
 
@@ -29,8 +30,6 @@ def calibrate(
     Args:
         suite: The suite whose calibration set is used.
         judges: The judges.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     with asking(suite, judges, *opened(lake, configuration_file)) as context:
         tables = [calibrate_task.with_options(task_run_name=f"{suite} {judge}")(context, judge) for judge in judges]

@@ -41,8 +41,6 @@ def canary(
         suites: The suites whose frozen items are judged; none means all that have some.
         judges: The judges; none means each suite's baselines.
         day: The day to be asked for; none means the one for which the run was scheduled.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     where, configuration = opened(lake, configuration_file)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
@@ -64,5 +62,5 @@ def _canaries(
     lake: Lake, configuration: Configuration, suites: Sequence[str], judges: Sequence[str] | None, day: str
 ) -> Iterator[Canary]:
     for name in suites:
-        for judge in judges or find_suite(name).baseline_judges:
+        for judge in judges or find_suite(name).conversation.default_judges:
             yield Canary(context_of(name, [judge], lake, configuration), judge, day, str(flow_run.id))

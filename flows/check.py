@@ -32,9 +32,6 @@ def check(lake: LakeUri = None) -> State[Any]:
 
     Where nothing is wrong but a rule warns, or a snapshot could not be recomputed, the run completes and warns, with
     the reason. Raises CheckError where something is wrong, and LakeError where there is no table at all.
-
-    Args:
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
     where = open_lake(lake)
     checked = list(check_lake(where))

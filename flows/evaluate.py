@@ -3,7 +3,7 @@
 from asyncio import CancelledError
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 from prefect import flow, task
@@ -12,11 +12,10 @@ from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
-from pydantic import Field
 
-from core.default_lake import lake_uri
 from core.errors import EvalakeError
-from flows import form
+from evalake.request import RunRequest
+from flows.form import takes_request
 from flows.opening import run_id_of
 from providers.telemetry import current_trace
 from tasks.runtime import progress, runs
@@ -37,7 +36,7 @@ from tasks.steps.announce import log_plan
 from tasks.steps.collect import Collector
 from tasks.steps.estimate import log_estimate
 from tasks.steps.measure import measure
-from tasks.steps.preflight import Order, Plan, plan_of
+from tasks.steps.preflight import Plan, plan_of
 from tasks.steps.walk import walk
 
 measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
@@ -47,85 +46,23 @@ class IncompleteRunError(EvalakeError):
     """A run ended with more missing than it may lack; a retry of it asks only for that."""
 
 
-@flow(name="evaluate", flow_run_name=evaluate_run_name, persist_result=False, task_runner=task_runner())
-def evaluate(
-    suite: form.SuiteName,
-    models: form.Models = (),
-    judges: form.Judges = (),
-    datasets: form.Sources = (),
-    limit: form.Limit = None,
-    replicates: Annotated[int, Field(ge=1)] = 1,
-    prompt_types: form.PromptTypes = (),
-    max_cost_usd: form.CostCeiling = None,
-    max_calls: form.CallCeiling = None,
-    max_missing: form.MissingShare = None,
-    accept_unreadable: bool = False,
-    day: form.Day = None,
-    first: form.Limit = None,
-    samples: form.SampleNames = (),
-    only_failed: form.RunName = "",
-    first_replicate: Annotated[int, Field(ge=0)] = 0,
-    tags: form.Tags = (),
-    note: form.Note = "",
-    lake: form.LakeUri = None,
-    configuration_file: form.ConfigurationFile = None,
-) -> str | State[Any]:
+@flow(
+    name="evaluate",
+    flow_run_name=evaluate_run_name,
+    persist_result=False,
+    task_runner=task_runner(),
+    validate_parameters=False,  # the request does, and says what is wrong in a sentence
+)
+@takes_request(RunRequest)
+def evaluate(request: RunRequest) -> str | State[Any]:
     """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
 
     Returns the run's id, or the state of a run that was cancelled. Raises IncompleteRunError, after everything that
     could be done has been, where more is missing than may be.
-
-    Args:
-        suite: The suite to run.
-        models: Subject models; none means the suite's baselines.
-        judges: Judge models; none means the suite's baselines.
-        datasets: Sources; none means the starter data.
-        limit: So many samples of each dataset, drawn stratified by label and category, the same ones every time.
-        replicates: How often each request is asked.
-        prompt_types: Prompt types; none means the first.
-        max_cost_usd: No call starts that could make the run cost more, in US dollars, in all its attempts. The
-            configuration's ceiling holds where it is lower.
-        max_calls: The run makes no more calls than these, in all its attempts. The configuration's ceiling holds where
-            it is lower.
-        max_missing: The share of each model's items that may have no answer or no judgement; above it the run is
-            incomplete. None means as the configuration says, 0.05 without one.
-        accept_unreadable: The run is complete even where more than half of a model's replies hold no verdict.
-        day: The day that the run is for, which is kept among its parameters; none means the one for which it was
-            scheduled. A missed night is made up by naming it; what is asked is asked now.
-        first: So many samples of each dataset, its first.
-        samples: The samples with these names; none means all.
-        only_failed: The run whose samples without an answer are taken; parameters left at none are as in that run.
-        first_replicate: The number of the first replicate; above 0, requests of earlier runs are asked anew.
-        tags: Words by which the run is found again.
-        note: Anything else to know about the run.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
-    where = lake_uri(lake)
-    order = Order(
-        suite=suite,
-        lake=where,
-        models=models,
-        judges=judges,
-        datasets=datasets,
-        limit=limit,
-        replicates=replicates,
-        prompt_types=prompt_types,
-        configuration_file=configuration_file,
-        max_cost_usd=max_cost_usd,
-        max_calls=max_calls,
-        max_missing=max_missing,
-        accept_unreadable=accept_unreadable,
-        first=first,
-        samples=samples or None,
-        only_failed=only_failed or None,
-        first_replicate=first_replicate,
-        tags=tags or (),
-        note=note or None,
-    )
     flow_run_id = str(flow_run.id)
-    with observed(f"evaluate {suite}", flow_run_id, run_id_of(flow_run_id), suite):
-        return _evaluate(plan_of(order), day_of_run(day))
+    with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
+        return _evaluate(plan_of(request), day_of_run(request.day))
 
 
 @spared_collector()
@@ -162,7 +99,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     except BaseException as error:
         if runs.give_way(plan.lake, run):
             raise Abort(OVERTAKEN) from error  # by which Prefect leaves the flow run as it is
-        interruption = Interruption.of(error, flow_run_id, plan.order.command)
+        interruption = Interruption.of(error, flow_run_id, plan.request.command)
         reason = interruption.message if interruption else _message(error)
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
         if interruption and (state := interruption.leave()):

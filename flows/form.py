@@ -5,49 +5,26 @@ several, and alternatives as tabs with their titles. It tells them apart by thei
 texts; the last one takes any list as JSON, which is also how others than people name what the form does not know.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any
+from functools import update_wrapper
+from inspect import Parameter, Signature
+from typing import Annotated, Any, ParamSpec, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from core.configuration import Configuration, read_configuration
 from core.errors import ConfigurationError
 from core.prompt_files import PROMPTS
 from core.urls import NO_PASSWORD
-from suites.base import Suite
+from evalake.request import OPTIONS, Option, RunRequest, listed
 from suites.registry import suite, suite_names
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # A run with a URL that holds a password is refused by the server, which would keep it otherwise
 _TEXT = {"type": "string", "pattern": NO_PASSWORD}
-
-
-def _listed(value: Any) -> Any:
-    """Split names that were written into a field, by comma or line, into a list."""
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.replace("\n", ",").split(",") if name.strip()]
-
-
-def _lines(value: Any) -> Any:
-    """Split sources that were written into a field, one a line, into a list."""
-    return [line.strip() for line in value.splitlines() if line.strip()] if isinstance(value, str) else value
-
-
-def _names(known: Iterable[str], written: str) -> WithJsonSchema:
-    """Build the schema of a list of names: chosen among the known ones, written, or listed as JSON."""
-    choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(set(known))}}
-    anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
-    return WithJsonSchema({"anyOf": [choices, {**_TEXT, "title": written}, anything]})
-
-
-def _either(default: str, other: str, schema: dict[str, Any]) -> WithJsonSchema:
-    """Build the schema of a field that may keep its default: the words for the default, or another value."""
-    return WithJsonSchema({"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]})
-
-
-def _suites() -> list[Suite]:
-    return [suite(name) for name in suite_names()]
 
 
 def _configuration() -> Configuration:
@@ -58,41 +35,83 @@ def _configuration() -> Configuration:
         return Configuration()
 
 
-_CONFIGURED = _configuration()
-_OWN_PROMPTS = {name for section in _CONFIGURED.suites.values() for name in section.get(PROMPTS, {})}
-_SUBJECTS = {model for each in _suites() if each.calls_subject for model in each.baseline_models}
-_SUBJECTS |= _CONFIGURED.models.keys()
-_JUDGES = {judge for each in _suites() for judge in each.baseline_judges} | _CONFIGURED.models.keys()
-_SOURCES = {source for each in _suites() for source in each.starter}
-_PROMPT_TYPES = {prompt_type for each in _suites() for prompt_type in each.prompt_types} | _OWN_PROMPTS
+def _known() -> Mapping[str, set[str]]:
+    """Find the names that the form offers, by the word with which options ask for them."""
+    suites, configured = [suite(name) for name in suite_names()], _configuration()
+    own_prompts = {name for section in configured.suites.values() for name in section.get(PROMPTS, {})}
+    subjects = {
+        model for each in suites if each.conversation.asks_subject for model in each.conversation.default_models
+    }
+    return {
+        "models": subjects | configured.models.keys(),
+        "judges": {judge for each in suites for judge in each.conversation.default_judges} | configured.models.keys(),
+        "starter": {source for each in suites for source in each.data.starter},
+        "prompt_types": {kind for each in suites for kind in each.prompts.types} | own_prompts,
+    }
 
-SuiteName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(suite_names())})]
-Models = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_SUBJECTS, "write, by comma")]
-Judges = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_JUDGES, "write, by comma")]
-Judge = Annotated[str | None, _either("rules", "a model", _TEXT)]
-Sources = Annotated[Sequence[str] | None, BeforeValidator(_lines), _names(_SOURCES, "write, one a line")]
-PromptTypes = Annotated[Sequence[str] | None, BeforeValidator(_listed), _names(_PROMPT_TYPES, "write, by comma")]
-Suites = Annotated[
-    Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(suite_names())}})
-]
-SampleNames = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
-Tags = Annotated[
-    Sequence[str] | None,
-    BeforeValidator(_listed),
-    WithJsonSchema({"type": "array", "items": {"type": "string", "maxLength": 100}}),
-]
-Note = Annotated[str | None, Field(max_length=2000), WithJsonSchema({"type": "string", "maxLength": 2000})]
-RunName = Annotated[str | None, WithJsonSchema({"type": "string"})]  # "" is none, for a plain field has no other
-Day = Annotated[date | None, _either("as scheduled", "this one", {"type": "string", "format": "date"})]
-Limit = Annotated[int | None, Field(ge=1), _either("all", "so many", {"type": "integer", "minimum": 1})]
-CostCeiling = Annotated[
-    float | None, Field(gt=0), _either("as configured", "US dollars", {"type": "number", "exclusiveMinimum": 0})
-]
-CallCeiling = Annotated[int | None, Field(ge=1), _either("as configured", "so many", {"type": "integer", "minimum": 1})]
-MissingShare = Annotated[
-    float | None,
-    Field(ge=0, le=1),
-    _either("as configured", "a share, 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}),
-]
-LakeUri = Annotated[str | None, _either("the worker's own", "another", _TEXT)]
-ConfigurationFile = Annotated[str | None, _either("evalake.toml", "another file", {"type": "string"})]
+
+_KNOWN = _known()
+_SUITE = {"type": "string", "enum": list(suite_names())}
+
+
+def _either(default: str, other: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the schema of a field that may keep its default: the words for the default, or another value."""
+    return {"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]}
+
+
+def _names(option: Option) -> dict[str, Any]:
+    """Build the schema of a list of names: chosen among the known ones, written, or listed as JSON."""
+    choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(_KNOWN[option.known])}}
+    written = {**_TEXT, "title": "write, by comma" if option.separator == "," else "write, one a line"}
+    anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
+    return {"anyOf": [choices, written, anything]}
+
+
+def _field(option: Option) -> WithJsonSchema:
+    """Build what the form shows of an option: its help, and its value in words."""
+    declared_as: Any = Annotated[option.field.annotation, Field(), *option.field.metadata]
+    declared = TypeAdapter(declared_as).json_schema()
+    value = declared["anyOf"][0] if "anyOf" in declared else declared
+    if option.name == "suite":
+        value = _SUITE
+    elif option.name == "lake":
+        value = _TEXT
+    elif option.known:
+        value = _names(option)
+    schema = _either(option.unset, option.given, value) if option.unset else value
+    return WithJsonSchema({"description": option.help, **schema})
+
+
+_FIELDS = {name: _field(option) for name, option in OPTIONS.items()}
+
+# For flows that take some of the options of a run
+SuiteName = Annotated[str, _FIELDS["suite"]]
+Judges = Annotated[Sequence[str] | None, BeforeValidator(listed), _FIELDS["judges"]]
+Day = Annotated[date | None, _FIELDS["day"]]
+LakeUri = Annotated[str | None, _FIELDS["lake"]]
+ConfigurationFile = Annotated[str | None, _FIELDS["configuration_file"]]
+Judge = Annotated[str | None, WithJsonSchema(_either("rules", "a model", _TEXT))]
+Suites = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items": _SUITE})]
+
+
+def takes_request(
+    request: Callable[P, RunRequest],
+) -> Callable[[Callable[[RunRequest], R]], Callable[P, R]]:
+    """Give a flow every option of a run as a parameter, with its field in the form; it gets them as one request."""
+
+    def decorate(run: Callable[[RunRequest], R]) -> Callable[P, R]:
+        def with_options(*args: P.args, **options: P.kwargs) -> R:
+            return run(request(*args, **options))
+
+        update_wrapper(with_options, run)
+        del with_options.__wrapped__  # type: ignore[attr-defined]  # whose parameters Prefect would read
+        with_options.__signature__ = Signature(list(map(_parameter, OPTIONS.values())))  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
+def _parameter(option: Option) -> Parameter:
+    default = Parameter.empty if option.field.is_required() else option.default
+    annotation = Annotated[Any, _FIELDS[option.name]]
+    return Parameter(option.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)

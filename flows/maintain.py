@@ -24,7 +24,6 @@ def maintain(
     a table needs help; the others are maintained.
 
     Args:
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
         dry_run: Only say what would be done.
         configuration_file: In place of ./evalake.toml; its [retention] says what is kept for how long.
     """

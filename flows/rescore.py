@@ -20,8 +20,6 @@ def rescore(
 
     Args:
         run_id: The run, as `evalake runs` lists it.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     where, configuration = opened(lake, configuration_file)
     done = rescore_run(where, run_id, configuration)

@@ -38,7 +38,6 @@ def review(
         run_id: The run whose results are reviewed, as `evalake runs` lists it.
         size: At most so many results, of those that nobody has labelled; the informative ones are favoured.
         patience_hours: For how long the form waits; after that the run fails, and its retry shows the form again.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
     """
     where = open_lake(lake)
     kept = _kept()

@@ -31,8 +31,6 @@ def roadmap(
     Args:
         suites: The suites; none means all that a roadmap can be made of.
         judge: Who groups by meaning; none means rules, by the words in common.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     made = {}
     for suite in suites or roadmap_suites():
@@ -56,8 +54,6 @@ def measure_roadmap(
     Args:
         suite: The suite whose labelled set is grouped.
         judge: Who groups by meaning; none means rules, by the words in common.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     with asking(suite, [judge] if judge is not None else [], *opened(lake, configuration_file)) as context:
         return measure_grouping(context, judge)

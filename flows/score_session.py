@@ -71,8 +71,6 @@ def score_session(
 
     Args:
         score_id: The scoring, which is pending in session_scores.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     where, configuration = opened(lake, configuration_file)
     scoring = Scoring.take(where, score_id, configuration)
@@ -203,7 +201,7 @@ class Scoring:
         Raises EvalakeError where it gave no score, LostScoringError where others had ended the scoring before.
         """
         lake, suite = self.context.lake, self.context.suite
-        rows = dict(suite.score(self.conversation.item, self.conversation.answered, self.context.options))
+        rows = dict(suite.scoring.score(self.conversation.item, self.conversation.answered, self.context.options))
         if not rows.get(RESULTS.table):
             outcome = self.conversation.answered[-1].outcome
             assert isinstance(outcome, Failure)
@@ -238,7 +236,7 @@ class Scoring:
 
 def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
     """Build the item of a session's scoring; `replicate` is the number of its call."""
-    return Item(sample, context.suite.baseline_models[0], judge, context.suite.prompt_types[0], replicate)
+    return Item(sample, context.suite.conversation.default_models[0], judge, context.suite.prompts.types[0], replicate)
 
 
 def _failure(row: Row, kind: str, message: str) -> pl.DataFrame:

@@ -38,8 +38,6 @@ def snapshot(
 
     Args:
         day: The day up to which runs count; none means the one for which the run was scheduled.
-        lake: The lake; none means EVALAKE_LAKE or ./lake.
-        configuration_file: In place of ./evalake.toml.
     """
     where, configuration = opened(lake, configuration_file)
     done, failures = {}, []

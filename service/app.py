@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service.pages import VIEWER, add_pages
+from service.pages import add_pages
 from service.scoring import reading_routes, socket
 from service.scoring import routes as scoring_routes
-from service.scoring.addresses import SESSION
 from service.scoring.app_state import AppState
 from service.scoring.follower import follow
 from service.scoring.settings import ScoringSettings
@@ -40,5 +39,5 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
     app.state.app_state = app_state
     for routes in (scoring_routes, reading_routes, viewer_routes, socket):
         app.include_router(routes.router)
-    add_pages(app, (SESSION, "/trends", *VIEWER))
+    add_pages(app)
     return app

@@ -5,8 +5,9 @@ are sent in parts, which end with the connection.
 """
 
 import hashlib
+import json
 import mimetypes
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,14 +19,19 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 FOLDER = Path(__file__).resolve().parent / "front"
-_RUNS = ("/runs", "/runs/{run_id}", "/runs/{run_id}/items", "/runs/{run_id}/items/{item_id}")
-VIEWER = (*_RUNS, "/metrics", "/compare", "/checks", "/sql")
 REFERENCE = "/reference"  # the API's own page, on which it can be tried
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 PART = 65_536  # bytes
 
 
-def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = False, folder: Path = FOLDER) -> None:
+def addresses() -> dict[str, dict[str, str]]:
+    """Read the addresses of the pages of `scoring` and of the `viewer`, by their names."""
+    text = (FOLDER / "js" / "addresses.js").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = json.loads(text[text.index("{") : text.index("};") + 1])
+    return found
+
+
+def add_pages(app: FastAPI, *, only_viewer: bool = False, folder: Path = FOLDER) -> None:
     """Serve the pages at their addresses, where their folder exists; `only_viewer` leaves out those of scoring."""
     page = folder / "index.html"
     if not page.is_file():
@@ -37,7 +43,8 @@ def add_pages(app: FastAPI, addresses: Sequence[str], *, only_viewer: bool = Fal
     async def index() -> HTMLResponse:
         return HTMLResponse(text)
 
-    for address in ("/", *addresses):
+    parts = ("viewer",) if only_viewer else ("scoring", "viewer")
+    for address in (each for part in parts for each in addresses()[part].values()):
         app.add_api_route(address, index, include_in_schema=False)
     app.mount("/", _Files({**dict(_pages(folder)), **dict(_reference(folder))}, text))
 

@@ -38,7 +38,11 @@ def suite_folders() -> Mapping[str, Path]:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    return {baseline: function for name in suite_names() for baseline, function in suite(name).baselines.items()}
+    return {
+        baseline: function
+        for name in suite_names()
+        for baseline, function in suite(name).conversation.baselines.items()
+    }
 
 
 def all_contracts() -> tuple[Contract, ...]:

@@ -18,13 +18,13 @@ from tasks.runtime.secrets import read_secret
 class ScoringSettings(Settings):
     """The judge and the sources of sessions, beside what every service needs."""
 
-    judge: str = SUITE.baseline_judges[0]
+    judge: str = SUITE.conversation.default_judges[0]
     sources: tuple[str, ...] = ()
 
     @cached_property
     def criteria(self) -> str:
         """The hash of the criteria that sessions are scored under now."""
-        return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompt_types[0])
+        return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompts.types[0])
 
     def check(self) -> None:
         """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""

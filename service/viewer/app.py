@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
 from service.listening import Server, require_reachable_by_whom
-from service.pages import VIEWER, add_pages
+from service.pages import add_pages, addresses
 from service.settings import Settings
 from service.sockets import listen
 from service.viewer import routes
@@ -32,9 +32,9 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
 
     @app.get("/", include_in_schema=False)
     async def first_page() -> RedirectResponse:
-        return RedirectResponse("/runs")
+        return RedirectResponse(addresses()["viewer"]["runs"])
 
-    add_pages(app, VIEWER, only_viewer=True)
+    add_pages(app, only_viewer=True)
     return app
 
 

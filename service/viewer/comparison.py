@@ -136,7 +136,10 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
         )
     rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
-        suite=compared.suite.name, headline=list(compared.suite.headline), rows=rows, warnings=list(compared.warnings)
+        suite=compared.suite.name,
+        headline=list(compared.suite.metrics.headline),
+        rows=rows,
+        warnings=list(compared.warnings),
     )
 
 

@@ -153,7 +153,7 @@ class Conversations:
         calls: list[str] = []
         while len(calls) < MOST_TURNS and all(isinstance(each.outcome, Reply) for each in exchanges):
             try:
-                request = self._index.suite.converse(item, exchanges, self._options)
+                request = self._index.suite.conversation.next_request(item, exchanges, self._options)
             except EvalakeError:
                 break  # no judge of that name is asked any more
             if request is None:
@@ -178,7 +178,7 @@ class Conversations:
         call_id = f"{key.prompt_hash}-{key.replicate}"
         if call_id in self._views:
             return call_id
-        by_subject = number == 0 and self._index.suite.calls_subject
+        by_subject = number == 0 and self._index.suite.conversation.asks_subject
         row = self._asked.reply(key)
         whose = {"call_id": call_id, "by": "subject" if by_subject else "judge", "prompt_hash": key.prompt_hash}
         if row is None:

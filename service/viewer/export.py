@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from core.errors import LakeError, UsageError
 from core.output_files import make_folder, write_file
-from service.pages import FOLDER
+from service.pages import FOLDER, addresses
 from service.viewer.bundle import bundle
 from service.viewer.item import item_contents
 from service.viewer.items import item_views
@@ -90,7 +90,7 @@ def _take(folder: Path, run_id: str) -> None:
 
 def _write_pages(folder: Path, run_id: str) -> None:
     page = Template(_TEMPLATE.read_text(encoding="utf-8"))
-    address = "/runs/" + quote(run_id, safe=_UNQUOTED)
+    address = addresses()["viewer"]["run"].format(run_id=quote(run_id, safe=_UNQUOTED))
     text = page.substitute(address=escape(address), day=f"{datetime.now(UTC):%-d %B %Y}")
     write_file(folder / PAGE, text)
     write_file(folder / "viewer.js", bundle(FOLDER, "/js/exported/main.js"))

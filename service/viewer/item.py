@@ -109,8 +109,8 @@ class Material:
             suite=suite.name,
             item_id=item_id,
             **{name: value for name, value in row.items() if name in ItemContent.model_fields and name != "suite"},
-            input_text=suite.viewing.input_text(sample),
-            input_is_code=suite.viewing.input_is_code,
+            input_text=suite.presentation.viewing.input_text(sample),
+            input_is_code=suite.presentation.viewing.input_is_code,
             answers=[self._detail(item_id, answer, conversations) for answer in answers],
             calls=conversations.calls(),
         )
@@ -127,7 +127,7 @@ class Material:
             judge_hash=entry["judge_hash"],
             scorer_version=None if row is None else row["scorer_version"],
             landed_by=None if row is None else row["landed_by_run"],
-            values=[] if row is None else _facts(row, suite.viewing.shown),
+            values=[] if row is None else _facts(row, suite.presentation.viewing.shown),
             details=[] if row is None else _details(row, self._details, suite),
             calls=conversations.of(entry),
         )
@@ -159,7 +159,7 @@ def _same(row: Row, entry: Row) -> bool:
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     """Read the rows of the suite's further tables about result rows, each with the columns that join it to its row."""
     details = []
-    for contract in suite.extra_tables:
+    for contract in suite.scoring.extra_tables:
         key = tuple(name for name in (*suite.results.key, "reply_revision") if name in contract.column)
         if not key or not rows:
             continue
@@ -172,7 +172,7 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
 
 def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Suite) -> list[list[Fact]]:
     ours = [detail for key, detail in details if all(detail[name] == row[name] for name in key)]
-    return [_facts(detail, suite.viewing.details) for detail in ours]
+    return [_facts(detail, suite.presentation.viewing.details) for detail in ours]
 
 
 def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:

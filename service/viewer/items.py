@@ -307,7 +307,7 @@ def answer_view(row: Mapping[str, Any], flags: Sequence[str]) -> AnswerView:
 
 def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
     """Read the beginnings of samples' inputs, or the few words in which their suite describes them, by sample hash."""
-    brief = index.suite.viewing.input_brief
+    brief = index.suite.presentation.viewing.input_brief
     text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
     rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
     texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()

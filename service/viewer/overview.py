@@ -153,7 +153,7 @@ def metric_history(
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
-    wanted = list(metrics) or [name for each in suite_names() for name in find_suite(each).headline]
+    wanted = list(metrics) or [name for each in suite_names() for name in find_suite(each).metrics.headline]
     values = values.filter(pl.col("metric").is_in(wanted) & (pl.col("slice") == slice_))
     if suite is not None:
         values = values.filter(pl.col("suite") == suite)
@@ -217,7 +217,7 @@ def _suite(name: str, known: pl.DataFrame) -> SuiteView:
     return SuiteView(
         name=name,
         title=suite.title,
-        headline=list(suite.headline),
+        headline=list(suite.metrics.headline),
         metrics=sorted(set(known["metric"])),
         slices=sorted(set(known["slice"])),
     )

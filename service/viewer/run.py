@@ -154,14 +154,14 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
 
 
 def _reliability(suite: Suite) -> ReliabilityView | None:
-    for each in suite.figures:
+    for each in suite.presentation.figures:
         if isinstance(each, Reliability):
             return ReliabilityView(accuracy=each.accuracy.metric, confidence=each.confidence.metric, slice=each.slice)
     return None
 
 
 def _agreement(suite: Suite) -> AgreementView | None:
-    for figure in suite.figures:
+    for figure in suite.presentation.figures:
         if isinstance(figure, AgreementMatrix):
             return AgreementView(metric=figure.quantity.metric, slice=figure.slice)
     return None
@@ -199,7 +199,7 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
     if index.run["snapshot_id"] is None:
         return []
     rows = read_metrics(lake, index.run["snapshot_id"])
-    place = {name: number for number, name in enumerate(index.suite.headline)}
+    place = {name: number for number, name in enumerate(index.suite.metrics.headline)}
     is_part = pl.col("slice") != "all"
     order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
     return [

@@ -128,9 +128,9 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
 def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
     """Look up the version of the rules by which the run was measured last; the suite's where it was not yet."""
     if run["snapshot_id"] is None:
-        return suite.scorer_version
+        return suite.scoring.version
     versions = lake.frame(SNAPSHOTS).filter(snapshot_id=run["snapshot_id"]).select("scorer_version").collect()
-    return suite.scorer_version if versions.is_empty() else str(versions.item())
+    return suite.scoring.version if versions.is_empty() else str(versions.item())
 
 
 def count_samples(lake: Lake, run: Mapping[str, Any]) -> int:
@@ -149,7 +149,7 @@ def read_index(lake: Lake, run: Mapping[str, Any], suite: Suite, first: int | No
     wanted = pl.lit(True) if first is None else pl.col("sample_hash").is_in(known["sample_hash"].to_list())
     items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"], wanted)
     measures = tuple(name for name in MEASURES if name in suite.results.column)
-    flags = (*suite.viewing.flags, QUARANTINED)
+    flags = (*suite.presentation.viewing.flags, QUARANTINED)
     answers = (
         items.select(*ITEM_KEY, "prompt_type")
         .join(_decided(lake, run, suite, measures).filter(wanted), on=ITEM_KEY, how="left", nulls_equal=True)
@@ -181,7 +181,7 @@ def _samples(lake: Lake, run: Mapping[str, Any]) -> pl.LazyFrame:
 
 def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[str, ...]) -> pl.LazyFrame:
     """Select what the run's result rows decided, by the key of their items."""
-    viewing = suite.viewing
+    viewing = suite.presentation.viewing
     rows = lake.frame(suite.results).filter(
         pl.col("model").is_in(list(run["models"])), pl.col("scorer_version") == scorer_version(lake, run, suite)
     )

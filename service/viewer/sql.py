@@ -105,7 +105,7 @@ def askable() -> Askable:
         examples=[
             Example(suite=each.name, title=each.title, query=query.replace("$run", newest.format(each.name)))
             for each in known
-            for query in each.queries
+            for query in each.presentation.queries
         ],
     )
 

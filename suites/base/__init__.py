@@ -2,7 +2,17 @@
 
 from suites.base.calibration import Calibration
 from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
-from suites.base.definition import Derived, Index, Suite
+from suites.base.definition import (
+    Conversation,
+    Data,
+    Derived,
+    Index,
+    Metrics,
+    Presentation,
+    Prompts,
+    Scoring,
+    Suite,
+)
 from suites.base.labelling import Labelling, Labels, Question, Refusal, Seen, Stage
 from suites.base.outcomes import Outcomes
 from suites.base.result_row import (
@@ -23,7 +33,9 @@ from suites.base.viewing import Viewing
 __all__ = [
     "LANDED_BY_RUN",
     "Calibration",
+    "Conversation",
     "Converse",
+    "Data",
     "Dataset",
     "Derived",
     "Exchange",
@@ -32,8 +44,11 @@ __all__ = [
     "JudgedRow",
     "Labelling",
     "Labels",
+    "Metrics",
     "Options",
     "Outcomes",
+    "Presentation",
+    "Prompts",
     "Question",
     "Recorded",
     "RecordedFolder",
@@ -44,6 +59,7 @@ __all__ = [
     "Sample",
     "SampleTable",
     "Score",
+    "Scoring",
     "Seen",
     "SheetFormat",
     "Skipped",

@@ -1,4 +1,9 @@
-"""A suite: one object of data and pure functions, by which flows, storage and reports serve any suite."""
+"""A suite: data and pure functions, by which flows, storage and reports serve any suite.
+
+A suite is made of small specs: where samples come from (`Data`), what is asked (`Conversation`, `Prompts`), how
+replies become rows (`Scoring`), what is measured of them (`Metrics`) and how that is shown (`Presentation`). Whatever
+has a default may be left out.
+"""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,92 +51,154 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Suite:
-    """One evaluation suite, whole."""
+class Data:
+    """Where samples and recorded results come from.
 
-    name: str
-    title: str
-    read_dataset: Callable[[str], Dataset]  # a source, as `--dataset` takes it
-    converse: Converse
-    score: Score
-    scorer_version: str  # changes whenever `score` can give another row for the same replies
-    results: Contract
-    own_metrics: Callable[[Options], tuple[Metric, ...]]  # beside those of usage, which come by themselves
-    headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
-    # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.
-    read_folder: Callable[[Path], RecordedFolder | None] | None = None
+    Example: `Data(read=SampleTable("quiz", columns={"input": "question"}), starter=("starter",))`
+    """
+
+    read: Callable[[str], Dataset]  # a source, as `--dataset` takes it
     starter: tuple[str, ...] = ()  # the sources that a run without --dataset reads
     imports: Literal["results", "samples"] = "results"  # what `evalake import` takes in
     # One line of recorded results, SourceError where it is bad; None: as `suites.base.recorded` reads it.
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
-    extra_tables: tuple[Contract, ...] = ()  # further tables of its rows
+    # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.
+    read_folder: Callable[[Path], RecordedFolder | None] | None = None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What is asked of whom.
+
+    Example: `Conversation(next_request, baselines={"yes": says_yes}, default_models=("baseline/yes",))`
+    """
+
+    next_request: Converse
+    asks_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # rule-based models of its own, by name
-    baseline_models: tuple[str, ...] = ()  # those that a run without --models asks
-    baseline_judges: tuple[str, ...] = ()  # those that a run without --judges asks
+    default_models: tuple[str, ...] = ()  # those that a run without --models asks
+    default_judges: tuple[str, ...] = ()  # those that a run without --judges asks
     # Parameters of requests to judges that take them, where nothing else is configured; repeats have no seed.
     judge_parameters: Mapping[str, float] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
     streams: bool = False  # answers are so long that they come piece by piece, unless a model's `stream` says otherwise
+    # The ends of replies that take a conversation its usual way, by which calls are estimated before they are made.
+    usual_replies: tuple[str, ...] = ("", "")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompt types, and what a configuration may put in place of their texts.
+
+    Example: `Prompts(types=("direct", "chain_of_thought"), parts=("system", "request"))`
+    """
+
+    types: tuple[str, ...] = ("direct",)
+    # Parts that a configuration may replace by its own texts; `check` raises ConfigurationError where these cannot be
+    # used. `next_request` finds them in its options as `prompts`, by prompt type and part.
+    parts: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()  # of all parts; `templates` in its options names one, or has texts by part
+    check: Callable[[Mapping[str, str]], object] | None = None
+    # Every text of a prompt type, its own or the configuration's; None: only those of the configuration are known.
+    texts: Callable[[Options, str], Mapping[str, str]] | None = None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How replies become rows of tables.
+
+    Example: `Scoring(score, version="1", results=result_contract("quiz_results", QuizResult))`
+    """
+
+    score: Score
+    version: str  # changes whenever `score` can give another row for the same replies
+    results: Contract
+    extra_tables: tuple[Contract, ...] = ()  # further tables of its rows
+    outcomes: Outcomes = field(default_factory=Outcomes)  # what came of its items, as its result rows tell it
+    # From a run's rows by table -> the rows that follow from the run as a whole (a panel's rows).
+    derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ContractError where result rows lack columns that identify them; a run would fail after its calls."""
+        if missing := sorted(_IDENTITY - self.results.column.keys()):
+            raise ContractError(f"the table {self.results.table} has no {', '.join(missing)}: add the columns")
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What is measured of the rows of a run.
+
+    Example: `Metrics(lambda options: (Metric("accuracy", Rate(pl.col("correct"))),), headline=("accuracy",))`
+    """
+
+    own: Callable[[Options], tuple[Metric, ...]]  # beside those of usage, which come by themselves
+    headline: tuple[str, ...]  # the metrics a leaderboard shows, the ranking one first
     # Trivial models, which answer every sample alike: name -> what replaces columns of any model's result rows.
     # Their metrics are the least to be beaten.
     trivial: Mapping[str, Mapping[str, pl.Expr]] = field(default_factory=dict)
-    calls_subject: bool = True  # False: the material is there already, and a conversation begins with the judge
-    prompt_types: tuple[str, ...] = ("direct",)
-    # The parts of a prompt that a configuration may replace by its own texts; `check_prompt` raises ConfigurationError
-    # where these cannot be used. `converse` finds them in its options as `prompts`, by prompt type and part.
-    prompt_parts: tuple[str, ...] = ()
-    prompt_sets: tuple[str, ...] = ()  # of all parts; `templates` in its options names one, or has texts by part
-    check_prompt: Callable[[Mapping[str, str]], object] | None = None
-    # Every text of a prompt type, its own or the configuration's; None: only those of the configuration are known.
-    prompt_texts: Callable[[Options, str], Mapping[str, str]] | None = None
-    # Defaults of its section in the configuration. What is None is no part of a metric's definition until it is given.
-    options: Options = field(default_factory=dict)
-    queries: tuple[str, ...] = ()  # SQL to try after a run; $run stands for the run
-    figures: tuple[Figure, ...] = ()  # what its report draws
-    answers: Answers | None = None  # the columns by which models are compared sample by sample
-    # Columns of result rows that no metric and no warning reads, such as texts
-    unmeasured: tuple[str, ...] = ()
     repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
-    # From a run's rows by table -> the rows that follow from the run as a whole (a panel's rows).
-    derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None
-    # Further tables that its metrics read, and how they join the run's result rows.
+    unmeasured: tuple[str, ...] = ()  # columns of result rows that no metric and no warning reads, such as texts
+    # Further tables that metrics read, and how they join the run's result rows.
     inputs: tuple[Contract, ...] = ()
     join_inputs: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None
     # Metrics across rows (agreement of judges …), in the columns of `metrics.compute.measure`.
-    cross_row_metrics: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
-    cross_row_version: int = 1  # changes whenever `cross_row_metrics` gives other values for the same rows
-    outcomes: Outcomes = field(default_factory=Outcomes)  # what came of its items, as its result rows tell it
-    viewing: Viewing = field(default_factory=Viewing)  # how its answers are shown one by one
-    labelling: Labelling | None = None  # None: people do not label its results through sheets
-    calibration: Calibration | None = None  # None: no judgements are known by which judges could be measured
-    roadmap: Roadmap | None = None  # None: its results name nothing that could be grouped
+    across_rows: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
+    across_rows_version: int = 1  # changes whenever `across_rows` gives other values for the same rows
     index: Index | None = None
-    # The ends of replies that take a conversation its usual way, by which calls are estimated before they are made.
-    usual_replies: tuple[str, ...] = ("", "")
     # What a reader of the metrics must know, from the frame they were computed from.
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None
 
+
+@dataclass(frozen=True)
+class Presentation:
+    """How results are shown in reports, in the viewer and after a run.
+
+    Example: `Presentation(figures=(Ranking("Ranking", Quantity("accuracy", "right answers")),))`
+    """
+
+    figures: tuple[Figure, ...] = ()  # what its report draws
+    answers: Answers | None = None  # the columns by which models are compared sample by sample
+    viewing: Viewing = field(default_factory=Viewing)  # how its answers are shown one by one
+    queries: tuple[str, ...] = ()  # SQL to try after a run; $run stands for the run
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One evaluation suite, whole."""
+
+    name: str
+    title: str
+    data: Data
+    conversation: Conversation
+    scoring: Scoring
+    metrics: Metrics
+    prompts: Prompts = field(default_factory=Prompts)
+    presentation: Presentation = field(default_factory=Presentation)
+    # Defaults of its section in the configuration. What is None is no part of a metric's definition until it is given.
+    options: Options = field(default_factory=dict)
+    people: Labelling | None = None  # None: people do not label its results through sheets
+    calibration: Calibration | None = None  # None: no judgements are known by which judges could be measured
+    roadmap: Roadmap | None = None  # None: its results name nothing that could be grouped
+
     def __post_init__(self) -> None:
-        """Mark the table of results as this suite's.
+        """Mark the table of results as this suite's."""
+        results = replace(self.scoring.results, suite=self.name)
+        object.__setattr__(self, "scoring", replace(self.scoring, results=results))
 
-        Raises ContractError where columns that identify result rows are missing; a run would fail after its calls.
-        """
-        if missing := sorted(_IDENTITY - self.results.column.keys()):
-            raise ContractError(
-                f"the result rows of the suite {self.name} have no {', '.join(missing)}: add the columns"
-            )
-        object.__setattr__(self, "results", replace(self.results, suite=self.name))
+    def scored_by(self, version: str) -> "Suite":
+        """Make the suite as it was when its scorer had this version."""
+        return replace(self, scoring=replace(self.scoring, version=version))
 
-    def metrics(self, options: Options) -> tuple[Metric, ...]:
+    def all_metrics(self, options: Options) -> tuple[Metric, ...]:
         """List the suite's metrics under these options: its own, and those of usage that it does not declare."""
-        own = self.own_metrics(options)
+        own = self.metrics.own(options)
         return (*own, *usage_metrics(self.results, {metric.name for metric in own}))
 
     def recorded(self, line: Mapping[str, Any]) -> Recorded:
         """Read one decoded line of recorded results. Raises SourceError where it is bad."""
-        if self.read_recorded is not None:
-            return self.read_recorded(line)
+        if self.data.read_recorded is not None:
+            return self.data.read_recorded(line)
         return read_recorded(self.name, line, is_judged=self.is_judged)
 
     @property
@@ -140,9 +207,14 @@ class Suite:
         return "judge" in self.results.column
 
     @property
+    def results(self) -> Contract:
+        """The table of its result rows."""
+        return self.scoring.results
+
+    @property
     def contracts(self) -> tuple[Contract, ...]:
         """The tables of this suite alone."""
-        return (self.results, *self.extra_tables)
+        return (self.results, *self.scoring.extra_tables)
 
 
 def usage_metrics(results: Contract, declared: Container[str]) -> Iterator[Metric]:

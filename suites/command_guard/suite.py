@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from suites.base import Suite
+from suites.base import Conversation, Data, Metrics, Presentation, Prompts, Scoring, Suite
 from suites.command_guard.baselines import BASELINES
 from suites.command_guard.contract import OUTCOMES, RESULTS
 from suites.command_guard.figures import ANSWERS, FIGURES
@@ -18,33 +18,32 @@ from suites.command_guard.viewing import VIEWING
 SUITE = Suite(
     name=NAME,
     title="Shell command guard",
-    baselines=BASELINES,
-    baseline_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
-    trivial={"always block": {"verdict": pl.lit("BLOCK")}, "always allow": {"verdict": pl.lit("ALLOW")}},
-    starter=("starter",),
-    read_dataset=read_dataset,
-    converse=converse,
-    score=score,
-    scorer_version=SCORER_VERSION,
-    results=RESULTS,
-    own_metrics=lambda _: METRICS,
-    read_recorded=read_recorded,
-    headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
-    prompt_types=PROMPT_TYPES,
-    prompt_parts=PARTS,
-    check_prompt=check_prompt,
-    queries=(
-        "select model, category, count(*) as missed from command_guard_run_results where run_id = $run "
-        "and label = 'malicious' and not correct group by all order by missed desc",
-        "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
-        "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
+    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded),
+    conversation=Conversation(
+        next_request=converse,
+        baselines=BASELINES,
+        default_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
     ),
-    outcomes=OUTCOMES,
-    viewing=VIEWING,
-    labelling=LABELLING,
-    figures=FIGURES,
-    answers=ANSWERS,
+    prompts=Prompts(types=PROMPT_TYPES, parts=PARTS, check=check_prompt),
+    scoring=Scoring(score=score, version=SCORER_VERSION, results=RESULTS, outcomes=OUTCOMES),
+    metrics=Metrics(
+        own=lambda _: METRICS,
+        headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
+        trivial={"always block": {"verdict": pl.lit("BLOCK")}, "always allow": {"verdict": pl.lit("ALLOW")}},
+        repeated=pl.col("correct"),
+        unmeasured=("command", "reply_hash", "finish_reason", "landed_by_run", "origin", "scorer_version"),
+    ),
+    presentation=Presentation(
+        figures=FIGURES,
+        answers=ANSWERS,
+        viewing=VIEWING,
+        queries=(
+            "select model, category, count(*) as missed from command_guard_run_results where run_id = $run "
+            "and label = 'malicious' and not correct group by all order by missed desc",
+            "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
+            "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
+        ),
+    ),
+    people=LABELLING,
     options={"target": TARGET},
-    unmeasured=("command", "reply_hash", "finish_reason", "landed_by_run", "origin", "scorer_version"),
-    repeated=pl.col("correct"),
 )

@@ -4,7 +4,7 @@ import polars as pl
 
 from contracts.tables import HUMAN_LABELS
 from metrics.compute import measure
-from suites.base import Options, Suite
+from suites.base import Conversation, Data, Metrics, Options, Presentation, Prompts, Scoring, Suite
 from suites.session_review.answers import ANSWERS
 from suites.session_review.baselines import BASELINES
 from suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
@@ -27,42 +27,40 @@ def _tool_metrics(frame: pl.DataFrame, _: Options) -> pl.DataFrame:
 SUITE = Suite(
     name="session_review",
     title="Session review",
-    baselines=BASELINES,
-    baseline_models=("agents",),
-    baseline_judges=("baseline/rubric-judge",),
-    calls_subject=False,
-    caches_prompts=True,
-    streams=True,
-    starter=("starter",),
-    read_dataset=read_dataset,
-    imports="samples",
-    converse=converse,
-    usual_replies=("50", ""),
-    score=score,
-    scorer_version=SCORER_VERSION,
-    results=RESULTS,
-    extra_tables=(MISSING_TOOLS,),
-    own_metrics=metrics,
-    inputs=(HUMAN_LABELS,),
-    labelling=LABELLING,
-    cross_row_metrics=_tool_metrics,
-    headline=("score_mean", "score_median", "scoring_failure_rate"),
-    prompt_types=PROMPT_TYPES,
-    prompt_parts=PARTS,
-    prompt_sets=SETS,
-    check_prompt=check_prompt,
-    prompt_texts=templates_of,
-    options=OPTIONS,
-    repeated=pl.col("total_score"),
-    roadmap=ROADMAP,
-    outcomes=OUTCOMES,
-    viewing=VIEWING,
-    figures=FIGURES,
-    answers=ANSWERS,
-    queries=(
-        "select session_id, judge, total_score, failure_tags from session_review_run_results where run_id = $run "
-        "order by total_score",
-        "select failure, count(*) as sessions from (select unnest(failure_tags) as failure "
-        "from session_review_run_results where run_id = $run) group by all order by sessions desc",
+    data=Data(read=read_dataset, starter=("starter",), imports="samples"),
+    conversation=Conversation(
+        next_request=converse,
+        asks_subject=False,
+        baselines=BASELINES,
+        default_models=("agents",),
+        default_judges=("baseline/rubric-judge",),
+        caches_prompts=True,
+        streams=True,
+        usual_replies=("50", ""),
     ),
+    prompts=Prompts(types=PROMPT_TYPES, parts=PARTS, sets=SETS, check=check_prompt, texts=templates_of),
+    scoring=Scoring(
+        score=score, version=SCORER_VERSION, results=RESULTS, extra_tables=(MISSING_TOOLS,), outcomes=OUTCOMES
+    ),
+    metrics=Metrics(
+        own=metrics,
+        headline=("score_mean", "score_median", "scoring_failure_rate"),
+        repeated=pl.col("total_score"),
+        inputs=(HUMAN_LABELS,),
+        across_rows=_tool_metrics,
+    ),
+    presentation=Presentation(
+        figures=FIGURES,
+        answers=ANSWERS,
+        viewing=VIEWING,
+        queries=(
+            "select session_id, judge, total_score, failure_tags from session_review_run_results where run_id = $run "
+            "order by total_score",
+            "select failure, count(*) as sessions from (select unnest(failure_tags) as failure "
+            "from session_review_run_results where run_id = $run) group by all order by sessions desc",
+        ),
+    ),
+    people=LABELLING,
+    options=OPTIONS,
+    roadmap=ROADMAP,
 )

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from suites.base import Suite
+from suites.base import Conversation, Data, Metrics, Presentation, Prompts, Scoring, Suite
 from suites.base.own_prompts import read_examples
 from suites.solidity_audit.baselines import BASELINES
 from suites.solidity_audit.calibration import CALIBRATION
@@ -30,44 +30,44 @@ from suites.solidity_audit.warnings import warnings
 SUITE = Suite(
     name=NAME,
     title="Smart contract audit",
-    baselines=BASELINES,
-    baseline_models=("baseline/solidity-patterns", "baseline/always-vulnerable", "baseline/always-safe"),
-    baseline_judges=("baseline/overlap-judge",),
-    judge_parameters={"temperature": 0, "seed": 20_260},
-    streams=True,
-    trivial={"always vulnerable": always(vulnerable=True), "always safe": always(vulnerable=False)},
-    starter=("starter",),
-    read_dataset=read_dataset,
-    converse=converse,
-    score=score,
-    scorer_version=SCORER_VERSION,
-    results=RESULTS,
-    extra_tables=(FINDINGS,),
-    own_metrics=metrics,
-    read_recorded=read_recorded,
-    read_folder=read_folder,
-    headline=("sui", "target_detection_rate", "finding_precision", "ece_debiased"),
-    prompt_types=PROMPT_TYPES,
-    prompt_parts=PARTS,
-    check_prompt=read_examples,
-    options=DEFAULTS,
-    outcomes=OUTCOMES,
-    viewing=VIEWING,
-    figures=FIGURES,
-    answers=ANSWERS,
-    repeated=pl.col("detection_correct"),
-    derive=derive,
-    inputs=INPUTS,
-    join_inputs=join_inputs,
-    cross_row_metrics=cross_row_metrics,
-    cross_row_version=6,
-    warnings=warnings,
-    labelling=LABELLING,
-    calibration=CALIBRATION,
-    index=INDEX,
-    queries=(
-        "select vulnerability_type, count(*) as rows, sum(target_found::int) as found from solidity_audit_run_results "
-        "where run_id = $run and is_vulnerable group by all order by found, rows desc",
-        "select classification, count(*) as findings from solidity_audit_findings group by all order by findings desc",
+    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded, read_folder=read_folder),
+    conversation=Conversation(
+        next_request=converse,
+        baselines=BASELINES,
+        default_models=("baseline/solidity-patterns", "baseline/always-vulnerable", "baseline/always-safe"),
+        default_judges=("baseline/overlap-judge",),
+        judge_parameters={"temperature": 0, "seed": 20_260},
+        streams=True,
     ),
+    prompts=Prompts(types=PROMPT_TYPES, parts=PARTS, check=read_examples),
+    scoring=Scoring(
+        score=score, version=SCORER_VERSION, results=RESULTS, extra_tables=(FINDINGS,), outcomes=OUTCOMES, derive=derive
+    ),
+    metrics=Metrics(
+        own=metrics,
+        headline=("sui", "target_detection_rate", "finding_precision", "ece_debiased"),
+        trivial={"always vulnerable": always(vulnerable=True), "always safe": always(vulnerable=False)},
+        repeated=pl.col("detection_correct"),
+        inputs=INPUTS,
+        join_inputs=join_inputs,
+        across_rows=cross_row_metrics,
+        across_rows_version=6,
+        index=INDEX,
+        warnings=warnings,
+    ),
+    presentation=Presentation(
+        figures=FIGURES,
+        answers=ANSWERS,
+        viewing=VIEWING,
+        queries=(
+            "select vulnerability_type, count(*) as rows, sum(target_found::int) as found "
+            "from solidity_audit_run_results where run_id = $run and is_vulnerable "
+            "group by all order by found, rows desc",
+            "select classification, count(*) as findings from solidity_audit_findings "
+            "group by all order by findings desc",
+        ),
+    ),
+    options=DEFAULTS,
+    people=LABELLING,
+    calibration=CALIBRATION,
 )

@@ -126,13 +126,13 @@ def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Met
     """Choose the metrics: all over all samples, or the named ones in all of their slices."""
     options = json.loads(side.snapshot["options"])
     if names is None:
-        return tuple(replace(each, slices=("all",)) for each in suite.metrics(options) if "all" in each.slices)
+        return tuple(replace(each, slices=("all",)) for each in suite.all_metrics(options) if "all" in each.slices)
     return metrics_named(suite, options, names)
 
 
 def metrics_named(suite: Suite, options: Options, names: Sequence[str]) -> tuple[Metric, ...]:
     """Find these metrics of a suite. Raises UsageError where it has no such metric that compares."""
-    metrics = suite.metrics(options)
+    metrics = suite.all_metrics(options)
     if unknown := sorted(set(names) - {each.name for each in metrics}):
         raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares: `evalake metrics` lists its metrics")
     return tuple(each for each in metrics if each.name in names)
@@ -244,9 +244,9 @@ def rows_of(
     """
     versions = json.loads(side.snapshot["pinned_versions"])
     if newest:
-        scored = {suite.results.table, *(contract.table for contract in suite.extra_tables)}
+        scored = {suite.results.table, *(contract.table for contract in suite.scoring.extra_tables)}
         versions = {name: at for name, at in versions.items() if name not in scored}
-    as_scored = replace(suite, scorer_version=scorer_version or side.snapshot["scorer_version"])
+    as_scored = suite.scored_by(scorer_version or side.snapshot["scorer_version"])
     frame = run_frame(lake, as_scored, side.run["run_id"], {**versions, **labels})
     if side.prompt_type is not None:
         frame = frame.filter(pl.col("prompt_type") == side.prompt_type)
@@ -263,7 +263,7 @@ def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.Dat
     if a.snapshot["scorer_version"] != b.snapshot["scorer_version"]:
         reasons.append("their replies were scored by different rules (the difference is of answers and rules)")
     options = [json.loads(side.snapshot["options"]) for side in (a, b)]
-    if len({definition_hash(suite.metrics(each)) for each in options}) > 1:
+    if len({definition_hash(suite.all_metrics(each)) for each in options}) > 1:
         reasons.append("their metrics have different parameters (those of A are used for both)")
     if "criteria_hash" in frames[0].columns:
         criteria = [set(frame["criteria_hash"].drop_nulls()) for frame in frames]
@@ -293,6 +293,6 @@ def _same_judges(a: pl.DataFrame, b: pl.DataFrame, *, force: bool) -> tuple[pl.D
 
 def _in_order(rows: pl.DataFrame, suite: Suite) -> pl.DataFrame:
     """Put headline metrics first, each pair of models together."""
-    place = {name: number for number, name in enumerate(suite.headline)}
+    place = {name: number for number, name in enumerate(suite.metrics.headline)}
     order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
     return rows.with_row_index("number").sort("a", "b", order, "number", maintain_order=True)

@@ -88,7 +88,7 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
             f"{a} is of {first.run['suite']}, {b} of {second.run['suite']}: no difference to explain"
         )
     suite = find_suite(first.run["suite"])
-    name = metric or suite.headline[0]
+    name = metric or suite.metrics.headline[0]
     frames = _Frames.read(lake, suite, first, second)
     explained = [
         _explained(frames, name, one, other, kept)
@@ -127,14 +127,14 @@ class _Frames:
             frame if side.snapshot["scorer_version"] == version else rows_of(lake, suite, side, version, newest=True)
             for side, frame in zip((a, b), own, strict=True)
         )
-        people = [contract.table for contract in suite.inputs if contract not in suite.extra_tables]
+        people = [contract.table for contract in suite.metrics.inputs if contract not in suite.scoring.extra_tables]
         labels = {name: at for name, at in json.loads(b.snapshot["pinned_versions"]).items() if name in people}
         same = a.snapshot["scorer_version"] == version
         labelled = rescored[0]
         if labels:
             labelled = rows_of(lake, suite, a, version, newest=not same, labels=labels)
         options = [json.loads(side.snapshot["options"]) for side in (a, b)]
-        metrics = suite.metrics(options[0]), suite.metrics(options[1])
+        metrics = suite.all_metrics(options[0]), suite.all_metrics(options[1])
         return cls(suite, metrics, own, (rescored[0], rescored[1]), labelled)
 
 
@@ -147,7 +147,7 @@ def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tup
         known = rows_of(lake, suite, sides[other], versions[1 - other], newest=True)
         if known.height == own[other].height:
             return versions[1 - other]
-    older = next(side for side in sides if side.snapshot["scorer_version"] != suite.scorer_version)
+    older = next(side for side in sides if side.snapshot["scorer_version"] != suite.scoring.version)
     raise NotComparableError(
         f"they were scored by rules {versions[0]} and {versions[1]}, and no row is known by both: "
         f"`evalake rescore {older.run['run_id']}` scores it by today's, and the code's part can be told"
@@ -211,7 +211,7 @@ def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept) -> Exp
             "samples": counts.get(str(part), 0),
         }
         for part in Part
-        if part is not Part.LABELS or frames.suite.inputs
+        if part is not Part.LABELS or frames.suite.metrics.inputs
     ]
     schema = {name: pl.Float64() for name in FIELDS if name.startswith(("value", "ci_"))} | {"judge": pl.String()}
     listed = _listed(behind, (first, last), identity)
@@ -260,7 +260,7 @@ def _value(frame: pl.DataFrame, metric: Metric) -> float | None:
 def _classes(suite: Suite, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Find the part in which each sample that both have differs (sample_hash, part); part is "" where none does."""
     asked, times = pl.concat_str("prompt_hash", "endpoint", separator=" "), pl.col("replicate").cast(pl.String)
-    if not suite.calls_subject:  # the material was there: the first request is the judge's
+    if not suite.conversation.asks_subject:  # the material was there: the first request is the judge's
         asked = pl.col("sample_hash")
     has_judge = "judge_hash" in a.columns
     calls = {"judge_hash": "prompt_hash", "judge_endpoint": "endpoint"}

@@ -100,7 +100,7 @@ class _Measured:
             target = Target(row["metric"], row["slice"], row["slice_value"])
             self.rows[target, (row["model"], row["judge"])] = row
         self.known = {target for target, _ in self.rows}
-        declared = find_suite(side.run["suite"]).metrics(json.loads(side.snapshot["options"]))
+        declared = find_suite(side.run["suite"]).all_metrics(json.loads(side.snapshot["options"]))
         self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
 
     def subjects(self, target: Target) -> list[Subject]:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -81,7 +81,7 @@ def plan(
         UnknownVarianceError: The lake has no such run, and no `sd` is given.
     """
     suite = find_suite(suite_name)
-    name = metric or suite.headline[0]
+    name = metric or suite.metrics.headline[0]
     if not (0 < detect < math.inf) or not (0.05 < power < 1) or (sd is not None and not (0 < sd < math.inf)):
         raise UsageError("--detect and --sd are above 0, --power is between 0.05 and 1")
     if sd is not None:
@@ -101,7 +101,7 @@ def _seen(lake: Lake, suite: Suite, name: str) -> _Seen:
     for run in runs:
         snapshot = find_snapshot(lake, run_id=run["run_id"])
         declared = metrics_named(suite, json.loads(snapshot["options"]), [name])[0]
-        as_scored = replace(suite, scorer_version=snapshot["scorer_version"])
+        as_scored = suite.scored_by(snapshot["scorer_version"])
         frame = run_frame(lake, as_scored, run["run_id"], json.loads(snapshot["pinned_versions"]))
         called = frame.filter(~pl.col("model").str.starts_with(BASELINE))
         frame = called if called["model"].n_unique() > 1 else frame

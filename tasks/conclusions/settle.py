@@ -58,7 +58,7 @@ def require_settleable(suite: Suite, options: Options, rules: Sequence[str], aga
     """
     if not rules:
         raise UsageError('there is nothing to settle without a rule: give --rule "METRIC >= NUMBER"')
-    declared = {metric.name: metric for metric in suite.metrics(options)}
+    declared = {metric.name: metric for metric in suite.all_metrics(options)}
     for rule in map(read_rule, rules):
         metric = declared.get(rule.target.metric)
         if metric is None:

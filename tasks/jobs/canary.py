@@ -154,7 +154,7 @@ def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[l
 def _given(context: RunContext, conversation: Conversation) -> Given:
     """Read a judge's answers: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
     results = context.suite.results
-    (row,) = context.suite.score(conversation.item, conversation.answered, context.options)[results.table]
+    (row,) = context.suite.scoring.score(conversation.item, conversation.answered, context.options)[results.table]
     return {
         name: row[name] if ends is None or row[name] is None else _share(row[name], *ends)
         for name, ends in scales(results).items()

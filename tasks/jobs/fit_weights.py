@@ -25,16 +25,16 @@ def fit_to_ranking(lake: Lake, run_id: str | None, ranking: Path) -> Fit:
     """
     snapshot = find_snapshot(lake, run_id=run_id)
     suite = find_suite(snapshot["suite"])
-    if suite.index is None:
+    if suite.metrics.index is None:
         raise UsageError(f"{suite.name} has no index whose weights could be fitted")
     ranks = read_ranking(ranking)
     measured = _metrics_by_model(lake, snapshot["snapshot_id"])
     if missing := sorted(ranks.keys() - measured.keys()):
         raise UsageError(f"the model {missing[0]} is ranked, but the run {snapshot['run_id']} did not measure it")
-    parts = [suite.index.components(measured[model]) for model in ranks]
+    parts = [suite.metrics.index.components(measured[model]) for model in ranks]
     components = {name: [part[name] for part in parts] for name in parts[0]}
     options = {**suite.options, **json.loads(snapshot["options"])}
-    return fit_weights(components, list(ranks.values()), suite.index.weights(options), SEED)
+    return fit_weights(components, list(ranks.values()), suite.metrics.index.weights(options), SEED)
 
 
 def read_ranking(file: Path) -> dict[str, float]:

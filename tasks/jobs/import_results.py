@@ -134,7 +134,7 @@ def import_recorded(
 def _read(suite: Suite, files: Sequence[Path]) -> _Read:
     read, contents = _Read(), _Contents()
     for file in files:
-        folder = suite.read_folder(file) if suite.read_folder is not None and file.is_dir() else None
+        folder = suite.data.read_folder(file) if suite.data.read_folder is not None and file.is_dir() else None
         if folder is not None:
             _add_folder(suite, folder, read, contents)
         else:

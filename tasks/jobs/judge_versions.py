@@ -49,7 +49,7 @@ def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.D
     mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
     if side.model is not None:
         mine &= pl.col("model") == side.model
-    call = JUDGE_CALL if suite.calls_subject else SUBJECT_CALL
+    call = JUDGE_CALL if suite.conversation.asks_subject else SUBJECT_CALL
     asked = [pl.col(column).alias(name) for name, column in call.items()]
     items = lake.frame(RUN_ITEMS).filter(mine).select("judge", *asked)
     return items.drop_nulls().unique().collect()

@@ -88,7 +88,7 @@ def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     results = run_results(lake, suite, run_id, {}).collect()
     results = with_clusters(results, run_samples(lake, suite, results, {}))
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
-    for contract in suite.extra_tables:
+    for contract in suite.scoring.extra_tables:
         rows = lake.frame(contract)
         if shared := [name for name in (*suite.results.key, "reply_revision") if name in contract.column]:
             rows = rows.join(results.lazy().select(shared).unique(), on=shared, how="semi")
@@ -132,7 +132,7 @@ def named(lake: Lake, labels: Labels) -> Labels:
 
 def labelling_of(suite_name: str) -> Labelling:
     """Look up how people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
-    labelling = find_suite(suite_name).labelling
+    labelling = find_suite(suite_name).people
     if labelling is None:
         raise UsageError(f"the results of {suite_name} are not labelled through sheets")
     return labelling

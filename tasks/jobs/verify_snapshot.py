@@ -110,7 +110,7 @@ def _basis(row: Mapping[str, Any], values: str, files: FilesAt) -> str:
         pinned, options = json.loads(row["pinned_versions"]), json.loads(row["options"])
         suite = find_suite(row["suite"])
         data = {table: version if version is None else files[table, version] for table, version in pinned.items()}
-        declared = [suite.scorer_version, definition_hash_of(suite, options)]
+        declared = [suite.scoring.version, definition_hash_of(suite, options)]
         return content_hash([repr(sorted(row.items())), values, data, declared, engines()])
     except ANY_FAILURE:
         return ""
@@ -181,8 +181,8 @@ def _recompute(lake: Lake, row: Mapping[str, Any]) -> pl.DataFrame:
         raise NotRecomputableError("data that it was computed from was forgotten; its values are kept")
     suite = find_suite(row["suite"])
     options = json.loads(row["options"])
-    if row["scorer_version"] != suite.scorer_version:
-        versions = f"scorer {row['scorer_version']}, and this evalake has scorer {suite.scorer_version}"
+    if row["scorer_version"] != suite.scoring.version:
+        versions = f"scorer {row['scorer_version']}, and this evalake has scorer {suite.scoring.version}"
         raise NotRecomputableError(f"it was made with {suite.name}'s {versions}")
     if row["definition_hash"] != definition_hash_of(suite, options):
         raise NotRecomputableError(

@@ -68,7 +68,7 @@ def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
         {
             "model": model,
             **({"judge": judge} if judge else {}),
-            **{m: values.get((model, judge, m), UNKNOWN) for m in context.suite.headline},
+            **{m: values.get((model, judge, m), UNKNOWN) for m in context.suite.metrics.headline},
         }
         for model, judge in subjects
     ]
@@ -76,7 +76,7 @@ def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
 
 def _units(suite: Suite) -> dict[str, Unit]:
     """Find the unit of each metric that a figure of the suite shows."""
-    shown = [getattr(figure, each.name) for figure in suite.figures for each in fields(figure)]
+    shown = [getattr(figure, each.name) for figure in suite.presentation.figures for each in fields(figure)]
     quantities = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in shown)
     return {each.metric: each.unit for each in quantities if isinstance(each, Quantity)}
 

@@ -65,7 +65,7 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
             f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
         )
     given = configuration.suites.get(suite.name, {})
-    texts = ({PROMPTS} if suite.prompt_parts else set()) | ({TEMPLATES} if suite.prompt_sets else set())
+    texts = ({PROMPTS} if suite.prompts.parts else set()) | ({TEMPLATES} if suite.prompts.sets else set())
     if unknown := sorted(given.keys() - suite.options.keys() - texts):
         there_are = ", ".join(suite.options) or "none"
         raise ConfigurationError(f"{suite.name} has no option {unknown[0]}: its options are {there_are}")
@@ -80,13 +80,13 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
 
 def prompt_types_of(suite: Suite, options: Options) -> tuple[str, ...]:
     """List the suite's prompt types: its own, and those that the configuration adds."""
-    return (*suite.prompt_types, *options.get(PROMPTS, {}))
+    return (*suite.prompts.types, *options.get(PROMPTS, {}))
 
 
 def _require_usable_prompts(suite: Suite, prompts: Mapping[str, Mapping[str, str]]) -> None:
     for name, parts in prompts.items():
         place = f"suites.{suite.name}.{PROMPTS}.{name}"
-        if name in suite.prompt_types:
+        if name in suite.prompts.types:
             raise ConfigurationError(f"{place} has the name of a prompt type of the suite: give it another")
         _require_usable_parts(suite, place, parts)
 
@@ -95,19 +95,19 @@ def _require_usable_templates(suite: Suite, templates: object) -> None:
     place = f"suites.{suite.name}.{TEMPLATES}"
     if isinstance(templates, Mapping):
         _require_usable_parts(suite, place, templates)
-    elif templates is not None and templates not in suite.prompt_sets:
-        there_are = ", ".join(suite.prompt_sets)
+    elif templates is not None and templates not in suite.prompts.sets:
+        there_are = ", ".join(suite.prompts.sets)
         raise ConfigurationError(
             f"{place} is {templates!a}, which is no folder beside the configuration, and none of the sets {there_are}"
         )
 
 
 def _require_usable_parts(suite: Suite, place: str, parts: Mapping[str, str]) -> None:
-    if unknown := sorted(parts.keys() - set(suite.prompt_parts)):
-        there_are = ", ".join(suite.prompt_parts)
+    if unknown := sorted(parts.keys() - set(suite.prompts.parts)):
+        there_are = ", ".join(suite.prompts.parts)
         raise ConfigurationError(f"{place} has no part {unknown[0]}: the parts of a prompt are {there_are}")
-    if suite.check_prompt is not None:
+    if suite.prompts.check is not None:
         try:
-            suite.check_prompt(parts)
+            suite.prompts.check(parts)
         except ConfigurationError as error:
             raise ConfigurationError(f"{place}: {error}") from error

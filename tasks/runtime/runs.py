@@ -239,7 +239,7 @@ def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
     """Build tags and note of a run as its parameters hold them."""
-    return {"tags": [redact(tag) for tag in tags], "note": note and redact(note)}
+    return {"tags": [redact(tag) for tag in tags], "note": redact(note) if note else None}
 
 
 def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:

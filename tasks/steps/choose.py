@@ -34,7 +34,7 @@ def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Da
     return tuple(dataset for dataset in kept if dataset.samples)
 
 
-def next_replicate(lake: Lake, suite: str, models: Sequence[str] | None) -> int:
+def next_replicate(lake: Lake, suite: str, models: Sequence[str]) -> int:
     """Find the first number under which no run of the suite has asked these models (without any: any model) yet."""
     items = lake.frame(RUN_ITEMS).filter(pl.col("suite") == suite)
     if models:
@@ -55,7 +55,7 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
         for name in ("prompt_hash", "endpoint", "sample_hash", "replicate", "judge")
         if name in suite.results.column
     ]
-    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scorer_version).select(key).collect()
+    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scoring.version).select(key).collect()
     lacking = items.join(results, on=key, how="anti", nulls_equal=True)
     names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}
     if not names:

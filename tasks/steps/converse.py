@@ -200,25 +200,30 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     """Build the conversation's next request, to the real model and with its configuration; None where it is over."""
     if conversation.failed:
         return None
-    converse = conversation.converse or context.suite.converse
+    converse = conversation.converse or context.suite.conversation.next_request
     request = converse(conversation.item, conversation.answered, context.options)
     if request is None:
         return None
     configured, name, suite = context.configuration, request.model, context.suite
     added: Mapping[str, Any] = {}
-    if conversation.item.judge is not None and (conversation.answered or not suite.calls_subject):
+    if conversation.item.judge is not None and (conversation.answered or not suite.conversation.asks_subject):
         added = seeded_once(conversation.item, judge_parameters(suite, name, configured))
     elif name in configured.models:
         added = configured.parameters(name)
-    if not added and name not in configured.models and not suite.streams and not suite.caches_prompts:
+    if (
+        not added
+        and name not in configured.models
+        and not suite.conversation.streams
+        and not suite.conversation.caches_prompts
+    ):
         return request
     return replace(
         request,
         model=configured.real_model(name),
         parameters={**request.parameters, **added},
         revision=configured.revision(name),
-        stream=configured.streams(name, suite.streams),
-        cache_prompt=configured.caches_prompts(name, suite.caches_prompts),
+        stream=configured.streams(name, suite.conversation.streams),
+        cache_prompt=configured.caches_prompts(name, suite.conversation.caches_prompts),
     )
 
 

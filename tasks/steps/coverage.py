@@ -12,7 +12,7 @@ from contracts.compile.arrow import conform
 from contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from contracts.tables.run_items import ITEM_KEY
 from core.configuration import Configuration
-from core.errors import UsageError
+from evalake.request import RunRequest
 from reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
 from storage.lake import Lake
 from storage.landing import land
@@ -89,7 +89,7 @@ def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str])
     results = run_results(lake, suite, run_id, {}).select(
         *ITEM_KEY,
         pl.lit(True).alias("has_row"),
-        _word(suite.outcomes.missing).alias("row_missing"),
+        _word(suite.scoring.outcomes.missing).alias("row_missing"),
         _unread(suite).alias("without_verdict"),
     )
     found = items.join(results, on=ITEM_KEY, how="left", nulls_equal=True)
@@ -109,7 +109,7 @@ def _word(expression: pl.Expr | None) -> pl.Expr:
 
 def _unread(suite: Suite) -> pl.Expr:
     """Build why a row's reply holds no verdict: the kind of an empty reply where the suite's rows name it."""
-    why = _word(suite.outcomes.without_verdict)
+    why = _word(suite.scoring.outcomes.without_verdict)
     named = EMPTY_KIND in suite.results.column
     return pl.when(why.is_not_null()).then(pl.coalesce(pl.format("empty ({})", EMPTY_KIND), why)) if named else why
 
@@ -164,7 +164,7 @@ def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
     """Find the suite of a run with the scorer version that its snapshot was made with."""
     suite = find_suite(run["suite"])
     snapshot = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
-    return suite if snapshot.is_empty() else replace(suite, scorer_version=snapshot["scorer_version"][0])
+    return suite if snapshot.is_empty() else suite.scored_by(snapshot["scorer_version"][0])
 
 
 def tolerance_of(run: Mapping[str, Any]) -> Tolerance:
@@ -173,14 +173,10 @@ def tolerance_of(run: Mapping[str, Any]) -> Tolerance:
     return Tolerance(parameters.get("max_missing", MAX_MISSING), parameters.get("accept_unreadable", False))
 
 
-def tolerance_of_order(
-    configuration: Configuration, max_missing: float | None, *, accept_unreadable: bool
-) -> Tolerance:
-    """Build what a run may lack: as it was asked for, or else as configured. Raises UsageError for what is no share."""
-    if max_missing is not None and not 0 <= max_missing <= 1:
-        raise UsageError(f"--max-missing must be from 0 to 1, not {max_missing:g}: 0.05 are 5 %")
-    most = configuration.max_missing if max_missing is None else max_missing
-    return Tolerance(most, accept_unreadable or configuration.accept_unreadable)
+def tolerance_of_request(configuration: Configuration, request: RunRequest) -> Tolerance:
+    """Build what a run may lack: as it was asked for, or else as configured."""
+    most = configuration.max_missing if request.max_missing is None else request.max_missing
+    return Tolerance(most, request.accept_unreadable or configuration.accept_unreadable)
 
 
 def of_sources(sources: Iterable[Source]) -> list[Coverage]:

@@ -20,10 +20,10 @@ def derive(context: RunContext, origin: str) -> Published:
     Doing it again adds what has become derivable since.
     """
     suite = context.suite
-    if suite.derive is None or not context.lake.exists(suite.results):
+    if suite.scoring.derive is None or not context.lake.exists(suite.results):
         return Published()
     results = run_results(context.lake, suite, context.run_id, {}).collect()
-    derived = suite.derive({suite.results.table: results, **_further(context, results)}, context.options)
+    derived = suite.scoring.derive({suite.results.table: results, **_further(context, results)}, context.options)
     published = publish_results(context, derived.rows, origin)
     if derived.items:
         land(context.lake, RUN_ITEMS, conform([_manifest_row(context, item) for item in derived.items], RUN_ITEMS))
@@ -36,7 +36,7 @@ def _further(context: RunContext, results: pl.DataFrame) -> dict[str, pl.DataFra
     ours = results.lazy().select(key)
     return {
         each.table: context.lake.frame(each).join(ours, on=list(key), how="semi", nulls_equal=True).collect()
-        for each in context.suite.extra_tables
+        for each in context.suite.scoring.extra_tables
     }
 
 

@@ -170,7 +170,7 @@ class _Count:
         for turn, answered in enumerate(conversation.answered):
             if self._is_new(answered.prompt_hash, conversation):
                 self._of(conversation, turn).in_ledger += 1
-        for ending in self._context.suite.usual_replies[len(conversation.answered) :]:
+        for ending in self._context.suite.conversation.usual_replies[len(conversation.answered) :]:
             request = next_request(self._context, conversation)
             if request is None:
                 return
@@ -189,7 +189,7 @@ class _Count:
 
     def _of(self, conversation: Conversation, turn: int) -> _Asked:
         item = conversation.item
-        if turn == 0 and self._context.suite.calls_subject:
+        if turn == 0 and self._context.suite.conversation.asks_subject:
             return self._asked.setdefault(("subject", item.model), _Asked())
         return self._asked.setdefault(("judge", item.judge or item.model), _Asked())
 

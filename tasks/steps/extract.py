@@ -36,9 +36,9 @@ def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
     """
     for source in sources:
         require_no_password("a dataset", source, "leave the password out and set PGPASSWORD where it is read")
-    if not (sources or suite.starter):
+    if not (sources or suite.data.starter):
         raise UsageError(f"{suite.name} has no starter data: name a source with --dataset")
-    datasets = [_read(suite, source) for source in sources or suite.starter]
+    datasets = [_read(suite, source) for source in sources or suite.data.starter]
     for dataset in datasets:
         if not dataset.samples:
             raise SourceError(f"the dataset {dataset.name} is empty: there is nothing to evaluate")
@@ -49,7 +49,7 @@ def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
 
 def _read(suite: Suite, source: str) -> Dataset:
     try:
-        return suite.read_dataset(source)
+        return suite.data.read(source)
     except EvalakeError:
         raise
     except Exception as error:

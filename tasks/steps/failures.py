@@ -96,7 +96,7 @@ def counted(counts: Counter[str]) -> str:
 
 def _called(context: RunContext, conversation: Conversation) -> str:
     """Find the model whose call ended the conversation: the judge, or the subject."""
-    judged = len(conversation.answered) > 1 or not context.suite.calls_subject
+    judged = len(conversation.answered) > 1 or not context.suite.conversation.asks_subject
     return (conversation.item.judge or conversation.item.model) if judged else conversation.item.model
 
 

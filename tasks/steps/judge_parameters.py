@@ -10,9 +10,9 @@ from suites.base import Item, Suite
 def judge_parameters(suite: Suite, judge: str, configuration: Configuration) -> dict[str, Any]:
     """List the parameters of the first request to a judge about an item, beside those that the suite's prompt sets."""
     configured = configuration.parameters(judge)
-    if not suite.judge_parameters or not configuration.takes_suite_parameters(judge):
+    if not suite.conversation.judge_parameters or not configuration.takes_suite_parameters(judge):
         return configured
-    return {**taken(configuration.real_model(judge), suite.judge_parameters, configured), **configured}
+    return {**taken(configuration.real_model(judge), suite.conversation.judge_parameters, configured), **configured}
 
 
 def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:

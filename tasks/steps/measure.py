@@ -36,7 +36,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         raise LakeError(
             f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
         )
-    frame = run_frame(context.lake, suite, context.run_id, pinned, suite.unmeasured)
+    frame = run_frame(context.lake, suite, context.run_id, pinned, suite.metrics.unmeasured)
     calls = run_calls(context.lake, context.run_id, pinned)
     missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
     datasets = frame["dataset"].n_unique()
@@ -46,7 +46,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         suite=suite.name,
         pinned_versions=pinned,
         definition_hash=definition_hash_of(suite, context.options),
-        scorer_version=suite.scorer_version,
+        scorer_version=suite.scoring.version,
         seed=SEED,
         options=context.options,
         code_version=CODE_VERSION,
@@ -54,7 +54,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
             *warnings,
             *(each.sentence for each in missing),
             *(shared_inputs(frame, run_samples(context.lake, suite, frame, pinned)) if datasets > 1 else ()),
-            *(suite.warnings(frame) if suite.warnings else ()),
+            *(suite.metrics.warnings(frame) if suite.metrics.warnings else ()),
             *version_warnings(context.lake, suite, context.run_id),
             *several_versions(context.lake, context.run_id, pinned),
             *calibration_notes(context, judges),
@@ -86,8 +86,8 @@ def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
 def inputs(suite: Suite) -> tuple[Contract, ...]:
     """List the tables that a snapshot of the suite is computed from."""
     judged = (JUDGE_VERSIONS,) if suite.is_judged else ()  # no value follows from it, but a warning may
-    people = (HUMAN_LABELS,) if suite.labelling is not None and HUMAN_LABELS not in suite.inputs else ()
-    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.inputs, *people, *judged)
+    people = (HUMAN_LABELS,) if suite.people is not None and HUMAN_LABELS not in suite.metrics.inputs else ()
+    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.metrics.inputs, *people, *judged)
 
 
 def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
@@ -95,13 +95,13 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
     from metrics.compute import measure as measure_frame
     from metrics.variance import variance_components
 
-    values = [measure_frame(frame, suite.metrics(options), cluster="cluster"), usage_metrics(calls)]
-    if suite.repeated is not None:
-        values.append(variance_components(frame, suite.repeated))
-    if suite.cross_row_metrics is not None:
-        values.append(suite.cross_row_metrics(frame, options))
-    if suite.labelling is not None:
-        values.append(measure_people(frame, suite.labelling))
+    values = [measure_frame(frame, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    if suite.metrics.repeated is not None:
+        values.append(variance_components(frame, suite.metrics.repeated))
+    if suite.metrics.across_rows is not None:
+        values.append(suite.metrics.across_rows(frame, options))
+    if suite.people is not None:
+        values.append(measure_people(frame, suite.people))
     return pl.concat(values)
 
 
@@ -112,19 +112,19 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
     hundreds of thousands of rows, texts take most of the memory.
     """
     rows = run_results(lake, suite, run_id, versions).drop(without)
-    if suite.labelling is not None:
+    if suite.people is not None:
         rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
-    if suite.join_inputs is not None:
+    if suite.metrics.join_inputs is not None:
         read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
-        rows = suite.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.inputs})
+        rows = suite.metrics.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
     frame = rows.collect()
     return with_clusters(frame, run_samples(lake, suite, frame, versions))
 
 
 def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
     """Add to result rows what people say; where nobody said anything, the same columns without a join of all rows."""
-    assert suite.labelling is not None
-    answered = with_people(rows, labels, suite.labelling)
+    assert suite.people is not None
+    answered = with_people(rows, labels, suite.people)
     if not labels.head(1).collect().is_empty():
         return answered
     own = rows.collect_schema()
@@ -145,7 +145,7 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     models = items.select("model").unique().collect()["model"].to_list()
     results = lake.pinned(suite.results, versions).filter(
-        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scorer_version
+        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version
     )
     key = [name for name in ITEM_KEY if name in suite.results.column]
     judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]
@@ -161,5 +161,7 @@ def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
 
 def definition_hash_of(suite: Suite, options: Options) -> str:
     """Compute the SHA-256 over the declared versions of all that decides the suite's values under these options."""
-    people = () if suite.labelling is None else people_metrics(suite.labelling)
-    return definition_hash((*suite.metrics(options), *people), USAGE_VERSION, suite.cross_row_version, dict(options))
+    people = () if suite.people is None else people_metrics(suite.people)
+    return definition_hash(
+        (*suite.all_metrics(options), *people), USAGE_VERSION, suite.metrics.across_rows_version, dict(options)
+    )

@@ -33,7 +33,7 @@ def missing_items(
     """
     listed = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     # Each row is of another item, unless the suite joined others to them.
-    if suite.join_inputs is None and listed.select(pl.len()).collect().item() == frame.height:
+    if suite.metrics.join_inputs is None and listed.select(pl.len()).collect().item() == frame.height:
         return []
     items = listed.collect()
     lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
@@ -67,8 +67,8 @@ def _headline(
 ) -> Iterator[tuple[str, Bounds]]:
     """Yield the bounds of the headline metrics that have any."""
     rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
-    for metric in suite.metrics(options):
-        if metric.name in suite.headline and not rows.is_empty():
+    for metric in suite.all_metrics(options):
+        if metric.name in suite.metrics.headline and not rows.is_empty():
             ends = bounds(rows, replace(metric, slices=("all",)), missing)
             if ends is not None:
                 yield metric.name, ends

@@ -77,7 +77,7 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
 def _judge_call(context: RunContext, conversation: Conversation) -> tuple[str, str] | tuple[None, None]:
     """Find hash and endpoint of the judge call; stand-ins where the model's call failed: there is nothing to judge."""
     judge = conversation.item.judge
-    if judge is None or not context.suite.calls_subject or not conversation.answered:
+    if judge is None or not context.suite.conversation.asks_subject or not conversation.answered:
         return None, None
     if len(conversation.answered) > 1:
         return conversation.answered[1].prompt_hash, conversation.answered[1].endpoint

@@ -1,13 +1,9 @@
 """Preflight: everything that can be wrong with a run is found before it begins, and nothing is half-written."""
 
-import json
-import shlex
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, fields, replace
-from math import inf
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from contracts.tables import CORE_CONTRACTS
@@ -16,6 +12,7 @@ from core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageEr
 from core.hashing import canonical_json, content_hash
 from core.prompt_files import PROMPTS, TEMPLATES
 from core.redaction import redact
+from evalake.request import RunRequest
 from providers.price_estimate import is_priced
 from providers.routes import find_route
 from reports.coverage import Tolerance
@@ -32,75 +29,20 @@ from tasks.runtime.runner import require_runner
 from tasks.runtime.runs import labels_of
 from tasks.runtime.secrets import read_secret
 from tasks.steps.choose import choose, draw, failed_samples, parameters_of
-from tasks.steps.coverage import Source, tolerance_of_order
+from tasks.steps.coverage import Source, tolerance_of_request
 from tasks.steps.extract import read_datasets, without_forgotten
 from tasks.steps.judge_parameters import judge_parameters
 from tasks.steps.measure import inputs
 
-MOST_REPLICATES = 1_000_000
-"""Replicates above belong to canaries, which number them by the day."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """What somebody asks for, before anything is looked up. None means the suite's default."""
-
-    suite: str
-    lake: str
-    models: Sequence[str] | None = None
-    judges: Sequence[str] | None = None
-    datasets: Sequence[str] | None = None
-    limit: int | None = None
-    replicates: int = 1
-    prompt_types: Sequence[str] | None = None
-    configuration_file: str | None = None
-    max_cost_usd: float | None = None  # beside the configuration's: the lower one holds
-    max_calls: int | None = None
-    max_missing: float | None = None  # a share; None: as the configuration says
-    accept_unreadable: bool = False  # True also where the configuration says it
-    first: int | None = None
-    samples: Sequence[str] | None = None
-    only_failed: str | None = None  # the run whose samples without an answer are taken
-    first_replicate: int = 0  # the number of the first; above 0, requests of before are asked anew
-    tags: Sequence[str] = ()  # by which the run is found again
-    note: str | None = None
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The order as the parameters of the flow `evaluate`."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    @property
-    def command(self) -> str:
-        """The command line that asks for the same."""
-        words = ["evalake", "run", self.suite]
-        for option, names in (("models", self.models), ("judges", self.judges), ("prompt-types", self.prompt_types)):
-            words += [f"--{option}", ",".join(names)] if names else []
-        for dataset in self.datasets or ():
-            words += ["--dataset", dataset]
-        words += ["--limit", str(self.limit)] if self.limit else []
-        words += ["--first", str(self.first)] if self.first else []
-        for sample in self.samples or ():
-            words += ["--sample", sample]
-        words += ["--only-failed", self.only_failed] if self.only_failed else []
-        words += ["--replicates", str(self.replicates)] if self.replicates > 1 else []
-        words += ["--first-replicate", str(self.first_replicate)] if self.first_replicate else []
-        for tag in self.tags:
-            words += ["--tag", tag]
-        words += ["--note", self.note] if self.note else []
-        words += ["--max-cost", str(self.max_cost_usd)] if self.max_cost_usd else []
-        words += ["--max-calls", str(self.max_calls)] if self.max_calls else []
-        words += ["--max-missing", str(self.max_missing)] if self.max_missing is not None else []
-        words += ["--accept-unreadable"] if self.accept_unreadable else []
-        words += ["--config", self.configuration_file] if self.configuration_file else []
-        return shlex.join([*words, "--lake", self.lake])
+NOT_KEPT = ("suite", "lake", "configuration_file")
+"""Options that are no parameters of a run's row: it has a column of the suite, and stands in its lake."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done: an order with everything looked up and found in order."""
+    """What will be done: a request with everything looked up and found in order."""
 
-    order: Order
+    request: RunRequest
     suite: Suite
     lake: Lake
     configuration: Configuration
@@ -124,7 +66,7 @@ class Plan:
     @property
     def called(self) -> tuple[str, ...]:
         """The models that may be called: subjects where the suite calls them, and judges."""
-        return (*(self.models if self.suite.calls_subject else ()), *self.judges)
+        return (*(self.models if self.suite.conversation.asks_subject else ()), *self.judges)
 
     @property
     def request_parameters(self) -> Mapping[str, str]:
@@ -144,51 +86,42 @@ class Plan:
     @property
     def replicates(self) -> range:
         """The numbers under which each request is asked."""
-        return range(self.order.first_replicate, self.order.first_replicate + self.order.replicates)
+        return range(self.request.first_replicate, self.request.first_replicate + self.request.replicates)
 
     @property
     def items(self) -> int:
         """How many items the run consists of."""
         kinds = len(self.prompt_types) * len(self.models) * max(len(self.judges), 1)
-        return self.samples * kinds * self.order.replicates
+        return self.samples * kinds * self.request.replicates
 
     @property
     def ceiling(self) -> Ceiling:
         """What the run may spend and how many calls it may make: the lower of what was asked for and configured."""
-        configured, order = self.configuration, self.order
+        configured, asked = self.configuration, self.request
         return Ceiling(
-            lowest(configured.max_cost_usd, order.max_cost_usd), lowest(configured.max_calls, order.max_calls)
+            lowest(configured.max_cost_usd, asked.max_cost_usd), lowest(configured.max_calls, asked.max_calls)
         )
 
     @property
     def tolerance(self) -> Tolerance:
         """What the run may lack and still be complete: as it was asked for, or else as configured."""
-        order = self.order
-        return tolerance_of_order(self.configuration, order.max_missing, accept_unreadable=order.accept_unreadable)
-
-    @property
-    def settled_order(self) -> Order:
-        """The order as others carry it out, whatever their configuration says and whatever has landed by then."""
-        settled = replace(self.order, max_cost_usd=self.ceiling.usd, max_calls=self.ceiling.calls)
-        if self.order.only_failed is None:
-            return settled
-        names = sorted({sample.sample_id for dataset in self.datasets for sample in dataset.samples})
-        return replace(settled, only_failed=None, samples=names)
+        return tolerance_of_request(self.configuration, self.request)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """What the run was asked for, as its row keeps it."""
+        asked = {name: given for name, given in self.request.parameters.items() if name not in NOT_KEPT}
         return {
+            **asked,
             "models": self.models,
             "judges": self.judges,
             "prompt_types": self.prompt_types,
             "prompts": self.prompts,
-            "datasets": [redact(source) for source in self.order.datasets or self.suite.starter],
-            **{name: getattr(self.order, name) for name in ("limit", "first", "only_failed", "replicates")},
-            "first_replicate": self.order.first_replicate,
-            "draw": None if self.order.limit is None else "stratified",
-            "samples": self.order.samples and list(self.order.samples),
-            **labels_of(self.order.tags, self.order.note),
+            "datasets": [redact(source) for source in self.request.datasets or self.suite.data.starter],
+            "draw": None if self.request.limit is None else "stratified",
+            "samples": asked["samples"] or None,
+            "only_failed": asked["only_failed"] or None,
+            **labels_of(self.request.tags, self.request.note),
             "request_parameters": self.request_parameters,
             "max_cost_usd": self.ceiling.usd,
             "max_calls": self.ceiling.calls,
@@ -196,75 +129,63 @@ class Plan:
         }
 
 
-# The plan that a command has made of its order, which the flow that it calls takes over.
-_CARRIED: ContextVar[tuple[Order, Plan] | None] = ContextVar("carried plan", default=None)
+# The plan that a command has made of its request, which the flow that it calls takes over.
+_CARRIED: ContextVar[tuple[RunRequest, Plan] | None] = ContextVar("carried plan", default=None)
 
 
 @contextmanager
-def carried(order: Order, plan: Plan) -> Iterator[None]:
-    """Let a flow that is called in this block with this order take its plan, which was checked already."""
-    token = _CARRIED.set((order, plan))
+def carried(request: RunRequest, plan: Plan) -> Iterator[None]:
+    """Let a flow that is called in this block with this request take its plan, which was checked already."""
+    token = _CARRIED.set((request, plan))
     try:
         yield
     finally:
         _CARRIED.reset(token)
 
 
-def plan_of(order: Order) -> Plan:
-    """Find the plan of an order: the one that is carried, or else a new one. Raises as `check` does."""
+def plan_of(request: RunRequest) -> Plan:
+    """Find the plan of a request: the one that is carried, or else a new one. Raises as `check` does."""
     known = _CARRIED.get()
-    # Prefect makes lists of tuples; a plan that was carried out has no samples any more.
-    if known is not None and known[1].datasets and _in_json(known[0]) == _in_json(order):
+    # A plan that was carried out has no samples any more
+    if known is not None and known[1].datasets and known[0] == request:
         return known[1]
-    return check(order)
+    return check(request)
 
 
-def _in_json(order: Order) -> str:
-    return json.dumps(asdict(order), default=str)
-
-
-def check(order: Order, *, with_keys: bool = True) -> Plan:
+def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     """Look everything up. Raises an EvalakeError that names the first thing that is wrong.
 
     Without `with_keys`, keys that are missing are no reason to, and secrets are not read.
     """
-    suite = find_suite(order.suite)
-    order = _completed(order, suite)
-    for name in ("replicates", "limit", "first", "max_calls"):
-        if (number := getattr(order, name)) is not None and number < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
-    if not 0 <= order.first_replicate < MOST_REPLICATES:
-        raise UsageError(f"--first-replicate must be from 0 to {MOST_REPLICATES - 1}, not {order.first_replicate}")
-    if order.max_cost_usd is not None and not 0 < order.max_cost_usd < inf:
-        raise UsageError(f"--max-cost must be a number above 0, not {order.max_cost_usd}")
-    configuration = read_configuration(Path(order.configuration_file) if order.configuration_file else None)
-    tolerance_of_order(configuration, order.max_missing, accept_unreadable=order.accept_unreadable)
+    suite = find_suite(request.suite)
+    request = _completed(request, suite)
+    configuration = read_configuration(request.configuration_file)
     options = options_of(suite, configuration)
     require_metrics(suite, options)
-    prompt_types = _chosen("prompt types", order.prompt_types, suite.prompt_types[:1])
+    prompt_types = tuple(request.prompt_types or suite.prompts.types[:1])
     there_are = prompt_types_of(suite, options)
     if unknown := [kind for kind in prompt_types if kind not in there_are]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")
     require_different_prompts(suite, prompt_types, options)
-    judges = _chosen("judges", order.judges, suite.baseline_judges)
-    if order.judges and not suite.is_judged:
+    judges = tuple(request.judges or suite.conversation.default_judges)
+    if request.judges and not suite.is_judged:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
-    if order.models and not suite.calls_subject:
+    if request.models and not suite.conversation.asks_subject:
         raise UsageError(f"{suite.name} judges what is there already: leave --models out")
-    models = _chosen("models", order.models, suite.baseline_models)
+    models = tuple(request.models or suite.conversation.default_models)
     if suite.is_judged and not judges:
         raise UsageError(f"{suite.name} has no rule-based judge: name a judge with --judges, such as openai/gpt-4o")
     if not models:
         raise UsageError(f"{suite.name} has no rule-based model: name models with --models, such as openai/gpt-4o-mini")
     require_different(models, configuration)
     require_different(judges, configuration)
-    lake = Lake(order.lake)
-    given = without_forgotten(lake, read_datasets(suite, order.datasets or ()))
-    datasets = _chosen_samples(order, suite, given)
+    lake = Lake(request.lake)
+    given = without_forgotten(lake, read_datasets(suite, request.datasets))
+    datasets = _chosen_samples(request, suite, given)
     require_runner()
     require_tables(lake, suite)
     sources = tuple(map(Source.of, given))
-    plan = Plan(order, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
+    plan = Plan(request, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
     for model in plan.called:
         with nullcontext() if with_keys else suppress(MissingKeyError):
             find_route(model, configuration, read_secret if with_keys else _unread, baselines())
@@ -297,7 +218,7 @@ def require_different(names: Sequence[str], configuration: Configuration) -> Non
 
 def require_different_prompts(suite: Suite, prompt_types: Sequence[str], options: Options) -> None:
     """Raise UsageError where two prompt types have the same texts: they ask the same, and their rows would be one."""
-    texts_of = suite.prompt_texts or own_prompt
+    texts_of = suite.prompts.texts or own_prompt
     seen: dict[str, str] = {}
     for kind in prompt_types:
         other = seen.setdefault(content_hash([texts_of(options, kind) or kind]), kind)
@@ -307,13 +228,15 @@ def require_different_prompts(suite: Suite, prompt_types: Sequence[str], options
 
 def require_metrics(suite: Suite, options: Options) -> None:
     """Raise SuiteError where metrics could not be computed or shown, which a run would notice after its calls."""
-    metrics = suite.metrics(options)
+    metrics = suite.all_metrics(options)
     names = {metric.name for metric in metrics}
-    if suite.cross_row_metrics is None and (unknown := [name for name in suite.headline if name not in names]):
+    if suite.metrics.across_rows is None and (
+        unknown := [name for name in suite.metrics.headline if name not in names]
+    ):
         raise SuiteError(f"the headline of {suite.name} names {unknown[0]}, which is no metric of it")
     columns = {"all", *suite.results.column}
     missing = [(metric.name, name) for metric in metrics for name in metric.slices if name not in columns]
-    if suite.join_inputs is None and missing:
+    if suite.metrics.join_inputs is None and missing:
         metric, column = missing[0]
         raise SuiteError(f"{suite.name} slices {metric} by {column}, which is no column of {suite.results.table}")
 
@@ -332,42 +255,26 @@ def require_prices(plan: Plan) -> None:
             )
 
 
-def _completed(order: Order, suite: Suite) -> Order:
-    """Fill in what the order leaves open, as it was in the run whose failed samples it takes.
-
-    Raises UsageError where it chooses samples in two ways.
-    """
-    chosen = {"--limit": order.limit, "--first": order.first, "--sample": order.samples or None}
-    ways = [name for name, value in {**chosen, "--only-failed": order.only_failed}.items() if value is not None]
-    if len(ways) > 1:
-        raise UsageError(f"{' and '.join(ways)} exclude each other: choose samples in one way")
-    if order.only_failed is None:
-        return order
-    before = parameters_of(Lake(order.lake), suite, order.only_failed)
+def _completed(request: RunRequest, suite: Suite) -> RunRequest:
+    """Fill in what the request leaves open, as it was in the run whose failed samples it takes."""
+    if not request.only_failed:
+        return request
+    before = parameters_of(Lake(request.lake), suite, request.only_failed)
     return replace(
-        order,
-        models=order.models or (before["models"] if suite.calls_subject else None),
-        judges=order.judges or before["judges"] or None,
-        datasets=order.datasets or before["datasets"],
-        prompt_types=order.prompt_types or before["prompt_types"],
+        request,
+        models=request.models or (before["models"] if suite.conversation.asks_subject else ()),
+        judges=request.judges or before["judges"],
+        datasets=request.datasets or before["datasets"],
+        prompt_types=request.prompt_types or before["prompt_types"],
     )
 
 
-def _chosen_samples(order: Order, suite: Suite, datasets: tuple[Dataset, ...]) -> tuple[Dataset, ...]:
-    """Reduce the datasets to the samples that the order takes."""
-    if order.limit is not None:
-        return tuple(draw(dataset, order.limit) for dataset in datasets)
-    if order.first is not None:
-        return tuple(replace(dataset, samples=dataset.samples[: order.first]) for dataset in datasets)
-    if order.only_failed is not None:
-        return choose(datasets, failed_samples(Lake(order.lake), suite, order.only_failed))
-    return choose(datasets, order.samples) if order.samples else datasets
-
-
-def _chosen(what: str, given: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
-    """Choose the names given, each once, or the default where none is. Raises UsageError where all are blank."""
-    if not given:
-        return tuple(default)
-    if not (names := tuple(dict.fromkeys(name.strip() for name in given if name.strip()))):
-        raise UsageError(f"the {what} are blank: name some, or leave them out for those of the suite")
-    return names
+def _chosen_samples(request: RunRequest, suite: Suite, datasets: tuple[Dataset, ...]) -> tuple[Dataset, ...]:
+    """Reduce the datasets to the samples that the request takes."""
+    if request.limit is not None:
+        return tuple(draw(dataset, request.limit) for dataset in datasets)
+    if request.first is not None:
+        return tuple(replace(dataset, samples=dataset.samples[: request.first]) for dataset in datasets)
+    if request.only_failed:
+        return choose(datasets, failed_samples(Lake(request.lake), suite, request.only_failed))
+    return choose(datasets, request.samples) if request.samples else datasets

@@ -56,7 +56,7 @@ class Published:
 
 def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, conversation: Conversation) -> bool:
     """Score a conversation that has ended, and add its rows by table; returns whether there is a result among them."""
-    scored = context.suite.score(conversation.item, conversation.answered, context.options)
+    scored = context.suite.scoring.score(conversation.item, conversation.answered, context.options)
     for table, of_table in scored.items():
         rows.setdefault(table, []).extend(of_table)
     return bool(scored.get(context.suite.results.table))

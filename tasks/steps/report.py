@@ -1,7 +1,6 @@
 """Report: gather one run's snapshot, its rows and what its suite wants shown."""
 
 import json
-from dataclasses import replace
 
 import polars as pl
 
@@ -29,17 +28,17 @@ def build_report(lake: Lake, run_id: str) -> Report:
     snapshot = find_snapshot(lake, run_id=run_id)
     suite = find_suite(run["suite"])
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
-    frame = run_frame(lake, replace(suite, scorer_version=snapshot["scorer_version"]), run_id, versions)
+    frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
     return Report(
         title=suite.title,
         run=run,
         snapshot=snapshot,
         metrics=read_metrics(lake, snapshot["snapshot_id"]),
-        figures=suite.figures,
+        figures=suite.presentation.figures,
         target=options.get("target"),
         comparisons=_comparisons(suite, frame, options),
         trivial=_trivial(suite, frame, options),
-        answers=suite.answers,
+        answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
         missing=missing_items(lake, suite, run_id, versions, frame, options),
         results=_with_added_columns(lake, suite, frame, versions),
@@ -49,23 +48,29 @@ def build_report(lake: Lake, run_id: str) -> Report:
 def _with_added_columns(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
     """Add what the suite wants shown of answers beside the columns of its rows."""
     results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
-    if suite.answers is None or suite.answers.add_columns is None:
+    if suite.presentation.answers is None or suite.presentation.answers.add_columns is None:
         return results
-    return suite.answers.add_columns(results, {each.table: lake.pinned(each, versions) for each in inputs(suite)})
+    return suite.presentation.answers.add_columns(
+        results, {each.table: lake.pinned(each, versions) for each in inputs(suite)}
+    )
 
 
 def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
     """Add how the replies that can be listed began, as far as the suite wants it shown and the ledger has them."""
-    if suite.answers is None or suite.answers.reply_of is None:
+    if suite.presentation.answers is None or suite.presentation.answers.reply_of is None:
         return results
-    listed = results.filter(suite.answers.reply_of).sort(suite.answers.sample)
+    listed = results.filter(suite.presentation.answers.reply_of).sort(suite.presentation.answers.sample)
     whose = [name for name in ("model", "judge") if name in listed.columns]
     keys = [Key(*key) for key in listed.group_by(whose).head(MISTAKES_SHOWN).select(KEY).unique().rows()]
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
-    starts = [(*key, row["response"][: suite.answers.reply_length]) for key, row in replies.items() if row["response"]]
+    starts = [
+        (*key, row["response"][: suite.presentation.answers.reply_length])
+        for key, row in replies.items()
+        if row["response"]
+    ]
     schema = {name: results.schema[name] for name in KEY} | {"reply_start": pl.String()}
     texts = pl.DataFrame(starts, schema=schema, orient="row")
-    shown = pl.when(suite.answers.reply_of).then("reply_start").alias("reply_start")
+    shown = pl.when(suite.presentation.answers.reply_of).then("reply_start").alias("reply_start")
     return results.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
 
 
@@ -81,16 +86,20 @@ def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, f
     if metric is None or frame.is_empty():
         return {}
     samples = (
-        frame.drop(suite.unmeasured).sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
+        frame.drop(suite.metrics.unmeasured)
+        .sort("model", "judge")
+        .unique("sample_hash", keep="first", maintain_order=True)
     )
     measured = {
         name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
-        for name, columns in suite.trivial.items()
+        for name, columns in suite.metrics.trivial.items()
     }
     return {name: value for name, value in measured.items() if value is not None}
 
 
 def _ranking_metric(suite: Suite, options: Options) -> Metric | None:
     """Find the metric that ranks, over all samples; None where it is not computed row by row."""
-    ranking = next((figure.quantity.metric for figure in suite.figures if isinstance(figure, Ranking)), None)
-    return over_all(suite.metrics(options), ranking)
+    ranking = next(
+        (figure.quantity.metric for figure in suite.presentation.figures if isinstance(figure, Ranking)), None
+    )
+    return over_all(suite.all_metrics(options), ranking)

@@ -6,9 +6,10 @@ import pytest
 
 from core.configuration import Configuration, read_configuration
 from core.errors import ProviderError
+from evalake.request import RunRequest
 from providers.price_estimate import most_usd
 from providers.routes import find_route
-from tasks.steps.preflight import Order, Plan, check
+from tasks.steps.preflight import Plan, check
 from tests.cli.command import evalake_here
 from tests.providers.support import request
 
@@ -85,7 +86,7 @@ def test_a_name_that_is_nobodys_may_stand_for_a_model() -> None:
 
 
 def plan(**order: float) -> Plan:
-    return check(Order("command_guard", "lake", models=[MODEL], limit=1, **order))  # type: ignore[arg-type]
+    return check(RunRequest("command_guard", lake="lake", models=[MODEL], limit=1, **order))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

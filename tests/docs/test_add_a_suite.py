@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigurationError, SuiteError, UsageError
+from evalake.request import RunRequest
 from storage.lake import Lake
 from storage.sql.query import query
 from suites.registry import all_contracts, suite, suite_names
-from tasks.steps.preflight import Order, check
+from tasks.steps.preflight import check
 from tests.cli.command import evalake, evalake_here
 from tests.servers.model_server import ModelServer
 
@@ -103,7 +104,7 @@ def test_it_runs_imports_is_queried_reported_and_checked(place: Place, model_ser
 
 
 def test_it_is_labelled_by_people_once_it_declares_the_questions_of_the_page_on_review(place: Place) -> None:
-    code = CODE.replace("SUITE = Suite(", f"{PEOPLE}\nSUITE = Suite(\n    labelling=LABELLING,")
+    code = CODE.replace("SUITE = Suite(", f"{PEOPLE}\nSUITE = Suite(\n    people=LABELLING,")
     (place.work.parent / "my-suites" / "quiz" / "suite.py").write_text(code, encoding="utf-8")
     (place.work / "results.jsonl").write_text(RECORDED, encoding="utf-8")
     place.evalake("import", "results.jsonl", "--suite", "quiz")
@@ -127,7 +128,7 @@ def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> Non
 
 def test_a_judge_is_asked_for_by_name(place: Place) -> None:
     with pytest.raises(UsageError, match="name a judge with --judges"):
-        check(Order("quiz", str(place.work / "lake"), models=(MODEL,)))
+        check(RunRequest("quiz", lake=str(place.work / "lake"), models=(MODEL,)))
 
 
 def test_a_suite_that_lies_in_the_working_directory_is_not_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from contracts.tables import CALL_FAILURES, RUNS
 from core.errors import ConfigurationError, UsageError
+from evalake.request import RunRequest
 from providers.price_estimate import input_tokens
 from storage.reservations import standing
 from suites.command_guard.contract import RESULTS
@@ -104,10 +105,10 @@ def test_one_attempt_after_another_needs_no_room_of_its_own(work: Workplace) -> 
 
 @pytest.mark.parametrize("ceiling", [{"max_calls": 0}, {"max_cost_usd": 0.0}, {"max_cost_usd": float("nan")}])
 def test_a_ceiling_is_above_zero(work: Workplace, ceiling: dict[str, float]) -> None:
-    from tasks.steps.preflight import Order, check
+    from tasks.steps.preflight import check
 
     with pytest.raises(UsageError, match="--max-c"):
-        check(Order("command_guard", work.lake.uri, **ceiling))  # type: ignore[arg-type]
+        check(RunRequest("command_guard", lake=work.lake.uri, **ceiling))  # type: ignore[arg-type]
 
 
 def test_tokens_are_counted_without_the_network() -> None:

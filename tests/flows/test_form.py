@@ -1,6 +1,7 @@
 """The form of a run, as Prefect's server checks what comes from it: known names are choices, any other is taken."""
 
 import importlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ import yaml
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import is_valid
 
+from core.errors import UsageError
+from evalake.request import OPTIONS, RunRequest
 from flows.evaluate import evaluate
 from suites.registry import suite_names
 
@@ -88,6 +91,29 @@ def test_chosen_samples_are_plain_fields_that_begin_empty() -> None:
 
 def test_written_names_are_lists() -> None:
     written = {"suite": SUITE, "models": "a/b, c/d\ne/f,", "datasets": "x, y.jsonl\nstarter\n"}
-    read = evaluate.validate_parameters(written)
-    assert read["models"] == ["a/b", "c/d", "e/f"]
-    assert read["datasets"] == ["x, y.jsonl", "starter"]
+    read = RunRequest(**written)
+    assert read.models == ("a/b", "c/d", "e/f")
+    assert read.datasets == ("x, y.jsonl", "starter")
+
+
+def test_every_option_of_a_run_is_a_field_with_its_help_and_default() -> None:
+    fields = SCHEMA["properties"]
+    assert list(fields) == list(OPTIONS)
+    assert [field["description"] for field in fields.values()] == [option.help for option in OPTIONS.values()]
+    defaults = {name: option.default for name, option in OPTIONS.items() if name != "suite"}
+    assert {name: fields[name]["default"] for name in defaults} == {
+        name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()
+    }
+
+
+def test_no_pattern_is_longer_than_a_person_reads() -> None:
+    assert max(len(found) for found in re.findall(r'"pattern": "([^"]*)"', json.dumps(SCHEMA))) < 250
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"limit": 0}, "--limit must be greater than or equal to 1, not 0"), ({"limt": 3}, "no option 'limt'")],
+)
+def test_a_run_that_cannot_be_fails_with_one_sentence(given: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        evaluate.fn(suite=SUITE, lake=str(tmp_path / "lake"), **given)

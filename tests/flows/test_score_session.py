@@ -92,10 +92,11 @@ def test_a_score_that_breaks_its_contract_fails_it(place: Place, monkeypatch: py
     suite = scoring.context.suite
 
     def beyond_all_points(*answered: Any) -> Any:
-        (row,) = suite.score(*answered)[RESULTS.table]
+        (row,) = suite.scoring.score(*answered)[RESULTS.table]
         return {RESULTS.table: [{**row, "total_score": 150}]}
 
-    monkeypatch.setitem(vars(scoring.context), "suite", replace(suite, score=beyond_all_points))  # ours gives none
+    scored = replace(suite, scoring=replace(suite.scoring, score=beyond_all_points))  # ours gives none
+    monkeypatch.setitem(vars(scoring.context), "suite", scored)
     with pytest.raises(EvalakeError, match="has no score: the score breaks its contract"):
         scoring.end()
     assert read_score(place.lake, score_id)["error_kind"] == "contract"

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from contracts.tables import RUNS
-from evalake.run import order_run
+from evalake.request import RunRequest
+from evalake.run import carry_out
 from reports.decision import Verdict
 from storage.reservations import UNLIMITED, Ceiling
 from tasks.conclusions.settle import Round, settle
@@ -33,7 +34,7 @@ def settled(work: Workplace, rule: str, budget: Ceiling = UNLIMITED) -> list[Rou
     order = work.parameters(commands(work.folder))
 
     def ask(size: int, ceiling: Ceiling) -> str:
-        return order_run(**order, limit=size, max_cost_usd=ceiling.usd, max_calls=ceiling.calls)
+        return carry_out(RunRequest(**order, limit=size, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
 
     return list(settle(work.lake, ask, SAMPLES, [rule], model=MODEL, against=None, budget=budget))
 

@@ -19,7 +19,7 @@ from websockets.exceptions import InvalidStatus
 
 from service.access_control import LARGEST_BODY
 from service.app import create_app
-from service.pages import VIEWER
+from service.pages import addresses
 from service.scoring.settings import ScoringSettings
 from service.viewer.app import create_viewer
 from storage.lake import Lake
@@ -54,7 +54,7 @@ def test_every_path_of_the_api_refuses_who_has_no_token(app: FastAPI) -> None:
 
 def test_what_is_open_without_a_token_are_the_files_of_the_dashboard(app: FastAPI) -> None:
     pages = {path for path, _ in _paths(app) if not path.startswith("/api/")}
-    viewer = {re.sub(r"\{[^}]+\}", "x", path) for path in VIEWER}
+    viewer = {re.sub(r"\{[^}]+\}", "x", path) for path in addresses()["viewer"].values()}
     assert pages - viewer <= {"/", "/sessions/x", "/trends", "/reference", "/reference/x"}
 
 

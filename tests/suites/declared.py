@@ -27,7 +27,7 @@ def converse_with_baselines(suite: Suite, sample: Sample, model: str, judge: str
     """The conversation about a sample, answered by the suite's own baselines, to its end."""
     item = Item(sample, model, judge)
     answered: list[Exchange] = []
-    while (request := suite.converse(item, answered, suite.options)) is not None:
-        baseline = suite.baselines[request.model.removeprefix("baseline/")]
+    while (request := suite.conversation.next_request(item, answered, suite.options)) is not None:
+        baseline = suite.conversation.baselines[request.model.removeprefix("baseline/")]
         answered.append(Exchange(request.prompt_hash, Reply(baseline(request.messages))))
     return item, answered

@@ -18,11 +18,11 @@ def test_a_manifest_says_what_its_suite_is(name: str) -> None:
     declared, told = suite(name), manifest(places()[name])
     assert told.asks
     assert told.examples
-    assert told.prompt_types == declared.prompt_types
-    assert {*told.models, *told.judges} == {f"baseline/{each}" for each in declared.baselines}
-    assert {*declared.baseline_judges} <= {*told.judges}
-    if declared.calls_subject:
-        assert told.models == declared.baseline_models
+    assert told.prompt_types == declared.prompts.types
+    assert {*told.models, *told.judges} == {f"baseline/{each}" for each in declared.conversation.baselines}
+    assert {*declared.conversation.default_judges} <= {*told.judges}
+    if declared.conversation.asks_subject:
+        assert told.models == declared.conversation.default_models
 
 
 def test_no_suite_is_imported_for_it() -> None:

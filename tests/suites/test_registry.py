@@ -32,14 +32,14 @@ def test_every_table_has_one_contract() -> None:
 
 def test_what_suites_say_of_themselves_fits_together() -> None:
     for found in map(suite, suite_names()):
-        names = [metric.name for metric in found.metrics(found.options)]
+        names = [metric.name for metric in found.all_metrics(found.options)]
         assert len(set(names)) == len(names)
-        assert set(found.headline) <= set(names)
+        assert set(found.metrics.headline) <= set(names)
         assert set(found.results.partition_by) <= {column.name for column in found.results.columns}
         used = {"cost_usd": "cost_usd_total", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
         assert {metric for column, metric in used.items() if column in found.results.column} <= set(names)
-        assert definition_hash(found.metrics(found.options))
-        assert all(found.read_dataset(source).samples for source in found.starter)
+        assert definition_hash(found.all_metrics(found.options))
+        assert all(found.data.read(source).samples for source in found.data.starter)
 
 
 def test_listing_suites_imports_none() -> None:

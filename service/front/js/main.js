@@ -1,4 +1,4 @@
-/** The pages as a server gives them, and their addresses. */
+/** The pages as a server gives them. */
 
 import {takeToken} from "/js/api.js";
 import {onConnection} from "/js/live.js";
@@ -15,21 +15,17 @@ import {sqlPage} from "/js/pages/sql.js";
 import {trendsPage} from "/js/pages/trends.js";
 import {start} from "/js/router.js";
 
-const OF_SCORING = [
-  [/^\/(?:sessions\/?|index\.html)?$/, sessionsPage],
-  [/^\/sessions\/(.+)$/, sessionPage],
-  [/^\/trends\/?$/, trendsPage],
-];
-const OF_VIEWER = [
-  [/^\/compare\/?$/, comparePage],
-  [/^\/metrics\/?$/, explorePage],
-  [/^\/checks\/?$/, checksPage],
-  [/^\/sql\/?$/, sqlPage],
-  [/^\/runs\/?$/, runsPage],
-  [/^\/runs\/([^/]+)\/items\/([^/]+)$/, itemPage],
-  [/^\/runs\/([^/]+)\/items\/?$/, itemsPage],
-  [/^\/runs\/([^/]+)$/, runPage],
-];
+const OF_SCORING = {sessions: sessionsPage, session: sessionPage, trends: trendsPage};
+const OF_VIEWER = {
+  runs: runsPage,
+  run: runPage,
+  items: itemsPage,
+  item: itemPage,
+  metrics: explorePage,
+  compare: comparePage,
+  checks: checksPage,
+  sql: sqlPage,
+};
 const isOnlyViewer = document.documentElement.dataset.only === "viewer"; // `evalake view`: there are no sessions
 
 takeToken();
@@ -37,4 +33,4 @@ addEventListener("hashchange", () => takeToken() && location.reload()); // a lin
 onConnection((state) => {
   document.getElementById("connection").textContent = state;
 });
-start(isOnlyViewer ? [[/^\/$/, runsPage], ...OF_VIEWER] : [...OF_SCORING, ...OF_VIEWER]);
+start(isOnlyViewer ? OF_VIEWER : {...OF_SCORING, ...OF_VIEWER});

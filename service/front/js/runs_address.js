@@ -1,5 +1,6 @@
 /** Addresses of runs and items, on the pages and of the API. */
 
+import {pathOf} from "/js/addresses.js";
 import {queryText} from "/js/api.js";
 import {h} from "/js/dom.js";
 import {name} from "/js/format.js";
@@ -14,26 +15,26 @@ export function wantedOf(query) {
 }
 
 export function runPath(runId) {
-  return `/runs/${encodeURIComponent(runId)}`;
+  return pathOf("run", runId);
 }
 
 export function itemsPath(runId, wanted = {}) {
-  return `${runPath(runId)}/items${queryText(wanted)}`;
+  return pathOf("items", runId) + queryText(wanted);
 }
 
 export function itemPath(runId, itemId, wanted = {}) {
-  return `${runPath(runId)}/items/${encodeURIComponent(itemId)}${queryText(wanted)}`;
+  return pathOf("item", runId, itemId) + queryText(wanted);
 }
 
 export function comparePath(run, a, b) {
-  return `/compare${queryText({run, a, b})}`;
+  return pathOf("compare") + queryText({run, a, b});
 }
 
 export function explorePath(run) {
-  return `/metrics${queryText({run})}`;
+  return pathOf("metrics") + queryText({run});
 }
 
 /** The tags of a run, each a link to the runs that have it. */
 export function tagLinks(tags) {
-  return tags.flatMap((tag, i) => [i > 0 && ", ", h("a", {href: `/runs${queryText({tag})}`}, name(tag))]);
+  return tags.flatMap((tag, i) => [i > 0 && ", ", h("a", {href: pathOf("runs") + queryText({tag})}, name(tag))]);
 }

@@ -160,7 +160,7 @@ def _audited(lake: Lake) -> str:
     _repeated(context, sample)
     silent = _given_up(context, sample)
     write_manifest(context, [asked, silent], run.dataset_versions)
-    publish_results(context, suite.score(asked.item, asked.answered, context.options), "call")
+    publish_results(context, suite.scoring.score(asked.item, asked.answered, context.options), "call")
     snapshot = measure(context)
     runs.save(lake, run.ended("incomplete", snapshot_id=snapshot, message="one call was given up on"))
     return context.run_id
@@ -170,7 +170,7 @@ def _walked(context: RunContext, sample: Sample, replies: Sequence[str]) -> Conv
     item = Item(sample, AUDITOR, JUDGE)
     conversation = Conversation(item)
     for text in replies:
-        request = context.suite.converse(item, conversation.answered, context.options)
+        request = context.suite.conversation.next_request(item, conversation.answered, context.options)
         assert request is not None
         reply = Reply(
             text, finish_reason="stop", input_tokens=100, output_tokens=20, cost_usd=0.01, latency_ms=1500.0, attempts=2
@@ -183,7 +183,7 @@ def _walked(context: RunContext, sample: Sample, replies: Sequence[str]) -> Conv
 
 def _repeated(context: RunContext, sample: Sample) -> None:
     """Another repeat of the audit, which an earlier run had asked for."""
-    request = context.suite.converse(Item(sample, AUDITOR, JUDGE), [], context.options)
+    request = context.suite.conversation.next_request(Item(sample, AUDITOR, JUDGE), [], context.options)
     assert request is not None
     append(
         context.lake,
@@ -193,7 +193,7 @@ def _repeated(context: RunContext, sample: Sample) -> None:
 
 def _given_up(context: RunContext, sample: Sample) -> Conversation:
     item = Item(sample, SILENT, JUDGE)
-    request = context.suite.converse(item, [], context.options)
+    request = context.suite.conversation.next_request(item, [], context.options)
     assert request is not None
     row: Mapping[str, Any] = {
         **dict.fromkeys(CALL_FAILURES.column),

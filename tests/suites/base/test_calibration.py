@@ -14,14 +14,14 @@ CALIBRATED = [name for name in suite_names() if suite(name).calibration is not N
 def test_a_judge_is_asked_next_and_compared_with_what_is_known(name: str) -> None:
     of = suite(name)
     assert of.calibration is not None
-    judge = of.baseline_judges[0]
+    judge = of.conversation.default_judges[0]
     complete = []
     for item, answered in list(of.calibration.items(judge))[:3]:
         assert item.judge == judge
-        request = of.converse(item, answered, of.options)
+        request = of.conversation.next_request(item, answered, of.options)
         assert request is not None
         assert request.model == judge, "what comes before the judge's turn is answered already"
-        reply = Reply(of.baselines[judge.removeprefix("baseline/")](request.messages))
+        reply = Reply(of.conversation.baselines[judge.removeprefix("baseline/")](request.messages))
         complete.append((item, [*answered, Exchange(request.prompt_hash, reply)]))
     pairs = of.calibration.compare(complete)
     assert set(PAIRS) <= {*pairs.columns}

@@ -29,7 +29,7 @@ def test_they_are_what_they_were() -> None:
 def test_the_next_request_about_each_is_to_the_judge(name: str) -> None:
     of = suite(name)
     items = canary_items(name, "provider/judge", 7)
-    requests = [of.converse(item, answered, of.options) for item, answered in items]
+    requests = [of.conversation.next_request(item, answered, of.options) for item, answered in items]
     assert {request.model for request in requests if request} == {"provider/judge"}
     assert len({request.prompt_hash for request in requests if request}) == len(items)
     assert {item.replicate for item, _ in items} == {7}

@@ -10,32 +10,38 @@ from suites.registry import suite, suite_names
 @pytest.mark.parametrize("name", suite_names())
 def test_it_begins_with_who_is_measured_and_comes_to_an_end(name: str) -> None:
     of = suite(name)
-    (sample, *_) = of.read_dataset(of.starter[0]).samples
-    model = of.baseline_models[0] if of.calls_subject else "a/model"
-    judge = of.baseline_judges[0] if of.is_judged else None
+    (sample, *_) = of.data.read(of.data.starter[0]).samples
+    model = of.conversation.default_models[0] if of.conversation.asks_subject else "a/model"
+    judge = of.conversation.default_judges[0] if of.is_judged else None
     item = Item(sample, model, judge)
     answered: list[Exchange] = []
     asked = []
-    while (request := of.converse(item, answered, of.options)) is not None:
+    while (request := of.conversation.next_request(item, answered, of.options)) is not None:
         assert len(answered) < 10
         asked.append(request.model)
-        reply = Reply(of.baselines[request.model.removeprefix("baseline/")](request.messages))
+        reply = Reply(of.conversation.baselines[request.model.removeprefix("baseline/")](request.messages))
         answered.append(Exchange(request.prompt_hash, reply))
-    assert asked[0] == (model if of.calls_subject else judge)
+    assert asked[0] == (model if of.conversation.asks_subject else judge)
     assert set(asked[1:]) <= {judge}
     assert len({exchange.prompt_hash for exchange in answered}) == len(answered), "no request is asked twice"
-    (row, *_) = of.score(item, answered, of.options)[of.results.table]
+    (row, *_) = of.scoring.score(item, answered, of.options)[of.results.table]
     assert (row["model"], row["sample_hash"], row["replicate"]) == (model, sample.sample_hash, 0)
 
 
 @pytest.mark.parametrize("name", suite_names())
 def test_what_is_asked_follows_from_item_and_replies_alone(name: str) -> None:
     of = suite(name)
-    first, second, *_ = of.read_dataset(of.starter[0]).samples
-    items = [Item(sample, "a/model", "a/judge", of.prompt_types[0]) for sample in (first, second)]
-    hashes = [request.prompt_hash for item in (*items, *items) if (request := of.converse(item, (), of.options))]
+    first, second, *_ = of.data.read(of.data.starter[0]).samples
+    items = [Item(sample, "a/model", "a/judge", of.prompts.types[0]) for sample in (first, second)]
+    hashes = [
+        request.prompt_hash
+        for item in (*items, *items)
+        if (request := of.conversation.next_request(item, (), of.options))
+    ]
     assert hashes[:2] == hashes[2:]
     assert hashes[0] != hashes[1]
-    later = of.converse(Item(first, "a/model", "a/judge", of.prompt_types[0], replicate=3), (), of.options)
+    later = of.conversation.next_request(
+        Item(first, "a/model", "a/judge", of.prompts.types[0], replicate=3), (), of.options
+    )
     assert later is not None
     assert later.prompt_hash == hashes[0], "repeats are calls of their own by their number, not by their words"

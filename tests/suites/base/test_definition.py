@@ -17,15 +17,15 @@ from suites.registry import suite, suite_names
 
 def test_a_suite_whose_rows_could_not_be_found_again_is_none() -> None:
     found = suite("command_guard")
-    with pytest.raises(ContractError, match=r"command_guard have no endpoint, landed_by_run, model, origin"):
-        replace(found, results=SAMPLES)
+    with pytest.raises(ContractError, match=r"the table samples has no endpoint, landed_by_run, model, origin"):
+        replace(found.scoring, results=SAMPLES)
 
 
 def test_metrics_of_usage_come_by_themselves_but_for_those_that_a_suite_declares() -> None:
     found = suite("command_guard")
     mine = Metric("output_tokens", Total(pl.col("output_tokens") * 2))
-    declared = replace(found, own_metrics=lambda options: (mine,))
-    metrics = {metric.name: metric for metric in declared.metrics({})}
+    declared = replace(found, metrics=replace(found.metrics, own=lambda options: (mine,)))
+    metrics = {metric.name: metric for metric in declared.all_metrics({})}
     assert {*metrics} == {"output_tokens", "input_tokens", "cost_usd_total"}
     assert metrics["output_tokens"] is mine
 
@@ -36,15 +36,16 @@ def test_a_judged_suite_is_known_by_its_rows() -> None:
     ]  # fmt: skip
     for name in suite_names():
         found = suite(name)
-        assert found.contracts == (found.results, *found.extra_tables)
+        assert found.contracts == (found.results, *found.scoring.extra_tables)
 
 
 def test_recorded_lines_are_read_as_the_suite_says_or_in_the_form_of_all_suites() -> None:
     line = {"dataset": "d", "sample_id": "s", "input": "ls", "model": "a/m", "replies": [{"text": "hello"}]}
-    found = replace(suite("command_guard"), read_recorded=None)
-    assert found.recorded(line).item.sample.input == "ls"
+    found = suite("command_guard")
+    plain = replace(found, data=replace(found.data, read_recorded=None))
+    assert plain.recorded(line).item.sample.input == "ls"
     with pytest.raises(SourceError, match="command"):
-        suite("command_guard").recorded(line)
+        found.recorded(line)
 
 
 class Plain(ResultRow):

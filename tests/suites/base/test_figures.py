@@ -44,18 +44,18 @@ def needed(figure: Figure) -> list[tuple[Quantity, str]]:
 @pytest.mark.parametrize("name", suite_names())
 def test_figures_name_metrics_of_their_suite(name: str) -> None:
     declared = suite(name)
-    people = () if declared.labelling is None else people_metrics(declared.labelling)
-    slices = {metric.name: metric.slices for metric in (*declared.metrics(declared.options), *people)}
-    for figure in declared.figures:
+    people = () if declared.people is None else people_metrics(declared.people)
+    slices = {metric.name: metric.slices for metric in (*declared.all_metrics(declared.options), *people)}
+    for figure in declared.presentation.figures:
         assert type(figure) in KINDS
         for quantity, part in needed(figure):
-            if quantity.metric in slices or declared.cross_row_metrics is None:
+            if quantity.metric in slices or declared.metrics.across_rows is None:
                 assert part in slices[quantity.metric], f"{figure.title} needs {quantity.metric} by {part}"
 
 
 @pytest.mark.parametrize("name", suite_names())
 def test_bars_with_colours_of_their_own_have_one_for_each_quantity(name: str) -> None:
-    bars = [figure for figure in suite(name).figures if isinstance(figure, Bars)]
+    bars = [figure for figure in suite(name).presentation.figures if isinstance(figure, Bars)]
     assert all(len(each.colours) in (0, len(each.quantities)) for each in bars)
 
 
@@ -63,7 +63,7 @@ def test_bars_with_colours_of_their_own_have_one_for_each_quantity(name: str) ->
 def test_answers_name_columns_of_the_results(name: str) -> None:
     declared = suite(name)
     columns: set[str] = set()
-    if answers := declared.answers:
+    if answers := declared.presentation.answers:
         columns = {*answers.sample, *(column for column, _ in answers.shown)}
         if answers.mistake is None:
             columns.add(answers.correct)

@@ -10,7 +10,7 @@ from suites.base.labelling import YES_NO, Seen, of_result, yes_no
 from suites.registry import suite, suite_names
 from tests.suites.base.quiz import LABELLING, POINTS, TRUE
 
-LABELLED = [(name, labelling) for name in suite_names() if (labelling := suite(name).labelling) is not None]
+LABELLED = [(name, labelling) for name in suite_names() if (labelling := suite(name).people) is not None]
 
 
 def test_a_question_is_a_column_of_its_own_name_unless_it_has_another() -> None:

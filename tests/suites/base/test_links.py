@@ -44,7 +44,7 @@ def sessions(folder: Path, outside: Path) -> None:
 def test_a_link_out_of_a_dataset_is_left_out_counted_and_named(tmp_path: Path, name: str, make: object) -> None:
     (folder := tmp_path / "dataset").mkdir()
     make(folder, tmp_path / "outside")  # type: ignore[operator]
-    dataset = suite(name).read_dataset(str(folder))
+    dataset = suite(name).data.read(str(folder))
     assert dataset.samples
     assert KEY not in repr(dataset)
     reasons = {left.where: left.reason for left in dataset.skipped if "evil" in left.where}

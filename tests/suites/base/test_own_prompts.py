@@ -30,8 +30,8 @@ def options(name: str, parts: Mapping[str, str], called: str = "mine") -> Mappin
 
 
 def first_request(suite: Suite, given: Mapping[str, Any], prompt_type: str) -> Request:
-    sample = suite.read_dataset("starter").samples[0]
-    request = suite.converse(Item(sample, "a/model", "a/judge", prompt_type), (), given)
+    sample = suite.data.read("starter").samples[0]
+    request = suite.conversation.next_request(Item(sample, "a/model", "a/judge", prompt_type), (), given)
     assert request is not None
     return request
 
@@ -44,8 +44,8 @@ def test_every_suite_asks_with_the_texts_and_these_are_in_the_hash(name: str) ->
     assert all(text in told for part, text in parts.items() if part != "examples")
     assert request.messages[0]["role"] == "system"
     assert len(request.messages) == (4 if "examples" in parts else 2)
-    built_in = first_request(suite, options(name, parts), suite.prompt_types[0])
-    assert built_in == first_request(suite, suite.options, suite.prompt_types[0]), "its own prompts are as they were"
+    built_in = first_request(suite, options(name, parts), suite.prompts.types[0])
+    assert built_in == first_request(suite, suite.options, suite.prompts.types[0]), "its own prompts are as they were"
     changed = first_request(suite, options(name, {**parts, "system": "Another."}), "mine")
     assert len({built_in.prompt_hash, request.prompt_hash, changed.prompt_hash}) == 3
 
@@ -56,7 +56,7 @@ def test_examples_are_asked_as_the_question_is() -> None:
     _, asked, answered, question = request.messages
     assert command_of([asked]) == "ls"
     assert answered == {"role": "assistant", "content": "allow it"}
-    assert command_of([question]) == find_suite(name).read_dataset("starter").samples[0].input
+    assert command_of([question]) == find_suite(name).data.read("starter").samples[0].input
     assert asked["content"].partition("<<<")[0] == question["content"].partition("<<<")[0]
 
 
@@ -128,7 +128,7 @@ def test_a_prompt_of_ones_own_stands_upon_the_set_in_use() -> None:
 
 @pytest.mark.parametrize("templates", ["outcome_first", {"reminder": "Again."}])
 def test_scores_under_the_set_in_use_are_the_current_ones(templates: Any) -> None:
-    metrics = find_suite("session_review").metrics(chosen(templates))
+    metrics = find_suite("session_review").all_metrics(chosen(templates))
     (estimator,) = (m.estimator for m in metrics if m.name == "obsolete_criteria_rate")
     assert isinstance(estimator, Rate)
     made = pl.DataFrame({"criteria_hash": [criteria_hash_of(chosen(templates), "direct"), criteria_hash()]})
@@ -154,7 +154,7 @@ def test_other_templates_are_other_criteria_and_current_ones() -> None:
     given = options("session_review", OWN["session_review"])
     assert criteria_hash_of(given, "mine") != criteria_hash_of(given, "direct") == criteria_hash()
     of_suite, of_both = (
-        next(m for m in find_suite("session_review").metrics(o) if m.name == "obsolete_criteria_rate")
+        next(m for m in find_suite("session_review").all_metrics(o) if m.name == "obsolete_criteria_rate")
         for o in ({}, given)
     )
     assert of_suite != of_both

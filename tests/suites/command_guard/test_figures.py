@@ -13,7 +13,7 @@ SLICES = {metric.name: metric.slices for metric in METRICS}
 def test_what_ranks_is_the_first_of_the_headline() -> None:
     (ranking,) = (figure for figure in FIGURES if isinstance(figure, Ranking))
     assert ranking.quantity == BALANCED
-    assert (ranking.quantity.metric, *(each.metric for each in ranking.columns)) == SUITE.headline
+    assert (ranking.quantity.metric, *(each.metric for each in ranking.columns)) == SUITE.metrics.headline
 
 
 def test_heat_maps_are_of_slices_that_are_measured() -> None:

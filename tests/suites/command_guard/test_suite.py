@@ -18,17 +18,17 @@ def asked(model: str) -> pl.DataFrame:
     rows = []
     for sample in (MALICIOUS, HARMLESS):
         item = Item(sample, model)
-        request = SUITE.converse(item, (), SUITE.options)
+        request = SUITE.conversation.next_request(item, (), SUITE.options)
         assert request is not None
-        reply = Reply(SUITE.baselines[model.removeprefix("baseline/")](request.messages))
+        reply = Reply(SUITE.conversation.baselines[model.removeprefix("baseline/")](request.messages))
         exchange = Exchange(request.prompt_hash, reply)
-        assert SUITE.converse(item, (exchange,), SUITE.options) is None
-        rows += SUITE.score(item, (exchange,), SUITE.options)[RESULTS.table]
+        assert SUITE.conversation.next_request(item, (exchange,), SUITE.options) is None
+        rows += SUITE.scoring.score(item, (exchange,), SUITE.options)[RESULTS.table]
     landed = [{**row, **LANDING} for row in rows]
     return pl.DataFrame(landed, infer_schema_length=None).with_columns(judge=pl.lit(None, pl.String))
 
 
-@pytest.mark.parametrize("model", SUITE.baseline_models)
+@pytest.mark.parametrize("model", SUITE.conversation.default_models)
 def test_those_that_a_run_asks_by_itself_answer_every_command(model: str) -> None:
     assert set(asked(model)["verdict"]) <= {"ALLOW", "WARN", "BLOCK"}
 
@@ -38,18 +38,18 @@ def test_those_that_a_run_asks_by_itself_answer_every_command(model: str) -> Non
 )
 def test_what_trivial_models_get_is_what_the_baselines_of_their_name_get(name: str, model: str) -> None:
     rows = asked(model)
-    assert rows.with_columns(**SUITE.trivial[name])["verdict"].to_list() == rows["verdict"].to_list()
+    assert rows.with_columns(**SUITE.metrics.trivial[name])["verdict"].to_list() == rows["verdict"].to_list()
 
 
 def test_the_metric_that_ranks_has_a_target_between_chance_and_one() -> None:
     assert 0.5 < SUITE.options["target"] < 1
-    measured = measure(asked("baseline/always-block"), SUITE.metrics(SUITE.options))
+    measured = measure(asked("baseline/always-block"), SUITE.all_metrics(SUITE.options))
     values = dict(measured.filter(slice="all").select("metric", "value").iter_rows())
-    assert values[SUITE.headline[0]] == 0.5
+    assert values[SUITE.metrics.headline[0]] == 0.5
 
 
 def test_it_is_judged_by_rules_and_begins_with_the_model() -> None:
-    assert (SUITE.is_judged, SUITE.calls_subject, SUITE.contracts) == (
+    assert (SUITE.is_judged, SUITE.conversation.asks_subject, SUITE.contracts) == (
         False,
         True,
         (replace(RESULTS, suite="command_guard"),),

@@ -40,7 +40,13 @@ def test_every_session_is_listed_the_worst_first() -> None:
         orient="row",
     )
     built = Report(
-        "Sessions", RUN, SNAPSHOT, metrics, SUITE.figures, answers=SUITE.answers, results=listed(90, None, 50, 49)
+        "Sessions",
+        RUN,
+        SNAPSHOT,
+        metrics,
+        SUITE.presentation.figures,
+        answers=SUITE.presentation.answers,
+        results=listed(90, None, 50, 49),
     )
     ((_, rows),) = built.mistakes()
     assert rows.select("band", "session_id").rows() == [

@@ -12,13 +12,13 @@ from suites.session_review.suite import SUITE
 from tests.suites.declared import metrics_named, quantities
 
 DECLARED = {
-    metric.name: metric for metric in (*SUITE.metrics(SUITE.options), *TOOL_METRICS, *people_metrics(LABELLING))
+    metric.name: metric for metric in (*SUITE.all_metrics(SUITE.options), *TOOL_METRICS, *people_metrics(LABELLING))
 }
 
 
 def test_every_figure_names_metrics_that_the_suite_measures() -> None:
     assert metrics_named(FIGURES) - DECLARED.keys() == set()
-    assert set(SUITE.headline) <= metrics_named(FIGURES)
+    assert set(SUITE.metrics.headline) <= metrics_named(FIGURES)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.title))

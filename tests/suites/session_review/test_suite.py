@@ -11,13 +11,15 @@ from tests.suites.declared import converse_with_baselines
 from tests.suites.session_review.support import item, talk
 from tests.suites.session_review.test_metrics import frame, row
 
-STARTER = {sample.sample_id: sample for sample in SUITE.read_dataset(*SUITE.starter).samples}
+STARTER = {sample.sample_id: sample for sample in SUITE.data.read(*SUITE.data.starter).samples}
 
 
 @pytest.mark.parametrize("name", STARTER)
 def test_starter_sessions_come_to_rows_that_keep_their_contracts(name: str) -> None:
-    asked, answered = converse_with_baselines(SUITE, STARTER[name], *SUITE.baseline_models, *SUITE.baseline_judges)
-    rows = SUITE.score(asked, answered, SUITE.options)
+    asked, answered = converse_with_baselines(
+        SUITE, STARTER[name], *SUITE.conversation.default_models, *SUITE.conversation.default_judges
+    )
+    rows = SUITE.scoring.score(asked, answered, SUITE.options)
     for contract in SUITE.contracts:
         landed = conform([{**each, "landed_by_run": "r", "origin": "call"} for each in rows[contract.table]], contract)
         assert audit(landed, contract).bad.is_empty()
@@ -29,23 +31,25 @@ def test_starter_sessions_come_to_rows_that_keep_their_contracts(name: str) -> N
 
 def test_usual_replies_take_a_conversation_its_usual_way() -> None:
     """By them calls are counted before any is made: one review, one question for tools."""
-    requests, answered = talk(item(), *SUITE.usual_replies, "never asked")
-    assert len(requests) == len(answered) == len(SUITE.usual_replies) == 2
-    assert SUITE.score(item(), answered, SUITE.options)[RESULTS.table][0]["status"] == "completed"
+    requests, answered = talk(item(), *SUITE.conversation.usual_replies, "never asked")
+    assert len(requests) == len(answered) == len(SUITE.conversation.usual_replies) == 2
+    assert SUITE.scoring.score(item(), answered, SUITE.options)[RESULTS.table][0]["status"] == "completed"
 
 
 def test_nobody_is_asked_before_the_judge() -> None:
-    assert not SUITE.calls_subject
-    request = SUITE.converse(item(judge="judge-b"), [], SUITE.options)
+    assert not SUITE.conversation.asks_subject
+    request = SUITE.conversation.next_request(item(judge="judge-b"), [], SUITE.options)
     assert request is not None
     assert request.model == "judge-b"
-    assert {name.removeprefix("baseline/") for name in SUITE.baseline_judges} <= SUITE.baselines.keys()
+    assert {
+        name.removeprefix("baseline/") for name in SUITE.conversation.default_judges
+    } <= SUITE.conversation.baselines.keys()
 
 
 def test_across_rows_each_missing_tool_is_counted_by_session() -> None:
-    assert SUITE.cross_row_metrics is not None
+    assert SUITE.metrics.across_rows is not None
     rows = frame(row(missing_tools=["heap"]), row(sample_id="t", missing_tools=["heap", "df"]))
-    measured = SUITE.cross_row_metrics(rows, SUITE.options)
+    measured = SUITE.metrics.across_rows(rows, SUITE.options)
     assert measured.select("metric", "slice_value", "value").sort("slice_value").rows() == [
         ("missing_tool_count", "df", 1.0),
         ("missing_tool_count", "heap", 2.0),
@@ -53,5 +57,5 @@ def test_across_rows_each_missing_tool_is_counted_by_session() -> None:
 
 
 def test_what_a_run_repeats_is_the_score() -> None:
-    assert SUITE.repeated is not None
-    assert frame(row(total_score=40)).select(SUITE.repeated).to_series().equals(pl.Series("total_score", [40]))
+    assert SUITE.metrics.repeated is not None
+    assert frame(row(total_score=40)).select(SUITE.metrics.repeated).to_series().equals(pl.Series("total_score", [40]))

@@ -19,7 +19,7 @@ SAID = [{"role": "assistant", "content": "I look\n at the pods. " + "x" * 500}]
 
 def brief(**fields: Any) -> str:
     session = read_generic({"session_id": "s", "status": "completed", "alert": "a", "messages": SAID, **fields})
-    tell = SUITE.viewing.input_brief
+    tell = SUITE.presentation.viewing.input_brief
     assert tell is not None
     return tell(dump(session))
 
@@ -39,7 +39,7 @@ def test_alert_and_first_words_are_told(alert: Any, words: str) -> None:
 
 
 def test_what_is_no_session_is_told_as_it_is() -> None:
-    tell = SUITE.viewing.input_brief
+    tell = SUITE.presentation.viewing.input_brief
     assert tell is not None
     assert tell("no JSON") == "no JSON"
 

@@ -53,7 +53,7 @@ def across_rows() -> pl.DataFrame:
 
 
 def test_every_figure_names_metrics_that_the_suite_measures(across_rows: pl.DataFrame) -> None:
-    declared = (*SUITE.metrics(DEFAULTS), *ON_TARGETS, *ON_FINDINGS, *people_metrics(LABELLING))
+    declared = (*SUITE.all_metrics(DEFAULTS), *ON_TARGETS, *ON_FINDINGS, *people_metrics(LABELLING))
     known = {metric.name for metric in declared} | set(across_rows["metric"])
     assert metrics_named(FIGURES) - known == set()
 
@@ -69,7 +69,7 @@ def test_every_decision_that_is_tabled_has_a_statistic(across_rows: pl.DataFrame
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.title))
 def test_a_figure_by_slice_is_of_a_metric_that_is_measured_so(figure: Figure, across_rows: pl.DataFrame) -> None:
     if isinstance(figure, HeatMap | Reliability):
-        slices = {metric.name: metric.slices for metric in SUITE.metrics(DEFAULTS)}
+        slices = {metric.name: metric.slices for metric in SUITE.all_metrics(DEFAULTS)}
         assert all(figure.slice in slices[each.metric] for each in quantities(figure))
     if isinstance(figure, AgreementMatrix):
         assert figure.quantity.metric in set(across_rows.filter(slice=figure.slice)["metric"])

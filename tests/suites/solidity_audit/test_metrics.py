@@ -43,7 +43,7 @@ def test_every_metric_has_every_slice_and_a_definition() -> None:
     assert {metric.tier for metric in declared} == {None, 1, 2, 3, 4, 5, 6, 7}
     changed = {**DEFAULTS, "sui_weights": dict.fromkeys(COMPONENTS, 1.0)}
     assert definition_hash(declared) != definition_hash(metrics(changed))
-    assert {*SUITE.headline} <= {metric.name for metric in declared}
+    assert {*SUITE.metrics.headline} <= {metric.name for metric in declared}
 
 
 def test_one_weak_factor_does_not_collapse_the_geometric_score() -> None:

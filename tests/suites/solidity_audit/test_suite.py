@@ -16,11 +16,11 @@ from tests.suites.declared import converse_with_baselines
 @pytest.fixture(scope="module")
 def twins() -> dict[str | None, Sample]:
     """The first pair of the starter data, by label."""
-    return {sample.label: sample for sample in SUITE.read_dataset(*SUITE.starter).samples[:2]}
+    return {sample.label: sample for sample in SUITE.data.read(*SUITE.data.starter).samples[:2]}
 
 
 @pytest.mark.parametrize("label", ["vulnerable", "safe"])
-@pytest.mark.parametrize("model", SUITE.baseline_models)
+@pytest.mark.parametrize("model", SUITE.conversation.default_models)
 @pytest.mark.parametrize("judge", ["baseline/overlap-judge", "baseline/wording-judge"])
 def test_starter_contracts_come_to_rows_that_keep_their_contracts(
     twins: dict[str | None, Sample], label: str, model: str, judge: str
@@ -28,7 +28,7 @@ def test_starter_contracts_come_to_rows_that_keep_their_contracts(
     sample = twins[label]
     item, answered = converse_with_baselines(SUITE, sample, model, judge)
     assert len(answered) == 2, "baselines answer in the form, and repair nothing"
-    rows = SUITE.score(item, answered, SUITE.options)
+    rows = SUITE.scoring.score(item, answered, SUITE.options)
     for contract in SUITE.contracts:
         landed = conform([{**row, "landed_by_run": "r", "origin": "call"} for row in rows[contract.table]], contract)
         assert audit(landed, contract).bad.is_empty()
@@ -42,8 +42,10 @@ def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sampl
     right = {}
     for model in ("baseline/always-vulnerable", "baseline/always-safe"):
         for label, sample in twins.items():
-            item, answered = converse_with_baselines(SUITE, sample, model, *SUITE.baseline_judges)
-            right[model, label] = SUITE.score(item, answered, SUITE.options)[RESULTS.table][0]["detection_correct"]
+            item, answered = converse_with_baselines(SUITE, sample, model, *SUITE.conversation.default_judges)
+            right[model, label] = SUITE.scoring.score(item, answered, SUITE.options)[RESULTS.table][0][
+                "detection_correct"
+            ]
     assert [key for key, correct in right.items() if correct] == [
         ("baseline/always-vulnerable", "vulnerable"),
         ("baseline/always-safe", "safe"),
@@ -51,16 +53,19 @@ def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sampl
 
 
 def test_a_run_without_models_or_judges_asks_baselines_that_there_are() -> None:
-    named = {name.removeprefix("baseline/") for name in (*SUITE.baseline_models, *SUITE.baseline_judges)}
-    assert named <= SUITE.baselines.keys()
+    named = {
+        name.removeprefix("baseline/")
+        for name in (*SUITE.conversation.default_models, *SUITE.conversation.default_judges)
+    }
+    assert named <= SUITE.conversation.baselines.keys()
 
 
 def test_judges_are_asked_alike_each_time() -> None:
-    assert SUITE.judge_parameters == {"temperature": 0, "seed": 20_260}
+    assert SUITE.conversation.judge_parameters == {"temperature": 0, "seed": 20_260}
     json.dumps(SUITE.options)
 
 
 def test_trivial_models_fill_in_columns_of_the_results() -> None:
-    assert SUITE.trivial.keys() == {"always vulnerable", "always safe"}
-    for columns in SUITE.trivial.values():
+    assert SUITE.metrics.trivial.keys() == {"always vulnerable", "always safe"}
+    for columns in SUITE.metrics.trivial.values():
         assert columns.keys() <= set(RESULTS.column)

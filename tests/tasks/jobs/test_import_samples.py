@@ -10,7 +10,7 @@ from tasks.jobs.import_samples import import_samples
 
 def test_the_same_sources_are_the_same_run(tmp_path: Path) -> None:
     lake, chosen = Lake(str(tmp_path / "lake")), suite("session_review")
-    first, again = (import_samples(lake, chosen, chosen.starter) for _ in range(2))
+    first, again = (import_samples(lake, chosen, chosen.data.starter) for _ in range(2))
     assert first == again
     (run,) = lake.frame(RUNS).collect().to_dicts()
     samples = lake.frame(SAMPLES).collect()

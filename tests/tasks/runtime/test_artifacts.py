@@ -15,7 +15,7 @@ from tests.storage.recorded_lake import JUDGES, MODELS
 
 def test_the_headline_has_a_row_a_model_with_what_the_suite_ranks_by(guard: RunContext) -> None:
     rows = headline(guard, find_snapshot(guard.lake, run_id=guard.run_id)["snapshot_id"])
-    assert [list(row) for row in rows] == [["model", *guard.suite.headline]] * 2
+    assert [list(row) for row in rows] == [["model", *guard.suite.metrics.headline]] * 2
     detection = {row["model"]: row["malicious_detection_rate"] for row in rows}
     assert detection == {MODELS[0]: "50.0% [29.9–70.1], n = 20", MODELS[1]: "100.0% [83.9–100.0], n = 20"}
 

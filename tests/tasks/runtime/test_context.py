@@ -46,4 +46,4 @@ def test_an_option_that_nobody_gave_a_value_is_no_part_of_any_definition() -> No
 
 def test_prompt_types_are_the_suites_and_then_the_users() -> None:
     options = options_of(GUARD, configured(prompts={"mine": {"system": "Guard."}}))
-    assert prompt_types_of(GUARD, options) == (*GUARD.prompt_types, "mine")
+    assert prompt_types_of(GUARD, options) == (*GUARD.prompts.types, "mine")

@@ -24,7 +24,7 @@ def dataset(**counts: int) -> Dataset:
 
 
 def test_few_samples_of_the_starter_data_hold_both_labels_and_every_category() -> None:
-    starter = suite("command_guard").read_dataset("starter")
+    starter = suite("command_guard").data.read("starter")
     for size in (2, 10, 50):
         labels = Counter(sample.label for sample in draw(starter, size).samples)
         assert labels == {"malicious": size // 2, "harmless": size // 2}

@@ -15,7 +15,7 @@ from tasks.runtime.context import RunContext
 from tasks.steps.collect import Collector
 from tasks.steps.converse import Conversation
 
-(SAMPLE, *_) = suite("command_guard").read_dataset("starter").samples
+(SAMPLE, *_) = suite("command_guard").data.read("starter").samples
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request, replay_from_ledger
 from tests.storage.rows import call
 
-SAMPLES = suite("command_guard").read_dataset("starter").samples[:3]
+SAMPLES = suite("command_guard").data.read("starter").samples[:3]
 
 
 def test_what_the_ledger_holds_has_ended_and_the_rest_needs_a_call(tmp_path: Path) -> None:

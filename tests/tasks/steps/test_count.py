@@ -8,7 +8,7 @@ from suites.registry import suite
 from tasks.steps.converse import Conversation
 from tasks.steps.count import CallCounter
 
-(SAMPLE, *_) = suite("command_guard").read_dataset("starter").samples
+(SAMPLE, *_) = suite("command_guard").data.read("starter").samples
 PAID = Reply("yes", "stop", input_tokens=10, output_tokens=2, cost_usd=0.25)
 
 

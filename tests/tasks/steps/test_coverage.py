@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS
 from core.configuration import Configuration
-from core.errors import UsageError
+from evalake.request import RunRequest
 from reports.coverage import Coverage, Tolerance
 from storage.lake import Lake
 from suites.base import Dataset, Sample, Skipped
 from suites.registry import suite
 from tasks.jobs.import_results import UNREADABLE, import_recorded
 from tasks.runtime.runs import run_row
-from tasks.steps.coverage import Source, coverage_of, tolerance_of, tolerance_of_order
+from tasks.steps.coverage import Source, coverage_of, tolerance_of, tolerance_of_request
 from tests.cli.command import recorded
 
 GUARD = suite("command_guard")
@@ -108,11 +107,8 @@ def test_a_source_tells_what_a_rule_left_out_from_what_was_refused_and_which_lab
     assert Source.of(Dataset("d", (sample(1, "malicious"),), skipped)).lost_labels == frozenset()
 
 
-def test_what_may_be_missing_is_as_ordered_or_else_as_configured() -> None:
+def test_what_may_be_missing_is_as_asked_for_or_else_as_configured() -> None:
     configured = Configuration(max_missing=0.2, accept_unreadable=True)
-    assert tolerance_of_order(configured, None, accept_unreadable=False) == Tolerance(0.2, accept_unreadable=True)
-    assert tolerance_of_order(configured, 0.0, accept_unreadable=False).max_missing == 0
-    assert tolerance_of_order(Configuration(), None, accept_unreadable=False) == Tolerance()
-    for wrong in (-0.1, 5.0):
-        with pytest.raises(UsageError, match=r"--max-missing must be from 0 to 1"):
-            tolerance_of_order(configured, wrong, accept_unreadable=False)
+    assert tolerance_of_request(configured, RunRequest("a")) == Tolerance(0.2, accept_unreadable=True)
+    assert tolerance_of_request(configured, RunRequest("a", max_missing=0)).max_missing == 0
+    assert tolerance_of_request(Configuration(), RunRequest("a")) == Tolerance()

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from evalake.request import RunRequest
 from providers.endpoints import endpoint_of
 from storage.ledger import append
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request
 from tasks.steps.estimate import Estimate, estimate
 from tasks.steps.plan import segments
-from tasks.steps.preflight import Order, Plan, check
+from tasks.steps.preflight import Plan, check
 from tests.storage.rows import call
 
 MODEL, JUDGE = "hosted_vllm/guard", "hosted_vllm/judge"
@@ -22,7 +23,7 @@ def planned(folder: Path, suite: str = "command_guard", price: bool = True, **or
     priced = "price = { input = 1.0, output = 2.0 }\n" if price else ""
     models = (MODEL, "hosted_vllm/other", JUDGE)
     file.write_text("".join(f'[models."{model}"]\napi_base = "http://127.0.0.1:9/v1"\n{priced}' for model in models))
-    plan = check(Order(suite, str(folder / "lake"), configuration_file=str(file), **order))  # type: ignore[arg-type]
+    plan = check(RunRequest(suite, lake=str(folder / "lake"), configuration_file=str(file), **order))  # type: ignore[arg-type]
     return RunContext("", suite, plan.lake, plan.configuration), plan
 
 

@@ -13,18 +13,18 @@ from suites.registry import suite
 from tasks.steps.extract import extract, read_datasets
 
 GUARD = suite("command_guard")
-STARTER = GUARD.read_dataset("starter")
+STARTER = GUARD.data.read("starter")
 
 
 def reading(*datasets: Dataset) -> object:
     """The suite, whose sources are named by number."""
-    return replace(GUARD, read_dataset=lambda source: datasets[int(source)])
+    return replace(GUARD, data=replace(GUARD.data, read=lambda source: datasets[int(source)]))
 
 
 def test_starter_data_are_read_without_a_source() -> None:
     assert [dataset.name for dataset in read_datasets(GUARD, [])] == [STARTER.name]
     with pytest.raises(UsageError, match="name a source with --dataset"):
-        read_datasets(replace(GUARD, starter=()), [])
+        read_datasets(replace(GUARD, data=replace(GUARD.data, starter=())), [])
 
 
 def test_an_empty_source_and_two_of_one_name_are_refused() -> None:

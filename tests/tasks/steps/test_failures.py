@@ -12,7 +12,7 @@ from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation
 from tasks.steps.failures import FailureCounter, land_failures
 
-(SAMPLE, *_) = suite("command_guard").read_dataset("starter").samples
+(SAMPLE, *_) = suite("command_guard").data.read("starter").samples
 
 
 def context(folder: Path) -> RunContext:

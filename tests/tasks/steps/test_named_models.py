@@ -6,12 +6,13 @@ import pytest
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError, UsageError
+from evalake.request import RunRequest
 from providers.request import Request
 from storage.lake import Lake
 from suites.base import Item, Sample
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, next_request
-from tasks.steps.preflight import Order, check
+from tasks.steps.preflight import check
 
 REAL = "openai/o4"
 CONFIGURED = {
@@ -56,7 +57,7 @@ def test_a_name_leads_to_one_real_model(tmp_path: Path, lines: str, said: str) -
     file = tmp_path / "evalake.toml"
     file.write_text(lines)
     with pytest.raises(ConfigurationError, match=said):
-        check(Order("command_guard", str(tmp_path / "lake"), configuration_file=str(file)))
+        check(RunRequest("command_guard", lake=str(tmp_path / "lake"), configuration_file=str(file)))
 
 
 def test_variants_stand_side_by_side_and_one_model_under_two_names_does_not(
@@ -67,7 +68,7 @@ def test_variants_stand_side_by_side_and_one_model_under_two_names_does_not(
     quick = f'[models.quick]\nmodel = "{REAL}"\nparameters.seed = 3'
     file.write_text(f'[models.careful]\nmodel = "{REAL}"\nrevision = "2"\n{quick}')
     names = ("careful", "quick", REAL)
-    order = Order("command_guard", str(tmp_path / "lake"), models=names, configuration_file=str(file))
+    order = RunRequest("command_guard", lake=str(tmp_path / "lake"), models=names, configuration_file=str(file))
     assert check(order).models == names
     file.write_text(f'[models.careful]\nmodel = "{REAL}"\n{quick}')
     with pytest.raises(UsageError, match=f"careful and {REAL} are one model"):

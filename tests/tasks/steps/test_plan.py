@@ -5,7 +5,7 @@ from suites.registry import suite
 from tasks.steps.converse import Conversation
 from tasks.steps.plan import cut_batches, segments
 
-GUARD = suite("command_guard").read_dataset("starter")
+GUARD = suite("command_guard").data.read("starter")
 
 
 def test_every_item_comes_once_and_judges_of_a_sample_beside_each_other() -> None:

@@ -9,11 +9,12 @@ from deltalake import write_deltalake
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError, LakeError, ProviderError, SchemaMismatchError, UsageError
+from evalake.request import RunRequest
 from storage.lake import Lake
 from suites.registry import suite
 from suites.session_review.prompts import templates
 from tasks.runtime.context import options_of
-from tasks.steps.preflight import Order, carried, check, plan_of
+from tasks.steps.preflight import carried, check, plan_of
 
 WRONG = [
     ({"comand_guard": {"target": 0.9}}, "comand_guard"),
@@ -47,14 +48,14 @@ def test_a_run_with_wrong_options_leaves_nothing(tmp_path: Path, name: str, line
     file = tmp_path / "evalake.toml"
     file.write_text(lines)
     with pytest.raises(ConfigurationError, match=named):
-        check(Order(name, str(tmp_path / "lake"), configuration_file=str(file)))
+        check(RunRequest(name, lake=str(tmp_path / "lake"), configuration_file=str(file)))
     assert not (tmp_path / "lake").exists()
 
 
 @pytest.mark.parametrize("blank", ["models", "judges", "prompt_types"])
 def test_blank_names_are_no_run_of_nothing(tmp_path: Path, blank: str) -> None:
     with pytest.raises(UsageError, match=f"the {blank.replace('_', ' ')} are blank"):
-        check(Order("solidity_audit", str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
+        check(RunRequest("solidity_audit", lake=str(tmp_path / "lake"), **{blank: ["", " "]}))  # type: ignore[arg-type]
     assert not (tmp_path / "lake").exists()
 
 
@@ -73,8 +74,8 @@ def test_prompts_with_the_same_texts_are_told_before_anything_is_asked(
         (tmp_path / f"{prompt}.md").write_text(text)
         lines.append(f'[suites.{name}.prompts.{prompt}]\n{part} = "{prompt}.md"\n')
     (tmp_path / "evalake.toml").write_text("".join(lines))
-    order = Order(
-        name, str(tmp_path / "lake"), prompt_types=pair, limit=1, configuration_file=str(tmp_path / "evalake.toml")
+    order = RunRequest(
+        name, lake=str(tmp_path / "lake"), prompt_types=pair, limit=1, configuration_file=str(tmp_path / "evalake.toml")
     )
     with pytest.raises(UsageError, match=f"the prompts {pair[0]} and {pair[1]} have the same texts"):
         check(order)
@@ -87,30 +88,30 @@ def test_a_table_of_another_schema_ends_a_run_before_it_begins(tmp_path: Path, t
     lake = Lake(str(tmp_path / "lake"))
     write_deltalake(f"{lake.uri}/{table}", pl.DataFrame({"of": ["somebody else"]}).to_arrow())
     with pytest.raises(SchemaMismatchError, match=f"the table {table} of the lake"):
-        check(Order("command_guard", lake.uri, limit=1))
+        check(RunRequest("command_guard", lake=lake.uri, limit=1))
 
 
 def test_looking_a_run_up_leaves_nothing_in_the_lake_whether_it_is_refused_or_not(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with pytest.raises(ProviderError, match="baseline/nope"):
-        check(Order("command_guard", str(lake), models=("baseline/nope",)))
-    check(Order("command_guard", str(lake), limit=1))
+        check(RunRequest("command_guard", lake=str(lake), models=("baseline/nope",)))
+    check(RunRequest("command_guard", lake=str(lake), limit=1))
     assert not lake.exists()
     with pytest.raises(LakeError, match="is not writable"):
-        check(Order("command_guard", "/proc/lake", limit=1))
+        check(RunRequest("command_guard", lake="/proc/lake", limit=1))
 
 
 def test_a_plan_that_was_checked_is_taken_over_by_the_same_order_only(tmp_path: Path) -> None:
-    order = Order("command_guard", str(tmp_path / "lake"), datasets=("starter",), limit=3)
+    order = RunRequest("command_guard", lake=str(tmp_path / "lake"), datasets=("starter",), limit=3)
     plan = check(order)
     with carried(order, plan):
-        assert plan_of(Order(**{**order.parameters, "datasets": ["starter"]})) is plan  # as Prefect gives it back
-        assert plan_of(Order(**{**order.parameters, "limit": 2})).samples == 2
+        assert plan_of(RunRequest(**{**order.parameters, "datasets": ["starter"]})) is plan  # as Prefect gives it back
+        assert plan_of(RunRequest(**{**order.parameters, "limit": 2})).samples == 2
     assert plan_of(order) is not plan
 
 
 def test_a_plan_that_was_carried_out_is_made_anew(tmp_path: Path) -> None:
-    order = Order("command_guard", str(tmp_path / "lake"), limit=3)
+    order = RunRequest("command_guard", lake=str(tmp_path / "lake"), limit=3)
     plan = check(order)
     with carried(order, plan):
         plan.release_samples()

@@ -14,12 +14,17 @@ from metrics.estimators import Rate
 from providers.baselines import Messages
 from providers.request import Reply, Request
 from suites.base import (
+    Conversation,
+    Data,
     Exchange,
     Item,
+    Metrics,
     Options,
+    Presentation,
     ReplyColumns,
     ResultRow,
     SampleTable,
+    Scoring,
     Suite,
     identity_columns,
     reply_columns,
@@ -79,21 +84,24 @@ def says_paris(messages: Messages) -> str:
 SUITE = Suite(
     name="questions",
     title="Questions",
-    read_dataset=SampleTable(
-        "questions",
-        columns={"input": "question", "target": "answer"},
-        required=("input", "target"),
-        starter=Path(__file__).with_name("starter.jsonl"),
+    data=Data(
+        read=SampleTable(
+            "questions",
+            columns={"input": "question", "target": "answer"},
+            required=("input", "target"),
+            starter=Path(__file__).with_name("starter.jsonl"),
+        ),
+        starter=("starter",),
     ),
-    starter=("starter",),
-    converse=converse,
-    score=score,
-    scorer_version=VERSION,
-    results=RESULTS,
-    own_metrics=metrics,
-    headline=("accuracy",),
-    baselines={"says-paris": says_paris},
-    baseline_models=("baseline/says-paris",),
-    figures=(Ranking("Ranking", Quantity("accuracy", "right answers")),),
-    answers=Answers(label=None, shown=(("question", "question"), ("answer", "answer"), ("expected", "known answer"))),
+    conversation=Conversation(
+        next_request=converse, baselines={"says-paris": says_paris}, default_models=("baseline/says-paris",)
+    ),
+    scoring=Scoring(score=score, version=VERSION, results=RESULTS),
+    metrics=Metrics(own=metrics, headline=("accuracy",)),
+    presentation=Presentation(
+        figures=(Ranking("Ranking", Quantity("accuracy", "right answers")),),
+        answers=Answers(
+            label=None, shown=(("question", "question"), ("answer", "answer"), ("expected", "known answer"))
+        ),
+    ),
 )

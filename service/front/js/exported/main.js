@@ -8,8 +8,4 @@ import {runPage} from "/js/pages/run.js";
 import {start} from "/js/router.js";
 
 answerFrom(answer);
-start([
-  [/^\/runs\/([^/]+)\/items\/([^/]+)$/, itemPage],
-  [/^\/runs\/([^/]+)\/items\/?$/, itemsPage],
-  [/^\/runs\/([^/]+)$/, runPage],
-]);
+start({run: runPage, items: itemsPage, item: itemPage});

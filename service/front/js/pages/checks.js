@@ -1,5 +1,6 @@
 /** What the last check of each table found of its rules, by both engines. */
 
+import {pathOf} from "/js/addresses.js";
 import {get} from "/js/api.js";
 import {h, show} from "/js/dom.js";
 import {count, counted, name, time, visible, words} from "/js/format.js";
@@ -10,7 +11,7 @@ const ENGINES = [["great_expectations", "Great Expectations"], ["polars", "Audit
 
 export function checksPage({signal}) {
   const body = h("div");
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › Data docs");
+  const trail = h("p", {class: "trail"}, h("a", {href: pathOf("runs")}, "Runs"), " › Data docs");
   showPage(trail, heading("Data docs"),
     h("p", {class: "note"}, "Every rule of every table, as “evalake check” held the table to it last: by Great Expectations, and by the masks with which runs audit their rows."), body);
 

@@ -1,5 +1,6 @@
 /** One item: its input, its truth, and for each model the whole conversation with what was read out of it. */
 
+import {pathOf} from "/js/addresses.js";
 import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {h, show} from "/js/dom.js";
@@ -18,7 +19,7 @@ export function itemPage({parts: [runId, itemId], query, signal, go}) {
   const wanted = wantedOf(query);
   const body = h("div");
   const place = h("nav", {class: "pager steps", "aria-label": "Neighbouring samples"});
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › ", h("a", {href: itemsPath(runId, wanted)}, "Samples"));
+  const trail = h("p", {class: "trail"}, h("a", {href: pathOf("runs")}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › ", h("a", {href: itemsPath(runId, wanted)}, "Samples"));
   const title = heading("Sample");
   showPage(trail, place, title, body);
 

@@ -1,6 +1,7 @@
 /** The items of a run: one line a sample with the answers of all models; filtered and sorted by the server. */
 
 import {keepAddress} from "/js/address.js";
+import {pathOf} from "/js/addresses.js";
 import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
@@ -20,7 +21,7 @@ export function itemsPage({parts: [runId], query, signal}) {
   let after = query.get("after");
   const results = h("section", {"aria-label": "Samples"});
   const filters = h("div", {}, h("p", {class: "filters note"}, "Reading by what the samples can be filtered …"));
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › Samples");
+  const trail = h("p", {class: "trail"}, h("a", {href: pathOf("runs")}, "Runs"), " › ", h("a", {href: runPath(runId)}, name(runId)), " › Samples");
   showPage(trail, heading("Samples"), filters, results);
   let asking = null;
 

@@ -1,5 +1,6 @@
 /** The tool roadmap: what sessions lack, by the points that it costs, with the sessions behind each theme. */
 
+import {pathOf} from "/js/addresses.js";
 import {emptyFigure, figure, rows} from "/js/charts.js";
 import {h} from "/js/dom.js";
 import {count, name, number, words} from "/js/format.js";
@@ -34,7 +35,7 @@ function behind({theme, mentions}, kind) {
   const rest = mentions.length - BEHIND;
   return h("details", {class: "inner"}, h("summary", {}, `${name(shown(theme, kind))} (${count(mentions.length)})`),
     h("ul", {}, mentions.slice(0, BEHIND).map((each) => h("li", {},
-      h("a", {class: "id", href: `/sessions/${encodeURIComponent(each.session_id)}`}, name(each.session_id)),
+      h("a", {class: "id", href: pathOf("session", each.session_id)}, name(each.session_id)),
       ` ${name(each.name, 300)}`, each.text && `: ${name(each.text, 300)}`)),
     rest > 0 && h("li", {}, `and ${count(rest)} more`)));
 }

@@ -1,5 +1,6 @@
 /** One run: its headline with intervals, warnings, what was given up on, where its figures come from. */
 
+import {pathOf} from "/js/addresses.js";
 import {shortJudge, shortModel} from "/js/answers.js";
 import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
@@ -15,7 +16,7 @@ const LOOK_AGAIN = 5000; // milliseconds between two looks at a run that is unde
 const WAITED_LONG = 1000; // milliseconds of waiting that are worth telling
 
 export function runPage({parts: [runId], signal}) {
-  const trail = h("p", {class: "trail"}, h("a", {href: "/runs"}, "Runs"), " › ", name(runId));
+  const trail = h("p", {class: "trail"}, h("a", {href: pathOf("runs")}, "Runs"), " › ", name(runId));
   const body = h("div");
   showPage(trail, heading(`Run ${name(runId, 60)}`), body);
 

@@ -1,6 +1,7 @@
 /** Runs of every suite, and how its metrics moved from snapshot to snapshot. */
 
 import {here, keepAddress} from "/js/address.js";
+import {pathOf} from "/js/addresses.js";
 import {get, queryText} from "/js/api.js";
 import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
 import {choose, chooseTag} from "/js/choose.js";
@@ -19,7 +20,7 @@ export function runsPage({query, signal}) {
   const choices = h("form", {class: "filters", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
   const plot = h("div");
   const listing = h("div");
-  showPage(heading("Runs and metrics"), choices, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), h("p", {class: "note"}, "Their tables, rule by rule: ", h("a", {href: "/checks"}, "data docs of the last check")), listing), plot);
+  showPage(heading("Runs and metrics"), choices, h("section", {class: "panel runs"}, h("h2", {}, "Runs"), h("p", {class: "note"}, "Their tables, rule by rule: ", h("a", {href: pathOf("checks")}, "data docs of the last check")), listing), plot);
   let reading = 0;
 
   function change(changes) {

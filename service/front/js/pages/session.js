@@ -1,6 +1,7 @@
 /** One session: its score, its conversation, its technical side; scores it, and shows how that goes on. */
 
 import {here, keepAddress} from "/js/address.js";
+import {pathOf} from "/js/addresses.js";
 import {get, send, sessionPath} from "/js/api.js";
 import {badge} from "/js/badge.js";
 import {h, show} from "/js/dom.js";
@@ -39,7 +40,7 @@ class SessionPage {
       await this.read();
     } catch (error) {
       if (error.name === "AbortError") return;
-      const back = h("p", {}, h("a", {href: "/"}, "All sessions"));
+      const back = h("p", {}, h("a", {href: pathOf("sessions")}, "All sessions"));
       showPage(heading(error.status === 404 ? "No such session" : name(this.id)), problem(error, "The session cannot be shown", () => this.load()), back);
       return;
     }
@@ -48,7 +49,7 @@ class SessionPage {
     const hasFocus = document.activeElement === document.body || document.activeElement?.matches("h1");
     const title = heading(name(this.id));
     showPage(
-      h("p", {}, h("a", {href: "/"}, "← All sessions")),
+      h("p", {}, h("a", {href: pathOf("sessions")}, "← All sessions")),
       h("div", {class: "title"}, h("div", {}, title, h("p", {class: "note"}, about)), h("div", {class: "actions"}, this.button)),
       this.state, this.messages, this.tabs.list, this.tabs.panel);
     if (hasFocus) title.focus({preventScroll: true});

@@ -1,6 +1,7 @@
 /** The list of sessions and their scores: filtered, sorted, paged, and kept up to date. */
 
 import {here, keepAddress} from "/js/address.js";
+import {pathOf} from "/js/addresses.js";
 import {get, queryText} from "/js/api.js";
 import {badge} from "/js/badge.js";
 import {h, show} from "/js/dom.js";
@@ -113,5 +114,5 @@ function reverse(order) {
 }
 
 function address(id) {
-  return `/sessions/${encodeURIComponent(id)}`;
+  return pathOf("session", id);
 }

@@ -41,8 +41,8 @@ def answer(lake: Lake, requests: Iterable[Request]) -> None:
 
 def judge_prompt(sample: Sample) -> Request:
     """What a judge of solidity_audit is asked about an audit of the sample."""
-    item = Item(sample, "subject/model", "a/judge", AUDIT.prompt_types[0])
-    request = AUDIT.converse(item, [Exchange("0" * 64, Reply('{"verdict": "safe"}'))], {})
+    item = Item(sample, "subject/model", "a/judge", AUDIT.prompts.types[0])
+    request = AUDIT.conversation.next_request(item, [Exchange("0" * 64, Reply('{"verdict": "safe"}'))], {})
     assert request is not None
     return request
 
@@ -81,8 +81,8 @@ def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(
         line = {"sample_id": "mine", "command": COMMAND, "label": "malicious", "category": "exfiltration"}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
     datasets = read_datasets(GUARD, [str(tmp_path / "ours.jsonl"), str(tmp_path / "theirs.jsonl")])
-    items = [Item(dataset.samples[0], "a/model", None, GUARD.prompt_types[0]) for dataset in datasets]
-    request = GUARD.converse(items[0], [], {})
+    items = [Item(dataset.samples[0], "a/model", None, GUARD.prompts.types[0]) for dataset in datasets]
+    request = GUARD.conversation.next_request(items[0], [], {})
     assert request is not None
     for dataset in datasets:
         import_samples(lake, GUARD, [str(tmp_path / f"{dataset.name}.jsonl")])

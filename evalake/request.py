@@ -1,0 +1,233 @@
+"""What can be asked of a run: each option stands here once, with its type, default, bounds and help.
+
+The command line, the flow's parameters and form, `Lake.run` and the parameters in a row of `runs` are made from it. A
+new option takes a line here, and the place that uses it.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
+from dataclasses import dataclass as plain_dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from core.default_lake import lake_uri
+from core.errors import UsageError
+from core.redaction import redact
+
+MOST_REPLICATES = 1_000_000
+"""Replicates above belong to canaries, which number them by the day."""
+
+LONGEST_SHOWN = 100
+
+
+def listed(value: Any) -> Any:
+    """Make a tuple of names: of a list, or of a text with commas or lines between them; each once."""
+    if isinstance(value, str):
+        return lines(value.replace(",", "\n"))
+    if not value or not all(isinstance(name, str) for name in value):
+        return value or ()
+    if not (names := lines("\n".join(value))):
+        raise ValueError("are blank: name some, or leave the option out")
+    return names
+
+
+def lines(value: Any) -> Any:
+    """Make a tuple of texts that may hold commas: of a list, or of a text with one a line."""
+    if isinstance(value, str):
+        return tuple(dict.fromkeys(line.strip() for line in value.splitlines() if line.strip()))
+    return tuple(value) if isinstance(value, list) else value or ()
+
+
+NAMES, LINES = BeforeValidator(listed), BeforeValidator(lines)
+Names = Annotated[Sequence[str], NAMES]
+Lines = Annotated[Sequence[str], LINES]
+Tags = Annotated[Sequence[Annotated[str, Field(max_length=100)]], LINES]
+Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+Lake = Annotated[str, BeforeValidator(lake_uri)]
+
+
+def _option(default: Any, help_text: str, metavar: str = "", **more: Any) -> Any:
+    """Declare an option.
+
+    Args:
+        default: Its value where nobody gives one.
+        help_text: What it says, in every place.
+        metavar: What stands for its value on the command line.
+        more: `flag`: its name on the command line, where another; `unset` and `given`: the words of the form for its
+            default and for a value; `known`: the names that the form offers; anything else bounds the value.
+    """
+    words = [name for name in more if name in ("flag", "unset", "given", "known")]
+    shown = {"metavar": metavar, **{name: more.pop(name) for name in words}}
+    return Field(default, description=help_text, json_schema_extra=shown, validate_default=True, **more)
+
+
+_CEILING = "all attempts of the run together; a lower configured ceiling holds."
+
+
+@dataclass(frozen=True, config={"extra": "forbid"})
+class RunRequest:
+    """A run as somebody asks for it. Options at their defaults leave the choice to the suite and the configuration."""
+
+    suite: str = Field(description="The suite to run.", json_schema_extra={"metavar": "SUITE"})
+    _: KW_ONLY
+    models: Names = _option((), "Subject models; by default the suite's baselines.", "NAME,…", known="models")
+    judges: Names = _option(
+        (), "Judge models, where the suite has judges; by default its baselines.", "NAME,…", known="judges"
+    )
+    datasets: Lines = _option(
+        (), "Sources of samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter"
+    )
+    limit: int | None = _option(
+        None,
+        "N samples of each dataset, drawn evenly over labels and categories, the same ones every time.",
+        "N",
+        ge=1,
+        unset="all",
+        given="so many",
+    )
+    first: int | None = _option(None, "The first N samples of each dataset.", "N", ge=1, unset="all", given="so many")
+    samples: Lines = _option((), "Samples by their names.", "ID", flag="--sample")
+    only_failed: Text = _option(
+        "", "The samples without an answer in this run; models, judges, datasets and prompts are its own.", "RUN"
+    )
+    replicates: int = _option(1, "How often each request is asked.", "N", ge=1)
+    first_replicate: int = _option(
+        0, "Number of the first replicate; a free one asks known requests again.", "N", ge=0, lt=MOST_REPLICATES
+    )
+    prompt_types: Names = _option((), "Prompt types; by default the suite's first.", "NAME,…", known="prompt_types")
+    max_cost_usd: float | None = _option(
+        None,
+        f"US dollars for {_CEILING}",
+        "USD",
+        flag="--max-cost",
+        gt=0,
+        allow_inf_nan=False,
+        unset="as configured",
+        given="US dollars",
+    )
+    max_calls: int | None = _option(None, f"Calls for {_CEILING}", "N", ge=1, unset="as configured", given="so many")
+    max_missing: float | None = _option(
+        None,
+        "Share of each model's items that may lack an answer or a judgement; above it the run is incomplete. "
+        "By default 0.05, or as configured.",
+        "SHARE",
+        ge=0,
+        le=1,
+        unset="as configured",
+        given="a share, 0 to 1",
+    )
+    accept_unreadable: bool = _option(False, "Take replies without a verdict as wrong answers, however many.")
+    day: date | None = _option(
+        None,
+        "The day that the run is for; by default the one it was scheduled for.",
+        "DATE",
+        unset="as scheduled",
+        given="this one",
+    )
+    tags: Tags = _option((), "Tags by which the run is found again.", "TAG", flag="--tag")
+    note: Text = _option("", "What else is to be known of the run.", "TEXT", max_length=2000)
+    configuration_file: File = _option(
+        None, "In place of ./evalake.toml.", "FILE", flag="--config", unset="evalake.toml", given="another file"
+    )
+    lake: Lake = _option(
+        None, "The lake: a folder, or a URI that Delta supports.", "URI", unset="the worker's own", given="another"
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _say_what_is_wrong(cls, given: Any, validated: Any) -> Any:
+        """Raise UsageError, with one sentence about the first value that cannot be."""
+        try:
+            return validated(given)
+        except ValidationError as error:
+            raise UsageError(_sentence(error.errors()[0])) from None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where samples are chosen in two ways."""
+        chosen = {name: getattr(self, name) for name in ("limit", "first", "samples", "only_failed")}
+        if len(ways := [OPTIONS[name].flag for name, value in chosen.items() if value]) > 1:
+            raise UsageError(f"{' and '.join(ways)} exclude each other: choose samples in one way")
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The request as the parameters of the flow `evaluate`, in JSON's types."""
+        written: dict[str, Any] = TypeAdapter(RunRequest).dump_python(self, mode="json")
+        return written
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for the same."""
+        words = ["evalake", "run", self.suite]
+        for option in list(OPTIONS.values())[1:]:
+            value = getattr(self, option.name)
+            if value == option.default:
+                continue
+            values = [",".join(value)] if option.separator == "," else value if option.separator else [str(value)]
+            words += [option.flag] if value is True else [word for each in values for word in (option.flag, each)]
+        return shlex.join(words)
+
+
+@plain_dataclass(frozen=True)
+class Option:
+    """An option of a run as the command line, forms and messages show it."""
+
+    name: str
+    field: FieldInfo
+    metavar: str = ""
+    flag: str = ""
+    unset: str = ""
+    given: str = ""
+    known: str = ""
+
+    @property
+    def default(self) -> Any:
+        """Its value where nobody gives one."""
+        return self.field.default
+
+    @property
+    def help(self) -> str:
+        """What it says."""
+        return self.field.description or ""
+
+    @property
+    def type(self) -> type:
+        """The type of its value, or of each of its values."""
+        types = (self.field.annotation, *get_args(self.field.annotation))
+        return next(each for each in (bool, int, float, date, Path, str) if each in types)
+
+    @property
+    def separator(self) -> str:
+        """What stands between its values in a text; nothing where it has one value."""
+        metadata = self.field.metadata
+        return "," if NAMES in metadata else "\n" if LINES in metadata else ""
+
+
+def _options() -> Mapping[str, Option]:
+    fields: Mapping[str, Any] = RunRequest.__pydantic_fields__  # type: ignore[attr-defined]
+    return {
+        name: Option(name, field, **{"flag": f"--{name.replace('_', '-')}", **field.json_schema_extra})
+        for name, field in fields.items()
+    }
+
+
+OPTIONS = _options()
+
+
+def _sentence(error: ErrorDetails) -> str:
+    name = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] in ("unexpected_keyword_argument", "no_such_attribute"):
+        return f"a run has no option {name!r}: it has {', '.join(OPTIONS)}"
+    if error["type"] == "missing":
+        return f"a run needs its {name}"
+    if error["type"] == "value_error":
+        return f"the {name.replace('_', ' ')} {error['msg'].partition(', ')[2]}"
+    shown = redact(str(error["input"]))[:LONGEST_SHOWN]
+    return f"{OPTIONS[name].flag} {error['msg'].replace('Input should', 'must', 1)}, not {shown}"
