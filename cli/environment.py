@@ -6,7 +6,7 @@ import sys
 import warnings
 from functools import cache
 
-from core.prefect_settings import ignore_working_directory, prefect_setting
+from core.prefect_settings import PROFILES, ignore_working_directory, prefect_home, prefect_setting
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
@@ -32,6 +32,7 @@ def prepare() -> None:
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     ignore_working_directory()
+    os.environ.setdefault(PROFILES, str(prefect_home() / "profiles.toml"))
     if not names_a_server():
         lock_server()
     if not sys.warnoptions:  # a user cannot mend what one library warns of in another

@@ -40,16 +40,14 @@ def prefect_setting(name: str) -> str | None:
 def ignore_working_directory() -> None:
     """Have Prefect take no settings from the working directory in this process, now and when it is imported.
 
-    The entry of every process of ours calls this: the command, `service/__init__.py` and `flows/__init__.py`. Servers
-    run in their own folder beside it, and Prefect's worker starts each flow run in an empty one.
+    The entry of every process of ours calls this: the command, `service/__init__.py` and `flows/__init__.py`. Where the
+    profiles are Prefect looks up apart from its settings, in the same files: the command names them by PROFILES.
     """
     # Prefect imports jsonschema, which compiles a grammar for a second where this package is: every Jupyter brings it,
     # and nothing here asks whether text is an IRI.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     # Imports make tens of thousands of objects that stay: looking through them for garbage took a tenth of their time.
     gc.set_threshold(50_000, 10, 10)
-    # Where the profiles are is looked up apart from the settings, in the same files, unless this says so.
-    os.environ.setdefault(PROFILES, str(prefect_home() / "profiles.toml"))
     if "pydantic_settings" in sys.modules:
         _ignore_files()
     elif not any(isinstance(finder, _BeforeImport) for finder in sys.meta_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.prefect_settings import PROFILES
 from tests.attacks.hostile import markers, write
 from tests.cli.command import ROOT
 
@@ -65,14 +66,15 @@ def test_the_command_does_not(hostile: Path, file: str) -> None:
 @pytest.mark.parametrize("package", ["service", "flows"])
 def test_nor_does_a_process_that_the_command_starts(hostile: Path, package: str) -> None:
     """Each is a module of `service`, or a flow run, whose flow is a module of `flows`."""
-    python(f"import {package}; {SET_UP_LOGGING}\n{READ_AGAIN}", hostile)
+    profiles = {PROFILES: str(hostile.parent / "profiles.toml")}  # as it has it from the command
+    python(f"import {package}; {SET_UP_LOGGING}\n{READ_AGAIN}", hostile, **profiles)
     assert markers(hostile) == []
 
 
 def test_a_flow_closes_the_folder_also_where_prefect_was_imported_before(hostile: Path) -> None:
     code = f"import os, prefect; os.chdir({str(hostile)!r}); import flows; {SET_UP_LOGGING}\n{READ_AGAIN}"
     (elsewhere := hostile.parent / "empty").mkdir()
-    python(code, elsewhere)
+    python(code, elsewhere, **{PROFILES: str(elsewhere / "profiles.toml")})
     assert markers(hostile) == []
 
 
