@@ -5,10 +5,8 @@ import secrets
 import sys
 import warnings
 from functools import cache
-from pathlib import Path
 
-from cli.startup import sitecustomize
-from core.prefect_settings import prefect_setting
+from core.prefect_settings import PROFILES, ignore_working_directory, prefect_home, prefect_setting
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
@@ -33,19 +31,12 @@ def prepare() -> None:
     """Set the variables that are not set already. Must run before Prefect or LiteLLM is imported."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    _close_working_directory()
+    ignore_working_directory()
+    os.environ.setdefault(PROFILES, str(prefect_home() / "profiles.toml"))
     if not names_a_server():
         lock_server()
     if not sys.warnoptions:  # a user cannot mend what one library warns of in another
         warnings.simplefilter("ignore")
-
-
-def _close_working_directory() -> None:
-    """Have this process and those it starts take no settings of Prefect from the folder in which they run."""
-    sitecustomize.install()
-    folder = str(Path(sitecustomize.__file__).parent)
-    others = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != folder]
-    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
 
 
 def names_a_server() -> bool:

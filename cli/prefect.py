@@ -8,6 +8,9 @@ import typer
 
 from cli.terminal import say
 
+# `service` keeps the working directory's settings out
+_PREFECT = "import runpy, service; runpy.run_module('prefect', run_name='__main__', alter_sys=True)"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command, which hands on all options, `--help` among them."""
@@ -21,11 +24,12 @@ def prefect(context: typer.Context) -> None:
     from cli.options import use_servers_in_background
     from core.default_lake import lake_uri
     from service.local.background import PATIENCE
-    from service.local.database import start_settings, usual_database
+    from service.local.database import leave_working_directory, start_settings, usual_database
 
     use_servers_in_background(lake_uri(None))
 
-    is_server = context.args[:2] == ["server", "start"]
+    if is_server := context.args[:2] == ["server", "start"]:
+        leave_working_directory()
     if is_server and (password := lock_server()):
         user, _, word = password.partition(":")
         say(f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses")
@@ -40,4 +44,4 @@ def prefect(context: typer.Context) -> None:
     sys.stdout.flush()
     # What a script puts into the background ignores SIGINT, which a worker that is told to end sends to itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.execve(sys.executable, [sys.executable, "-P", "-m", "prefect", *context.args], environment)
+    os.execve(sys.executable, [sys.executable, "-P", "-c", _PREFECT, *context.args], environment)

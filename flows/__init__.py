@@ -4,9 +4,11 @@ import atexit
 import gc
 import sys
 
+from core.prefect_settings import ignore_working_directory
 from tasks.runtime.logs import redact_logs
 from tasks.runtime.prefect_log import show_in_prefect
 
+ignore_working_directory()  # from here on, also in a process of Prefect's worker
 redact_logs()  # before Prefect logs anything about a run
 show_in_prefect()
 

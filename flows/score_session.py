@@ -225,7 +225,7 @@ class Scoring:
 
     def _land(self, contract: Contract, rows: Sequence[Row]) -> Admitted:
         landing = {"landed_by_run": self.context.run_id, "origin": "call"}
-        admitted = admit(self.context.lake, self.context.run_id, contract, [{**row, **landing} for row in rows])
+        admitted = admit(self.context.lake, self.context.run_id, contract, rows, landing)
         land_together(self.context.lake, contract, admitted.rows)
         return admitted
 

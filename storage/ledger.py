@@ -8,6 +8,7 @@ the next version, and stamps them again where another took that version first.
 """
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -167,6 +168,10 @@ def _hash() -> pl.Expr:
     return reduce(xor, (pl.col(name).cast(kind).hash(seed) for seed, (name, kind) in enumerate(_KEY_TYPES.items())))
 
 
+def _hashes(keys: Sequence[Key]) -> Array:
+    return pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique().to_numpy()
+
+
 def _arrays(rows: pl.LazyFrame) -> tuple[Array, Array]:
     frame = rows.collect(engine="streaming")
     return frame["hash"].to_numpy(), frame["file"].to_numpy()
@@ -224,12 +229,16 @@ class LedgerIndex:
         """Tell whether any of the keys may be in the ledger."""
         return bool(self._files_with(keys))
 
+    def came_later(self, keys: Sequence[Key]) -> bool:
+        """Tell whether any of the keys may have come to the ledger since the index was read."""
+        return bool(self.later.files_with(_hashes(keys)))
+
     def next_revision(self, key: Key) -> int:
         """Tell the revision of the next reply to a call."""
         return self.withdrawn.get(key, -1) + 1
 
     def _files_with(self, keys: Sequence[Key]) -> set[int]:
-        hashes = pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique().to_numpy()
+        hashes = _hashes(keys)
         return self.first.files_with(hashes) | self.later.files_with(hashes)
 
 
@@ -245,19 +254,30 @@ def withdrawn(lake: Lake) -> dict[Key, int]:
     return {Key(*key): revision for *key, revision in rows.collect().iter_rows()}
 
 
+class _Shared:
+    """The index of a ledger that all batches of a process share, each of which adds the files that came since."""
+
+    def __init__(self, index: LedgerIndex) -> None:
+        self.index = index
+        self.extending = threading.Lock()
+
+
 @lru_cache(maxsize=4)
-def shared_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
-    """Read the index that all batches of a process share; id and version name the ledger's state it was read for."""
-    return LedgerIndex.read(lake)
+def _shared(lake: Lake, ledger_id: str, version: int) -> _Shared:
+    """Read the shared index; id and version name the ledger's state that a run was planned for."""
+    return _Shared(LedgerIndex.read(lake))
 
 
-def planned_index(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
-    """Take the shared index, with what is withdrawn now."""
-    return replace(shared_index(lake, ledger_id, version), withdrawn=withdrawn(lake))
+def index_since(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
+    """Take the shared index, with what came to the ledger, and what was withdrawn, until now."""
+    shared = _shared(lake, ledger_id, version)
+    with shared.extending:
+        shared.index = shared.index.extended(lake.ensure(CALLS))
+        return replace(shared.index, withdrawn=withdrawn(lake))
 
 
 def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
     """Look up the ledger's id and newest version, and the shared index of it."""
     ledger = lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
-    return ledger_id, version, planned_index(lake, ledger_id, version)
+    return ledger_id, version, replace(_shared(lake, ledger_id, version).index, withdrawn=withdrawn(lake))

@@ -13,7 +13,6 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from cli.environment import DEFAULTS
-from cli.startup import sitecustomize
 from core.private_folders import CACHE, make_private
 from service.local.database import template
 from service.local.temporary import WAIT_SECONDS
@@ -73,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A script's background job ignores Ctrl-C, and so would all that tests start in order to interrupt it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    sitecustomize.install()  # Prefect as the command has it; with longer pauses between looks for garbage
+    gc.set_threshold(50_000, 10, 10)  # as the command has it
     config.add_cleanup(gc.unfreeze)
     config.add_cleanup(end_fork_servers)
     folder = TemporaryDirectory(prefix="evalake-tests-")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.startup import sitecustomize
+from core import prefect_settings
 from providers import litellm_internals
 from tasks.runtime import prefect_internals
 
@@ -15,13 +15,10 @@ ROOMS = ("cli", "contracts", "core", "evalake", "flows", "metrics", "providers",
 MODULES = [file for room in (*ROOMS, "suites", "tasks") for file in sorted((ROOT / room).rglob("*.py"))]
 
 
-# Before Prefect is imported there is no module of ours: so it has two files, one for each.
 AT_HOME = {
     "litellm": {"providers/litellm_internals.py": litellm_internals.SEEN_IN},
-    "prefect": {
-        "cli/startup/sitecustomize.py": sitecustomize.SEEN_IN,
-        "tasks/runtime/prefect_internals.py": prefect_internals.SEEN_IN,
-    },
+    "prefect": {"tasks/runtime/prefect_internals.py": prefect_internals.SEEN_IN},
+    "pydantic-settings": {"core/prefect_settings.py": prefect_settings.SEEN_IN},
 }
 NOT_PROMISED = ("prefect.server.",)  # beside names that begin with an underscore
 
@@ -42,13 +39,6 @@ def test_private_names_stand_in_files_that_know_the_version(library: str) -> Non
 
 def is_private(name: str) -> bool:
     return name.startswith(NOT_PROMISED) or any(part.startswith("_") for part in name.split("."))
-
-
-def test_prefects_readers_of_the_working_directory_are_where_they_were() -> None:
-    from prefect.settings import sources
-
-    sitecustomize.replace(sources)  # raises where one of them is gone
-    assert vars(sources)["dotenv"].dotenv_values(".env") == {}
 
 
 def imported(file: Path) -> list[str]:

@@ -5,6 +5,7 @@ no runs, is made once for each version of Prefect, by `make setup` or the first 
 """
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from core.errors import UsageError
 from core.prefect_settings import prefect_home, prefect_setting
 from core.private_folders import cache_folder, is_ours, make_private
 from tasks.runtime.prefect_internals import create_database
@@ -26,6 +28,8 @@ NOT_AT_START = {"PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false", "PREFECT_AP
 _ELSEWHERE = [
     f"PREFECT_{of}_DATABASE_{what}" for of in ("SERVER", "API") for what in ("CONNECTION_URL", "DRIVER", "NAME")
 ]
+# A SQLite file whose path is none from the root
+_FROM_HERE = re.compile(r"sqlite\S*?:///(?!/|:memory:|file:)")
 
 
 def template() -> Path:
@@ -70,6 +74,19 @@ def start_settings(database: Path | None) -> Mapping[str, str]:
         return {}
 
 
+def leave_working_directory() -> None:
+    """Have a server run in the root folder: its migrations import modules from the working directory before all others.
+
+    Raises UsageError where its database is named from the working directory, and would be another one then.
+    """
+    for name in _ELSEWHERE:
+        value = prefect_setting(name) or ""
+        if _FROM_HERE.match(value):
+            raise UsageError(f"{name} is {value}: write the whole path of the file, sqlite+aiosqlite:////…")
+    os.environ["PREFECT_HOME"] = str(prefect_home().absolute())
+    os.chdir("/")
+
+
 def make_template() -> None:
     """Make the template where it is missing. A reader never sees half of one."""
     target = template()
@@ -112,4 +129,5 @@ def _schema_of(database: Path) -> tuple[str, int] | None:
 
 
 if __name__ == "__main__":
+    leave_working_directory()
     make_template()

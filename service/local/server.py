@@ -14,7 +14,7 @@ import uvicorn
 from typing_extensions import override
 
 from service.lifeline import GRACE_SECONDS, follow_parent
-from service.local.database import is_migrated, usual_database
+from service.local.database import is_migrated, leave_working_directory, usual_database
 from service.sockets import inherited
 from tasks.runtime.prefect_internals import SERVER
 
@@ -43,6 +43,7 @@ def main(descriptor: str, *options: str) -> None:
         temporary_settings,
     )
 
+    leave_working_directory()
     database = usual_database()
     try:
         is_there = database is not None and is_migrated(database)

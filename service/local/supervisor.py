@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from core.errors import EvalakeError
+from core.prefect_settings import PROFILES
 from core.visible_text import on_one_line
 from reports.viewer_links import VIEWER_URL
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
@@ -79,7 +80,8 @@ class _Servers:
         home = self._folder / "prefect"  # of its own: two lakes share no queue
         home.mkdir(exist_ok=True, mode=0o700)
         password = f"evalake:{self._password}"
-        os.environ.update({"PREFECT_HOME": str(home), PASSWORD: password, "PREFECT_SERVER_API_AUTH_STRING": password})
+        os.environ.update({"PREFECT_HOME": str(home), PROFILES: str(home / "profiles.toml")})
+        os.environ.update({PASSWORD: password, "PREFECT_SERVER_API_AUTH_STRING": password})
         os.environ["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = "https://nobody.invalid"
         os.environ.update(LEASES)
         os.environ.update({"EVALAKE_LAKE": self._lake, "EVALAKE_API_TOKEN": self._token})

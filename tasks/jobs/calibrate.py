@@ -15,7 +15,7 @@ from suites.base import Calibration
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
 from tasks.runtime.context import RunContext
-from tasks.steps.converse import Conversation, call, replay_from_ledger
+from tasks.steps.converse import Conversation, recall_or_call, replay_from_ledger
 from tasks.steps.failures import without_answer
 
 
@@ -34,7 +34,7 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
     Raises CalibrationError where calls were given up on, UsageError where the suite has no calibration set.
     """
     calibration, conversations = _begin(context, judge)
-    call(context, conversations, LedgerIndex.read(context.lake))
+    recall_or_call(context, conversations, LedgerIndex.read(context.lake))
     if problem := without_answer(conversations, judge, "another calibration"):
         raise CalibrationError(problem)
     return _accuracy(calibration, conversations)

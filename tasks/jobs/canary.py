@@ -30,7 +30,7 @@ from storage.landing import land
 from storage.ledger import LedgerIndex
 from suites.base.canary_items import canary_items
 from tasks.runtime.context import RunContext
-from tasks.steps.converse import Conversation, call, next_request, replay_from_ledger
+from tasks.steps.converse import Conversation, next_request, recall_or_call, replay_from_ledger
 from tasks.steps.failures import without_answer
 
 REPLICATES = 5
@@ -128,7 +128,7 @@ def _ask(canary: Canary, times: int) -> list[list[Given]]:
     """Ask for the day's first answers, `times` to each item; what the ledger has is not asked again."""
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
-    call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
+    recall_or_call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
     if problem := without_answer(conversations, canary.judge, "a retry"):
         raise CanaryError(problem)
     return _by_item(canary, rounds)

@@ -18,7 +18,7 @@ from core.hashing import content_hash
 from providers.endpoints import endpoint_of
 from providers.request import Failure
 from storage.lake import Lake
-from storage.ledger import Key, LedgerIndex, planned_index
+from storage.ledger import Key, LedgerIndex, index_since
 from tasks.runtime import progress
 from tasks.runtime.context import RunContext
 from tasks.runtime.logs import redact_logs
@@ -55,6 +55,8 @@ class BatchIncompleteError(EvalakeError):
 class Batch:
     """Conversations to be walked to their end, the lake's ledger as planning found it, and a name for people.
 
+    Each needs a call to go on, of which the plan found no reply in the ledger.
+
     Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
     """
 
@@ -66,6 +68,8 @@ class Batch:
         self.ledger_id = ledger_id
         self.ledger_version = ledger_version
         self.name = name
+        self.ended: Sequence[Conversation] | None = None
+        """Where its calls were made in this process: how its conversations ended."""
 
     @property
     def content_hash(self) -> str:
@@ -132,11 +136,20 @@ def _answer(batch: Batch) -> int:
     conversations = [each.again() for each in batch.conversations]
     require_endpoints(context, conversations)
     # One scan of the ledger as this process first saw it for the plan serves all its batches.
-    planned = planned_index(context.lake, batch.ledger_id, batch.ledger_version)
-    # With what came in since: from other runs, or from this batch's first attempt, whose process may have been killed.
-    index = planned.extended(context.lake.ensure(CALLS))
+    index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
+    to_call: Sequence[Conversation] = conversations
+    # The plan has looked for these calls. From other runs, or this batch's first attempt, replies may have come since.
+    if index.came_later([each.next_key for each in conversations]):
+        to_call = replay_from_ledger(context, conversations, index).unanswered
+
+    def advance() -> None:
+        progress.advance(context.run_id, batch.name)
+
+    for _ in range(len(conversations) - len(to_call)):
+        advance()
     with heeding(context, _flow_run_id()):
-        call(context, conversations, index, on_end=lambda: progress.advance(context.run_id, batch.name))
+        call(context, to_call, index, on_end=advance)
+    batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:
         counter = FailureCounter(context)
         for conversation in failed:

@@ -80,9 +80,11 @@ class Collector:
 
     def add(self, conversations: Sequence[Conversation]) -> None:
         """Take conversations that calls have ended."""
-        # When the manifest was first written, what judges would be asked was not yet known.
+        # When these were planned, what their judges would be asked was not yet known.
         self._unlisted += [
-            conversation for conversation in conversations if conversation.answered and not conversation.is_refused
+            conversation
+            for conversation in conversations
+            if conversation.answered and not conversation.is_listed and not conversation.is_refused
         ]
         self._add(conversations)
 

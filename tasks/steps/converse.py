@@ -39,6 +39,7 @@ class Conversation:
     next_model: str = ""  # the real one, whom it asks
     next_endpoint: str = ""  # of that model
     next_revision: int = 0  # of the reply to it
+    is_listed: bool = False  # whether its row of the manifest names all its calls
     converse: Converse | None = None  # None: as the suite asks
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
 
@@ -108,6 +109,11 @@ def replay_from_ledger(
     return replay
 
 
+def recall_or_call(context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex) -> None:
+    """Walk every conversation to its end, by the ledger as far as it reaches; raises as `call` does."""
+    call(context, replay_from_ledger(context, conversations, index).unanswered, index)
+
+
 def call(
     context: RunContext,
     conversations: Sequence[Conversation],
@@ -115,17 +121,15 @@ def call(
     *,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Walk every conversation to its end, all at once; on return each reply is committed to the ledger.
+    """Walk conversations that need a call to their end, all at once; on return each reply is in the ledger.
 
-    A conversation ends early at a call that is given up on. What the index holds is not called; `on_end` runs for each
+    A conversation ends early at a call that is given up on. Their next calls are made without a look at the ledger,
+    which was asked for them; what the index holds of those that follow is not called. `on_end` runs for each
     conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
     ended.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Exchange]] = {}
-    replay = replay_from_ledger(context, conversations, index)
-    for _ in replay.ended:
-        on_end()
 
     async def answer(request: Request, key: Key) -> Exchange:
         spending, revision = Spending(request), index.next_revision(key)
@@ -154,7 +158,7 @@ def call(
 
     async def walk(conversation: Conversation) -> bool:
         """Walk a conversation as far as calls are made; returns whether that is to its end."""
-        ask = answer  # `replay_from_ledger` has just looked for its first request
+        ask = answer
         try:
             while (request := next_request(context, conversation)) is not None:
                 key = keys_of(context, request, conversation.item.replicate)[0]
@@ -170,7 +174,7 @@ def call(
     with client_of(context) as client:
         budget, lease = budget_of(context), lease_of(context)
         try:
-            ended = client.run([walk(conversation) for conversation in replay.unanswered])
+            ended = client.run([walk(conversation) for conversation in conversations])
             if budget is not None:
                 client.run([budget.rest()])
         except ProviderError as error:

@@ -33,10 +33,12 @@ def segments(
 
 
 def write_manifest(context: RunContext, conversations: Sequence[Conversation], versions: Mapping[str, str]) -> None:
-    """Land the run items of conversations whose first request is known."""
+    """Land the run items of conversations whose first request is known, and mark those that name all their calls."""
     rows = [_manifest_row(context, conversation, versions) for conversation in conversations]
     if rows:
         land(context.lake, RUN_ITEMS, conform(rows, RUN_ITEMS))
+    for conversation, row in zip(conversations, rows, strict=True):
+        conversation.is_listed = row["judge_hash"] is not None or not _has_judge_call(context, conversation)
 
 
 def cut_batches(conversations: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:
@@ -76,11 +78,17 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
 
 def _judge_call(context: RunContext, conversation: Conversation) -> tuple[str, str] | tuple[None, None]:
     """Find hash and endpoint of the judge call; stand-ins where the model's call failed: there is nothing to judge."""
-    judge = conversation.item.judge
-    if judge is None or not context.suite.conversation.asks_subject or not conversation.answered:
+    if not _has_judge_call(context, conversation) or not conversation.answered:
         return None, None
     if len(conversation.answered) > 1:
         return conversation.answered[1].prompt_hash, conversation.answered[1].endpoint
     if conversation.failed and not conversation.is_refused:
-        return unjudged_hash(conversation.first_hash, judge), UNKNOWN
+        return unjudged_hash(conversation.first_hash, conversation.item.judge or ""), UNKNOWN
+    if not conversation.failed and conversation.next_hash != conversation.first_hash:  # which is asked next
+        return conversation.next_hash, conversation.next_endpoint
     return None, None
+
+
+def _has_judge_call(context: RunContext, conversation: Conversation) -> bool:
+    """Tell whether a judge is asked in a call of its own, after the subject's."""
+    return conversation.item.judge is not None and context.suite.conversation.asks_subject

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from contracts.audit import RuleResult, audit, require
-from contracts.compile.arrow import conform
-from contracts.contract import Contract
+from contracts.compile.arrow import NOTHING, conform
+from contracts.contract import Contract, Row
 from contracts.tables import CONTRACT_CHECKS, QUARANTINE
 from core.hashing import content_hash
 from core.redaction import REDACTED, KnownKeys
@@ -74,7 +74,7 @@ def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str
     """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
     landing = {"landed_by_run": context.run_id, "origin": origin}
     done = [
-        publish(context.lake, context.run_id, contract, conform(rows[contract.table], contract, landing))
+        publish(context.lake, context.run_id, contract, rows[contract.table], landing)
         for contract in context.suite.contracts
         if rows.get(contract.table)
     ]
@@ -89,23 +89,28 @@ def publish_conversations(context: RunContext, conversations: Iterable[Conversat
     return publish_results(context, rows, origin)
 
 
-def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Published:
-    """Audit one batch of rows for one table, and publish its good rows (write-audit-publish).
+def publish(
+    lake: Lake, run_id: str, contract: Contract, rows: Sequence[Row] | pl.DataFrame, shared: Row = NOTHING
+) -> Published:
+    """Audit one batch of rows for one table, and publish its good rows (write-audit-publish); see `admit`.
 
     Raises ContractError, before anything lands, where the batch breaks a critical rule of its table.
     """
     if not len(rows):
         return Published()
-    admitted = admit(lake, run_id, contract, rows)
+    admitted = admit(lake, run_id, contract, rows, shared)
     return Published(land(lake, contract, admitted.rows), admitted.quarantined)
 
 
-def admit(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Admitted:
+def admit(
+    lake: Lake, run_id: str, contract: Contract, rows: Sequence[Row] | pl.DataFrame, shared: Row = NOTHING
+) -> Admitted:
     """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
 
-    Raises ContractError where the batch breaks a critical rule of its table.
+    A frame is one that `conform` has made. `shared` are columns that have one value in all rows. Raises ContractError
+    where the batch breaks a critical rule of its table.
     """
-    frame = without_keys(conform(rows, contract))
+    frame = without_keys(rows if isinstance(rows, pl.DataFrame) else conform(rows, contract, shared))
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
     record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)

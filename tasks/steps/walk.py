@@ -9,18 +9,16 @@ from typing import Any, Protocol
 from prefect.exceptions import Pause
 from prefect.futures import PrefectFuture
 
-from contracts.tables import CALLS
 from core.errors import LakeError
 from providers.request import Failure
-from storage.cached_table import OpenTable
-from storage.ledger import Key, LedgerIndex, newest_index
+from storage.ledger import Key, LedgerIndex, index_since, newest_index
 from suites.base import Item
 from tasks.runtime import progress, runs
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, is_over, stop_calls
 from tasks.runtime.runner import processes, saying_when_lost
 from tasks.steps.batch import Batch, BatchIncompleteError, call_batch, replay_batch
-from tasks.steps.converse import Conversation, refused, replay_from_ledger
+from tasks.steps.converse import Conversation, Replay, refused, replay_from_ledger
 from tasks.steps.plan import cut_batches, segments, write_manifest
 from tasks.steps.preflight import Plan
 
@@ -59,8 +57,6 @@ class _Walk:
     def __init__(self, context: RunContext, plan: Plan, sink: ResultSink) -> None:
         self._context, self._plan, self._sink = context, plan, sink
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
-        self._ledger = OpenTable(context.lake, CALLS)
-        self._index = self._planned  # with the files that came since, as far as they were read
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
@@ -70,7 +66,7 @@ class _Walk:
         self._pipeline({model: self._first_pass(model) for model in self._plan.models})
         if late := self._late:
             self._late = []
-            unanswered = self._replay(late, LedgerIndex.read(self._context.lake))
+            unanswered = self._replay(late, self._now())
             unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
             self._pipeline({"late": self._cut(unanswered)})
         if self._late:
@@ -150,10 +146,15 @@ class _Walk:
         if is_over(self._context):
             raise RunOverError(f"the run {self._context.run_id} was stopped; what was answered is in the ledger")
 
+    def _now(self) -> LedgerIndex:
+        return index_since(self._context.lake, self._ledger_id, self._version)
+
     def _take(self, done: _Submitted) -> None:
         failures = _failures(done.future)
-        self._index = self._index.extended(self._ledger.newest())
-        replay = replay_batch(done.batch, failures, self._index)
+        if done.batch.ended is not None:
+            replay = Replay(list(done.batch.ended))
+        else:  # another process called it, or Prefect's cache knows that it was called before
+            replay = replay_batch(done.batch, failures, self._now())
         asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):
             self._refused.add(done.stream)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import evalake_here, recorded
-from tests.cli.hostile import write
+from tests.attacks.hostile import write
 from tests.cli.people import FOUND, judged
 
 RESULTS = 40

@@ -8,7 +8,7 @@ import pytest
 from cli.configuration import command
 from cli.options import LAKE
 from tests.cli.command import evalake
-from tests.cli.hostile import markers
+from tests.attacks.hostile import markers
 from tests.servers.model_server import ModelServer
 
 

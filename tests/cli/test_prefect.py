@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cli.hostile import markers
+from tests.attacks.hostile import markers
 from tests.e2e.processes import PLAIN, wait_until
 from tests.servers.ports import free_port
 

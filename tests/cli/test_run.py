@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import evalake, evalake_here
-from tests.cli.hostile import markers
+from tests.attacks.hostile import markers
 
 
 @pytest.mark.e2e

@@ -134,7 +134,6 @@ class PrefectStack:
             "DO_NOT_TRACK": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "EVALAKE_HOME": str(ROOT),
-            "PYTHONPATH": str(ROOT / "cli" / "startup"),  # as `evalake prefect` has it for what it starts
             "EVALAKE_REPORTS": str(folder / "reports"),
             "TMPDIR": str(temporary),
             **(extra or {}),

@@ -1,6 +1,8 @@
 """The evaluate flow, with real HTTP to a real model server: what is paid for, what lands, what a rerun asks."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import polars as pl
 import pytest
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
+from contracts.compile.arrow import conform
+from contracts.contract import Contract
 from contracts.tables import (
     CALL_FAILURES,
     CALLS,
@@ -22,10 +26,12 @@ from core.configuration import Configuration, read_configuration
 from core.errors import SourceError, UsageError
 from reports.page import render
 from service.viewer.overview import run_page
+from storage.ledger import Key, LedgerIndex
 from storage.sql.query import query
 from suites.command_guard.contract import RESULTS
 from suites.registry import all_contracts
 from tasks.jobs.rescore import rescore
+from tasks.steps import plan, publish
 from tasks.steps.choose import next_replicate
 from tasks.steps.report import build_report
 from tests.flows.workplace import LIMITS, MODEL, OTHER, Workplace
@@ -41,6 +47,53 @@ def test_every_sample_is_asked_once_and_lands_once(work: Workplace) -> None:
     assert work.rows(SAMPLES).height == work.rows(RUN_ITEMS).height == work.rows(CALLS).height == 35
     rate = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="all").row(0, named=True)
     assert (rate["value"], rate["n"], rate["reliable"]) == (1.0, 35, True)
+
+
+class Counts:
+    """How often a run looks into the ledger and shapes rows, counted at the doors that it goes through."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looked_up: Counter[Key] = Counter()
+        self.read_back: list[Key] = []
+        self.conformed: Counter[str] = Counter()
+        fetch = LedgerIndex.fetch
+
+        def counted_fetch(index: LedgerIndex, keys: Sequence[Key], run_id: str | None = None) -> dict[Key, Any]:
+            found = fetch(index, keys, run_id)
+            self.looked_up.update(keys)
+            self.read_back += found
+            return found
+
+        def counted_conform(rows: Any, contract: Contract, *shared: Any) -> pl.DataFrame:
+            self.conformed[contract.table] += len(rows)
+            return conform(rows, contract, *shared)
+
+        monkeypatch.setattr(LedgerIndex, "fetch", counted_fetch)
+        for room in (publish, plan):
+            monkeypatch.setattr(room, "conform", counted_conform)
+
+
+def test_a_new_call_is_looked_up_once_and_its_row_goes_one_way(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.configure(batch_size=10)
+    data = work.dataset(35)
+    work.run(work.dataset(1, "first", first=1000))  # which makes the tables
+    before = {contract: work.lake.open(contract).version() for contract in (RUN_ITEMS, RESULTS)}
+    counts = Counts(monkeypatch)
+    run = work.run(data)
+    assert run["calls_made"] == 35
+    # By the estimate before the run, and by its plan: not again before the call, nor for the reply.
+    assert set(counts.looked_up.values()) == {2}
+    assert counts.read_back == []
+    assert counts.conformed[RESULTS.table] == counts.conformed[RUN_ITEMS.table] == 35
+    assert {contract: work.lake.open(contract).version() - version for contract, version in before.items()} == {
+        RUN_ITEMS: 1,
+        RESULTS: 1,
+    }
+    again = work.run(data)
+    assert (again["calls_made"], again["rows_landed"]) == (0, 0)
+    assert set(counts.looked_up.values()) == {4}
 
 
 def test_what_was_expected_of_a_run_is_kept_with_it(work: Workplace) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.environment import DEFAULTS
-from tests.servers.fork_server import COMMAND, LENGTH, PID, STARTUP
+from tests.servers.fork_server import COMMAND, LENGTH, PID
 
 ROOT = Path(__file__).resolve().parents[2]
 _MOST = 6  # fork servers, for each keeps some 300 MB
@@ -133,8 +133,6 @@ def end_fork_servers() -> None:
 def _copied(words: Sequence[str], folder: Path, environment: Mapping[str, str], streams: list[int]) -> int | None:
     """Start a copy with these words; returns its process id, or None where it has to start by itself."""
     is_command = words[0] == COMMAND
-    if not is_command and STARTUP not in environment.get("PYTHONPATH", "").split(os.pathsep):
-        return None  # it would be Prefect as it is without evalake
     alike = {**(DEFAULTS if is_command else {}), **environment}
     key = (is_command, *sorted((name, value) for name, value in alike.items() if _is_read_at_import(name)))
     with _one_at_a_time:

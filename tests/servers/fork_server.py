@@ -25,12 +25,12 @@ from pkgutil import iter_modules
 from typing import Any, TextIO, cast
 
 from cli import environment
+from core.prefect_settings import ignore_working_directory
 
 LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 STREAMS = 3
 # Threads of libraries that a copy does not need: one gives memory back, one removes temporary files
 _HARMLESS_THREADS = ("jemalloc_bg_thd", "polars-ooc-clea")
-STARTUP = str(Path(environment.sitecustomize.__file__).parent)
 NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
 WORKER = ("prefect", "worker")
@@ -175,7 +175,7 @@ def _opened(stream: TextIO) -> TextIO:
 
 def _path_of(variables: Mapping[str, str]) -> list[str]:
     entries = variables.get("PYTHONPATH", "").split(os.pathsep)
-    return [entry for entry in entries if entry not in ("", STARTUP)]
+    return [entry for entry in entries if entry]
 
 
 def _read_settings_again() -> None:
@@ -195,7 +195,7 @@ def _read_settings_again() -> None:
 def main(descriptor: int, owner: int) -> None:
     """Serve requests until the owner has gone; in a copy, be what was asked for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the tests
-    environment.sitecustomize.install()  # as the command does, and each Python that has the folder of it in its path
+    ignore_working_directory()  # as the command does
     if not serve(socket.socket(fileno=descriptor), owner):
         os._exit(0)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from tests.servers.copies import Copy
-from tests.servers.fork_server import STARTUP
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 # Ends by itself where its standard input does
@@ -42,7 +41,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PREFECT_HOME": str(tmp_path),
         "TMPDIR": str(tmp_path / "temporary"),
     }
-    return {**os.environ, **own, "PYTHONPATH": f"{STARTUP}{os.pathsep}{tmp_path / 'more'}"}
+    return {**os.environ, **own, "PYTHONPATH": str(tmp_path / "more")}
 
 
 def test_a_copy_has_what_a_process_has_that_starts_by_itself(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -74,14 +73,6 @@ def test_what_would_be_imported_otherwise_is_copied_from_another(tmp_path: Path,
     for level in ("WARNING", "ERROR", "WARNING"):
         process = Copy("told", cwd=tmp_path, env={**environment, "PREFECT_LOGGING_LEVEL": level}, **PIPES)
         assert f"PREFECT_LOGGING_LEVEL={level}\0" in process.communicate()[0]
-
-
-def test_where_prefect_is_as_it_is_without_evalake_it_starts_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "told.py").write_text("import sys; print('tests.servers.fork_server' in sys.orig_argv)")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    assert Copy("told", cwd=tmp_path, env=environment, **PIPES).communicate()[0] == "False\n"
-    environment["PYTHONPATH"] = STARTUP
-    assert Copy("told", cwd=tmp_path, env=environment, **PIPES).communicate()[0] == "True\n"
 
 
 def test_a_module_that_is_not_there_ends_it_as_it_ends_every_process(

@@ -16,7 +16,7 @@ from storage.ledger import LedgerIndex
 from suites.base import Exchange, Item, Options, Sample
 from suites.base.json_in_text import find_objects
 from tasks.runtime.context import RunContext
-from tasks.steps.converse import Conversation, call
+from tasks.steps.converse import Conversation, recall_or_call
 
 PORTION = 100  # names of one request
 LONGEST_REASON = 300  # characters of it
@@ -70,7 +70,7 @@ def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[st
         portion = _Portion(names, _request(names, named, known))
         sample = Sample(context.suite_name, "roadmap", f"{what}-{start}", portion.request)
         conversation = Conversation(Item(sample, "roadmap", judge), converse=portion.converse)
-        call(context, [conversation], LedgerIndex.read(context.lake))
+        recall_or_call(context, [conversation], LedgerIndex.read(context.lake))
         themes |= portion.read(conversation)
     return themes
 

@@ -13,7 +13,7 @@ from core.endpoints import PROVIDER
 from core.errors import LakeError
 from storage import ledger
 from storage.lake import Lake
-from storage.ledger import shared_index
+from storage.ledger import index_since
 from suites.base import Item, Sample
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError
@@ -29,7 +29,7 @@ def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path
         table = lake.open(CALLS)
         ledger_id = str(table.metadata().id)
         require_ledger(lake, ledger_id)
-        index = shared_index(lake, ledger_id, table.version())
+        index = index_since(lake, ledger_id, table.version())
         assert index.fetch([key_of(call(number))])  # each at the same version
         shutil.rmtree(lake.uri)
     with pytest.raises(LakeError, match="finds another lake"):

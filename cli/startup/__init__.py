@@ -1,1 +1,0 @@
-"""What every Python process of the command does first."""
