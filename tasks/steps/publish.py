@@ -100,15 +100,24 @@ def publish(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[
     return Published(land(lake, contract, admitted.rows), admitted.quarantined)
 
 
-def admit(lake: Lake, run_id: str, contract: Contract, rows: Sequence[Mapping[str, Any]] | pl.DataFrame) -> Admitted:
+def admit(
+    lake: Lake,
+    run_id: str,
+    contract: Contract,
+    rows: Sequence[Mapping[str, Any]] | pl.DataFrame,
+    *,
+    keeps_passed: bool = True,
+) -> Admitted:
     """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
 
+    Without `keeps_passed`, a batch that breaks no rule leaves no row in `contract_checks`.
     Raises ContractError where the batch breaks a critical rule of its table.
     """
     frame = without_keys(conform(rows, contract))
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
-    record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
+    if keeps_passed or not all(result.passed for result in audited.results):
+        record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
     require(audited)
     refused = [
         Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
