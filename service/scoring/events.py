@@ -9,13 +9,13 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime
 from signal import Signals
 from typing import Any, TypeGuard
 
 from fastapi import APIRouter, WebSocket
-from starlette.websockets import WebSocketDisconnect
+from prefect.client.schemas.objects import StateType
 
 from contracts.contract import Row
 from core.errors import EvalakeError
@@ -42,11 +42,11 @@ SEND_SECONDS = 1.0  # for clients to be sent what waits for them as the service 
 
 _STEPS = ("pending", "started", *PHASES)  # what is told before the end, in this order
 _OVER = {
-    "COMPLETED": "its flow run ended without a score",
-    "FAILED": "its flow run failed",
-    "CRASHED": "its flow run crashed",
-    "CANCELLED": "its flow run was cancelled",
-    "CANCELLING": "its flow run was cancelled",
+    StateType.COMPLETED: "ended without a score",
+    StateType.FAILED: "failed",
+    StateType.CRASHED: "crashed",
+    StateType.CANCELLED: "was cancelled",
+    StateType.CANCELLING: "was cancelled",
 }
 _STATUS_CODE = re.compile(r"status code:? (-?\d{1,3})\b")
 _BY_SHELLS = 128  # what shells and containers add to the number of the signal that ended a process
@@ -129,13 +129,9 @@ class Hub:
 
     def _subscribe(self, listener: Listener, channel: str) -> None:
         listener.put({"type": "subscribed", "channel": channel})
-        if channel == ALL:
-            now = list(self._active())
-        else:
-            current = self._current(channel.removeprefix(ONE))
-            now = [] if current is None else [current]
-        for event in now:
-            listener.put(event)
+        for event in self._active() if channel == ALL else [self._current(channel.removeprefix(ONE))]:
+            if event is not None:
+                listener.put(event)
         listener.channels.add(channel)
 
 
@@ -149,14 +145,6 @@ def _error(detail: str) -> Event:
     return {"type": "error", "detail": detail}
 
 
-@dataclass
-class _Life:
-    """The last sign of life of a scoring's process, and when it was first seen."""
-
-    sign: tuple[Any, ...]
-    since: float
-
-
 class Watch:
     """Follows scorings, announces their changes, and fails those that are lost.
 
@@ -166,31 +154,23 @@ class Watch:
     """
 
     def __init__(self, scorings: Scorings, queue: Queue, lost_after_seconds: float) -> None:
-        self.hub = Hub(self.current, self.active)
-        self._scorings, self._queue, self._lost_after = scorings, queue, lost_after_seconds
-        self._state: State | None = None
-        self._phase: dict[str, str] = {}  # of scorings in progress
-        self._published: dict[str, int] = {}  # of scorings that are not over: how many steps were told
         self._latest: dict[str, Event] = {}  # by session
         self._announced: dict[str, Event] = {}  # the same for those who listen to all sessions
-        self._life: dict[str, _Life] = {}
+        self.hub = Hub(self._latest.get, self._active)
+        self._scorings, self._queue, self._lost_after = scorings, queue, lost_after_seconds
+        self._state, self._is_first = State(), True
+        self._begun: dict[str, datetime] = {}  # what `Scorings.begun` is to be
+        self._phase: dict[str, str] = {}  # of scorings in progress
+        self._published: dict[str, int] = {}  # of scorings that are not over: how many steps were told
+        self._life: dict[str, tuple[tuple[Any, ...], float]] = {}  # the last sign of life, and when it was first seen
         self._all_due = 0.0  # when scorings that wait are looked at again, too
         self._clock = 0
-        self._begun: dict[str, datetime] = {}  # what `Scorings.begun` is to be
         self._complaint: str | None = None
+        self._telling = asyncio.Lock()
 
     def phase(self, score_id: str) -> str:
         """Look up the phase of a scoring that is in progress."""
         return self._phase.get(score_id, next(iter(PHASES)))
-
-    def current(self, session_id: str) -> Event | None:
-        """Look up the event of a session's current state; None where it was never scored."""
-        return self._latest.get(session_id)
-
-    def active(self) -> Iterable[Event]:
-        """List the events of the current state of every session whose scoring is not over."""
-        over = ("scoring.completed", "scoring.failed")
-        return [event for event in self._announced.values() if event["type"] not in over]
 
     async def run(self) -> None:
         """Look again and again until cancelled. An error is logged, and the next look tries again."""
@@ -204,7 +184,7 @@ class Watch:
     async def look(self) -> None:
         """Look once: announce what has changed, then fail the scorings that are lost."""
         await self.tell()
-        state, under_way = self._state_now, self._queue.under_way
+        state, under_way = self._state, self._queue.under_way
         rows = [row for session in state.by_session.values() if (row := session[-1])["status"] in ACTIVE]
         ids = {row["score_id"] for row in rows}
         self._life = {score_id: life for score_id, life in self._life.items() if score_id in ids}
@@ -219,7 +199,8 @@ class Watch:
 
     async def tell(self) -> None:
         """Announce what has changed."""
-        self._tell(await asyncio.to_thread(self._scorings.state))
+        async with self._telling:  # in the order in which the states were read
+            self._tell(await asyncio.to_thread(self._scorings.state))
 
     def _complain(self, error: Exception) -> None:
         """Log an error, once for as long as the same error repeats."""
@@ -228,27 +209,26 @@ class Watch:
             trace = None if isinstance(error, EvalakeError) else error
             logger.warning("the watch over scorings: %s", error, exc_info=trace)
 
-    @property
-    def _state_now(self) -> State:
-        return self._state or State()
-
     # What is told.
 
+    def _active(self) -> Iterable[Event]:
+        """List the events of the current state of every session whose scoring is not over."""
+        over = ("scoring.completed", "scoring.failed")
+        return [event for event in self._announced.values() if event["type"] not in over]
+
     def _tell(self, state: State) -> None:
-        first = self._state is None
-        known = self._state_now.by_id
-        self._state = state
+        known, is_first, self._state, self._is_first = self._state.by_id, self._is_first, state, False
         for score_id, row in state.by_id.items():
             before = known.get(score_id)
-            is_new = before is None and not first and row["asked_at"] is not None
+            is_new = before is None and not is_first and row["asked_at"] is not None
             if row["status"] in ACTIVE or score_id in self._published or is_new:
                 self._steps(row)
-            elif not first and (before is None or before["status"] != row["status"]):
-                self._end(row)
-        if first:
-            for rows in state.by_session.values():
-                if rows[-1]["status"] not in ACTIVE:
-                    self._latest[rows[-1]["session_id"]] = self._event(rows[-1], *_ending(rows[-1]))
+            elif not is_first and (before is None or before["status"] != row["status"]):
+                self._publish(row, *_ending(row))
+        if is_first:
+            for session_id, (*_, row) in state.by_session.items():
+                if row["status"] not in ACTIVE:
+                    self._latest[session_id] = self._event(row, *_ending(row))
 
     def _steps(self, row: Mapping[str, Any]) -> None:
         """Announce the steps that a scoring has reached, each exactly once, and its end where it has ended."""
@@ -263,10 +243,7 @@ class Watch:
         if status not in ACTIVE:
             del self._published[score_id]
             self._phase.pop(score_id, None)
-            self._end(row)
-
-    def _end(self, row: Mapping[str, Any]) -> None:
-        self._publish(row, *_ending(row))
+            self._publish(row, *_ending(row))
 
     def _publish(self, row: Mapping[str, Any], kind: str, more: Mapping[str, Any]) -> None:
         event = self._event(row, kind, more)
@@ -298,9 +275,9 @@ class Watch:
                 continue
             if self._scorings.fail(row, reason):
                 logger.warning("the scoring %s of %r is lost: %s", score_id[:12], row["session_id"], reason)
-                if run is not None and run.state not in _OVER:
+                if run is not None and not run.state.is_final():
                     self._queue.crash(run.run, reason)
-        known = self._state_now.by_id
+        known = self._state.by_id
         begun = {each: at for each, at in self._begun.items() if each in known and known[each]["status"] in ACTIVE}
         if begun.keys() != self._scorings.begun.keys():
             self._scorings.begun = begun
@@ -309,27 +286,26 @@ class Watch:
     def _go_on(self, row: Row, run: Seen) -> None:
         """Have a scoring go on as Prefect says: begun, in a phase, to be cancelled, or waiting for who runs it."""
         score_id = row["score_id"]
-        if run.state == "RUNNING" and row["status"] in ACTIVE:
+        if run.state.is_running() and row["status"] in ACTIVE:
             self._phase[score_id] = phase_at(run.progress)
             self._begun.setdefault(score_id, run.run.start_time or datetime.now(UTC))
-        elif run.state == "CANCELLING":
+        elif run.state.is_cancelling():
             self._queue.give_up(score_id)
-        elif run.state == "SCHEDULED" and row["status"] == "pending":
+        elif run.state.is_scheduled() and row["status"] == "pending":
             self._queue.take(score_id, run.run)
 
     def _why_lost(self, row: Mapping[str, Any], run: Seen | None) -> str | None:
         """Say why a scoring counts as lost; None while it may still come to an end by itself."""
-        sign = (row["status"], run.state, run.beat, run.since) if run else (row["status"],)
-        life = self._life.get(row["score_id"])
-        if life is None or life.sign != sign:
-            life = self._life[row["score_id"]] = _Life(sign, time.monotonic())
-        silent = time.monotonic() - life.since
+        sign = (row["status"], run.state.type, run.state.timestamp, run.beat) if run else (row["status"],)
+        if self._life.get(row["score_id"], ((),))[0] != sign:
+            self._life[row["score_id"]] = sign, time.monotonic()
+        silent = time.monotonic() - self._life[row["score_id"]][1]
         if run is None:
             return "it has no flow run in Prefect" if silent > self._lost_after else None
-        if run.state in _OVER:
+        if ended := _OVER.get(run.state.type):
             # Its last row may be on its way to this reader, so it is given a moment
-            return f"{_OVER[run.state]}: {_in_words(run.message)}" if silent > 2 * LOOK_SECONDS else None
-        if run.state == "SCHEDULED" and row["status"] == "pending":
+            return f"its flow run {ended}: {_in_words(run.state.message)}" if silent > 2 * LOOK_SECONDS else None
+        if run.state.is_scheduled() and row["status"] == "pending":
             return f"no worker took it within {QUEUE_SECONDS:g} seconds" if silent > QUEUE_SECONDS else None
         patience = self._lost_after if run.beat else self._lost_after + START_SECONDS
         return f"its process gave no sign of life for {patience:g} seconds" if silent > patience else None
@@ -383,8 +359,9 @@ async def listen(socket: WebSocket) -> None:
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
-    if listener.dropped.is_set():
-        await _drop(socket)
+    if listener.dropped.is_set():  # it does not read, so that this may wait for a second at most
+        with suppress(TimeoutError, RuntimeError):
+            await asyncio.wait_for(socket.close(TOO_SLOW, "too slow: connect and subscribe again"), timeout=1.0)
 
 
 async def _send(socket: WebSocket, listener: Listener) -> None:
@@ -393,15 +370,9 @@ async def _send(socket: WebSocket, listener: Listener) -> None:
         listener.waiting.task_done()
 
 
-async def _receive(socket: WebSocket, take: Any) -> None:
-    try:
-        while True:
-            message = await socket.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            take(_decoded(message.get("text")))
-    except WebSocketDisconnect:
-        return
+async def _receive(socket: WebSocket, take: Callable[[Any], None]) -> None:
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        take(_decoded(message.get("text")))
 
 
 def _decoded(text: str | None) -> Any:
@@ -411,11 +382,3 @@ def _decoded(text: str | None) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-async def _drop(socket: WebSocket) -> None:
-    """Close the connection of a client that does not read; wait a second for that at most."""
-    try:
-        await asyncio.wait_for(socket.close(TOO_SLOW, "too slow: connect and subscribe again"), timeout=1.0)
-    except (TimeoutError, RuntimeError):
-        return

@@ -16,7 +16,7 @@ from uuid import UUID
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse, OrchestrationResult
 from prefect.context import SyncClientContext
 from prefect.exceptions import ObjectNotFound, PrefectException
@@ -43,19 +43,9 @@ class Seen:
     """A scoring's flow run as Prefect describes it. `beat` moves while its process lives; None before it began."""
 
     run: FlowRun
-    state: str  # Prefect's state type: SCHEDULED, PENDING, RUNNING, …
+    state: State
     progress: float
     beat: datetime | None
-
-    @property
-    def message(self) -> str | None:
-        """What Prefect says of the state."""
-        return self.run.state.message if self.run.state else None
-
-    @property
-    def since(self) -> datetime | None:
-        """When the flow run came into its state."""
-        return self.run.state.timestamp if self.run.state else None
 
 
 def run_name(row: Row) -> str:
@@ -156,8 +146,7 @@ class Queue:
                     beat, score_id = beats.get(run.id), names[run.name]
                     self._runs[score_id] = str(run.id)
                     progress = float(beat.data) if beat and isinstance(beat.data, int | float) else 0.0
-                    state = str(run.state.type.value) if run.state else "PENDING"
-                    seen[score_id] = Seen(run, state, progress, beat.updated if beat else None)
+                    seen[score_id] = Seen(run, run.state or Pending(), progress, beat.updated if beat else None)
         return seen
 
     def crash(self, run: FlowRun, reason: str) -> None:
@@ -168,7 +157,7 @@ class Queue:
     def cancel(self, row: Row) -> None:
         """Cancel the flow run of a scoring: one that waits is not begun, one that runs is ended."""
         if (seen := self.look([row]).get(row["score_id"])) is not None:
-            state = Cancelling if seen.state == "RUNNING" else Cancelled
+            state = Cancelling if seen.state.is_running() else Cancelled
             with self._client("cancel a scoring") as client:
                 client.set_flow_run_state(seen.run.id, state(message="the scoring was cancelled"), force=True)
 

@@ -119,7 +119,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
             obsolete=sum(not state.is_current(row) for row in completed),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
-        bands={band: sum(low <= total <= high for total in totals) for band, (low, high) in BANDS.items()},
+        bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
         trend=_trend(state),
         missing_tools=[ToolCount(tool_name=name, sessions=count) for name, count in _ranked(tools)],
         failure_tags=[TagCount(tag=name, sessions=count) for name, count in _ranked(tags)],

@@ -22,7 +22,7 @@ ROW = {
 @pytest.mark.parametrize("status", ["failed", "completed"])
 def test_only_a_failed_scoring_has_no_analysis(status: str) -> None:
     row = {**ROW, "status": status, "score_analysis": "a first turn", "missing_tools_analysis": "a second"}
-    shown = Score.model_validate(score(row, (), None, None, is_current=True))
+    shown = Score.model_validate(score(row, (), "", None, is_current=True))
     kept = (None, None) if status == "failed" else ("a first turn", "a second")
     assert (shown.score_analysis, shown.missing_tools_analysis) == kept
 
@@ -32,11 +32,11 @@ def test_a_tool_that_was_missed_is_told_apart_from_one_to_improve_and_unknown_fr
     improvable = {"tool_name": "get-logs", "rationale": "its output is cut", "kind": "improvable"}
     absent = {"tool_name": "memory-dump", "rationale": None, "kind": "absent"}
     row = {**ROW, "missing_tools": ["get-logs", "memory-dump", "of-a-lake-of-before"]}
-    shown = Score.model_validate(score(row, (unused, improvable, absent), None, None, is_current=True))
+    shown = Score.model_validate(score(row, (unused, improvable, absent), "", None, is_current=True))
     untold = {"tool_name": "of-a-lake-of-before", "rationale": None, "kind": None}
     assert [tool.model_dump() for tool in shown.missing_tools or ()] == [unused, absent, untold]
     assert [tool.model_dump() for tool in shown.tools_to_improve or ()] == [improvable]
-    unknown = Score.model_validate(score(ROW, (), None, None, is_current=True))
+    unknown = Score.model_validate(score(ROW, (), "", None, is_current=True))
     assert (unknown.missing_tools, unknown.tools_to_improve) == (None, None)
 
 
