@@ -14,7 +14,7 @@ from core.errors import EvalakeError
 from core.redaction import redact
 from core.visible_text import visible
 from service.scoring.events import Hub
-from service.scoring.socket import _decoded as decoded
+from service.scoring.events import _decoded as decoded
 from service.viewer.sql import Question
 from suites.base.json_in_text import find_objects
 from suites.base.recorded import read_recorded

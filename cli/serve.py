@@ -25,7 +25,7 @@ def serve(
 ) -> None:
     """Serve the scoring API and the dashboard, until interrupted."""
     from cli.configuration import read
-    from service.scoring.settings import ScoringSettings
+    from service.scoring.scorings import ScoringSettings
     from service.server import serve as serve_until_interrupted
 
     read(config)

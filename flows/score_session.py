@@ -16,9 +16,7 @@ from contracts.compile.arrow import conform
 from contracts.contract import Contract, Row
 from contracts.tables import SAMPLES
 from core.configuration import Configuration
-from core.default_lake import whole_address
 from core.errors import ConfigurationError, EvalakeError, UsageError
-from core.hashing import content_hash
 from core.redaction import redact
 from flows.form import ConfigurationFile, LakeUri
 from flows.opening import opened
@@ -30,7 +28,7 @@ from suites.base import Exchange, Item, Sample
 from suites.session_review.contract import RESULTS
 from suites.session_review.replies.scores import read_total
 from suites.session_review.score import begun
-from suites.session_review.scoring import ACTIVE, CIRCUIT_OPEN, GIVEN_UP, PHASES, why_open
+from suites.session_review.scoring import CIRCUIT_OPEN, GIVEN_UP, PHASES, why_open
 from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
 from tasks.runtime.heartbeat import beating
@@ -51,11 +49,6 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 class LostScoringError(EvalakeError):
     """A scoring was given up on by others while it was still running; what it found does not count."""
-
-
-def queue_of(lake: str) -> str:
-    """Name the deployment that a service serves itself: that of one lake, so that no other service takes its runs."""
-    return f"{DEPLOYMENT}-{content_hash(whole_address(lake))[:12]}"
 
 
 @flow(name="score-session", persist_result=False)
@@ -156,14 +149,11 @@ class Scoring:
         row = read_score(lake, score_id)
         # One request may ask for several scorings: each has a client of its own, which ends without the others'
         context = RunContext(row["landed_by_run"], SUITE, lake, configuration, attempt=score_id)
-        if row["status"] in ACTIVE:
-            taken = {**row, "status": "in_progress", "started_at": _now(row)}
-            land_together(lake, RESULTS, conform([taken], RESULTS))
-            row = read_score(lake, score_id)
         if row["status"] == "completed":
             return None
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
+        row = {**row, "started_at": row["started_at"] or _now(row)}  # lands with its end: Prefect says it until then
         sample = read_samples(lake, [row["sample_hash"]])[row["sample_hash"]]
         own = row["endpoint"]  # by which the scoring is known, too
         conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]), given_by=(own, own))
@@ -225,7 +215,7 @@ class Scoring:
 
     def _land(self, contract: Contract, rows: Sequence[Row]) -> Admitted:
         landing = {"landed_by_run": self.context.run_id, "origin": "call"}
-        admitted = admit(self.context.lake, self.context.run_id, contract, rows, landing)
+        admitted = admit(self.context.lake, self.context.run_id, contract, rows, landing, keeps_passed=False)
         land_together(self.context.lake, contract, admitted.rows)
         return admitted
 

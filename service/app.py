@@ -1,4 +1,4 @@
-"""The application of `evalake serve`: its routes, its pages, and the watch that runs beside them."""
+"""The application of `evalake serve`: its routes, its pages, and the queue and the watch that run beside them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from service.pages import add_pages
-from service.scoring import reading_routes, socket
+from service.scoring import events
 from service.scoring import routes as scoring_routes
-from service.scoring.app_state import AppState
-from service.scoring.follower import follow
-from service.scoring.settings import ScoringSettings
+from service.scoring.scorings import ScoringSettings
+from service.scoring.state import AppState
 from service.viewer import routes as viewer_routes
 from service.viewer.access import new_application
 
@@ -27,9 +26,12 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
-        following = follow(app_state.sessions, app_state.monitor.hub, settings.configuration.service.follow_seconds)
-        tasks = [asyncio.create_task(each) for each in (app_state.monitor.run(), following)]
+        seconds = settings.configuration.service.follow_seconds
+        following = events.follow(app_state.sessions, app_state.watch.hub, seconds)
+        beside = (app_state.queue.run(), app_state.watch.run(), following)
+        tasks = [asyncio.create_task(each) for each in beside]
         yield
+        await asyncio.to_thread(app_state.queue.drain, 0.0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -37,7 +39,7 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
     description = "Scores of agents' alert investigations, asked for and read."
     app = new_application(settings, bound, title="evalake scoring API", description=description, lifespan=alive)
     app.state.app_state = app_state
-    for routes in (scoring_routes, reading_routes, viewer_routes, socket):
-        app.include_router(routes.router)
+    for router in (scoring_routes.router, scoring_routes.reading, viewer_routes.router, events.router):
+        app.include_router(router)
     add_pages(app)
     return app

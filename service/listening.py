@@ -1,6 +1,7 @@
 """How a service is served: who can reach it, at which limits, and when it is announced."""
 
 import gc
+import logging
 import math
 import socket
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from service.sockets import address_of
 # Bytes that the kernel keeps of the answer on one connection. By itself it would keep megabytes, until hundreds of
 # connections whose clients read nothing take all that it has for TCP, and no answer is sent to anybody.
 SENDING = 131_072
+# uvicorn's error for a WebSocket that access control has answered in place of accepting it
+_REFUSED = "ASGI callable returned without completing handshake."
 
 
 def require_reachable_by_whom(settings: Settings, host: str) -> None:
@@ -51,6 +54,7 @@ class Server(uvicorn.Server):
             "proxy_headers": False,  # trusted proxies are named in evalake.toml
         }
         super().__init__(uvicorn.Config(SecurityHeaders(app), **usual, **differences))  # type: ignore[arg-type]
+        logging.getLogger("uvicorn.error").addFilter(lambda record: record.msg != _REFUSED)
         self._listener, self._announce = listener, announce
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:

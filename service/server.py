@@ -1,24 +1,25 @@
-"""The server: starts Prefect where none is configured, and a runner where there are no workers; ends in good order."""
+"""The server: starts Prefect where none is configured, and ends in good order."""
 
+import asyncio
 import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from types import FrameType
 
 import httpx
 from uvicorn.config import LOGGING_CONFIG
 
-from core.default_lake import whole_address
 from core.errors import EvalakeError
+from providers.direct import warm_up
 from service.listening import Server, require_reachable_by_whom
-from service.scoring.app_state import AppState
-from service.scoring.settings import ScoringSettings
+from service.scoring.queue import Queue
+from service.scoring.scorings import ScoringSettings
+from service.scoring.state import AppState
 from service.sockets import address_of, listen
 from service.supervised import Supervised
 from tasks.runtime.logs import as_json, redact_logs
@@ -46,16 +47,17 @@ def serve_at(
     host: str,
     settings: ScoringSettings,
     announce: Callable[[str], None],
-    holding: Sequence[socket.socket] = (),
 ) -> None:
-    """Serve at a listening socket of a host; `holding` has the Prefect server's, where this process inherited it."""
+    """Serve at a listening socket of a host."""
     _show_logs()
-    with _prefect(holding) as (is_lasting, held), _runner(settings, held) as runs_here:
+    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()  # seconds, in which Prefect comes up
+    with _prefect() as is_lasting:
         from service.app import create_app
 
         app = create_app(settings, host)
         app_state: AppState = app.state.app_state
-        app_state.gateway.is_lasting = is_lasting
+        app_state.queue.is_lasting = is_lasting
+        _warn_of_idle_workers(app_state.queue)
         app_state.sessions.read_sources()
         server = _Server(
             app,
@@ -68,7 +70,6 @@ def serve_at(
             lifespan="on",
         )
         server.app_state = app_state
-        server.drain_seconds = settings.configuration.service.drain_seconds if runs_here else 0.0
         server.run()
 
 
@@ -85,46 +86,47 @@ def _show_logs() -> None:
 class _Server(Server):
     """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
 
-    # Both are set before it runs
-    app_state: AppState
-    drain_seconds: float
+    app_state: AppState  # set before it runs
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and drain at a signal from then on."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, end at the second."""
-        if self.app_state.scorings.draining:
+        if self._loop is None or self.app_state.scorings.draining:
             super().handle_exit(sig, frame)
             return
         self.app_state.scorings.draining = True
-        threading.Thread(target=self._drain, args=(sig,), name="drain", daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._drain(sig), self._loop)
 
-    def _drain(self, sig: int) -> None:
-        deadline = time.monotonic() + self.drain_seconds
-        while time.monotonic() < deadline and self.app_state.is_scoring():
-            time.sleep(0.2)
-        super().handle_exit(sig, None)
+    async def _drain(self, sig: int) -> None:
+        try:
+            await self.app_state.drain()
+        finally:
+            super().handle_exit(sig, None)
 
 
 @contextmanager
-def _prefect(holding: Sequence[socket.socket]) -> Iterator[tuple[bool, Sequence[socket.socket]]]:
-    """Use the configured Prefect server, or start one.
-
-    Yields whether it outlives this process, and its listening socket where this process has it.
-    """
+def _prefect() -> Iterator[bool]:
+    """Use the configured Prefect server, or start one; yields whether it outlives this process."""
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     if configured := PREFECT_API_URL.value():
         is_there = partial(_answers, f"{configured.rstrip('/')}/health")
         _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
-        yield True, holding
+        yield True
         return
     os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
     with listen("127.0.0.1", 0) as listener:
         server = Supervised("service.local.server", str(listener.fileno()), holding=[listener])
         try:
             _wait_until(server.is_ready, "the Prefect server to start", lambda: server.is_running)
-            os.environ["PREFECT_API_URL"] = url = f"{address_of(listener)}/api"  # for the runner, and its flow runs
+            os.environ["PREFECT_API_URL"] = url = f"{address_of(listener)}/api"
             with temporary_settings({PREFECT_API_URL: url}):
-                yield False, [listener]
+                yield False
         finally:
             os.environ.pop("PREFECT_API_URL", None)
             server.stop()
@@ -138,30 +140,9 @@ def _answers(url: str) -> bool:
         return False
 
 
-@contextmanager
-def _runner(settings: ScoringSettings, holding: Sequence[socket.socket] = ()) -> Iterator[bool]:
-    """Start a runner of the scoring flow, unless its deployment has workers; yields whether there is a runner."""
-    from service.scoring.prefect_gateway import PrefectGateway
-
-    gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)
-    if gateway.has_pool():
-        if (pool := gateway.idle_pool()) is not None:
-            logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
-        yield False
-        return
-    limit, lake = settings.configuration.service.scorings_at_once, whole_address(settings.lake.uri)
-    before = gateway.declared_at()  # by an earlier runner of this lake, where the server is a lasting one
-    runner = Supervised("service.lifeline", "service.scoring.runner", str(limit), lake, holding=holding)
-    try:
-        import_module("service.app")  # seconds, in which the runner comes up
-        _wait_until(
-            lambda: gateway.declared_at() not in (None, before),
-            "the scoring flow to be served",
-            lambda: runner.is_running,
-        )
-        yield True
-    finally:
-        runner.stop()
+def _warn_of_idle_workers(queue: Queue) -> None:
+    if (pool := queue.idle_pool()) is not None:
+        logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
 
 
 def _wait_until(true: Callable[[], bool], what: str, alive: Callable[[], bool]) -> None:

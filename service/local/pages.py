@@ -14,13 +14,13 @@ def main(descriptor: str, prefect: str, lake: str) -> int:
     """Serve until told to stop, or until the parent ends; returns the exit code."""
     report_ready = follow_parent()
     try:
-        from service.scoring.settings import ScoringSettings  # this reads the configuration
+        from service.scoring.scorings import ScoringSettings  # this reads the configuration
         from service.server import serve_at
 
         settings = ScoringSettings.of_command(lake, None)
         settings.check()
-        with inherited(descriptor) as listener, inherited(prefect) as held:
-            serve_at(listener, listener.getsockname()[0], settings, lambda _: report_ready(), [held])
+        with inherited(descriptor) as listener, inherited(prefect):
+            serve_at(listener, listener.getsockname()[0], settings, lambda _: report_ready())
     except EvalakeError as error:
         sys.stderr.write(f"evalake: {error}\n")
         return 1

@@ -1,24 +1,47 @@
-"""Routes below /api/v1/scoring: ask for scores, read them, rate them, count them."""
+"""Routes of the scoring API: ask for scores, read, rate and count them; list the sessions; say what the service is."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel, Field, StrictBool, model_validator
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from core.errors import EvalakeError
 from service.errors import ApiError
-from service.scoring.addresses import SESSION
-from service.scoring.app_state import AppStateHere, User
-from service.scoring.roadmap import RoadmapView, read_newest
 from service.scoring.scorings import State
-from service.scoring.sessions import Known
-from service.scoring.statistics import Statistics, statistics
-from service.scoring.views import EXAMPLE_NEW, EXAMPLE_SCORE, Error, Rating, Score
+from service.scoring.sessions import Known, SourceView
+from service.scoring.state import AppStateHere, User
+from service.scoring.statistics import RoadmapView, Statistics, read_newest, statistics
+from service.scoring.views import (
+    EXAMPLE_NEW,
+    EXAMPLE_SCORE,
+    Detail,
+    Error,
+    Rating,
+    Score,
+    SessionPage,
+    WantedQuery,
+    choices,
+    matching,
+)
 from service.scoring.views import Body as Strict
 from suites.session_review.scoring import ACTIVE
+from tasks.runtime.context import CODE_VERSION
+
+
+class SessionIdConvertor(PathConvertor):
+    """A convertor for session ids: Starlette's own `path` ends at a line break, and its `str` at a slash."""
+
+    regex = r"[\s\S]+"
+
+
+register_url_convertor("session", SessionIdConvertor())
+
+SESSION = "/sessions/{session_id:session}"
 
 router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"])
+reading = APIRouter(prefix="/api/v1", tags=["reading"])
 
 SessionId = Annotated[str, Path(description="The session, as the system that made it calls it", max_length=1000)]
 
@@ -119,6 +142,18 @@ class RatingList(BaseModel):
 
     session_id: str
     ratings: list[Rating]
+
+
+class StatusView(BaseModel):
+    """What this service is, and who is asking it."""
+
+    version: str
+    user: str
+    judge: str
+    criteria_hash: str
+    prefect_url: str | None
+    draining: bool
+    sources: list[SourceView]
 
 
 @router.post(
@@ -222,6 +257,42 @@ def read_ratings(session_id: SessionId, app_state: AppStateHere, user: User) -> 
     state = app_state.scorings.state()
     state.scored(session_id)
     return {"session_id": session_id, "ratings": app_state.ratings.of(session_id, state)}
+
+
+@reading.get("/status", response_model=StatusView, responses=errors(401, 500))
+def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
+    """Read the version, the judge, the current criteria, where Prefect's pages are, and who is asking."""
+    return {
+        "version": CODE_VERSION,
+        "user": user,
+        "judge": app_state.settings.judge,
+        "criteria_hash": app_state.settings.criteria,
+        "prefect_url": app_state.queue.pages,
+        "draining": app_state.scorings.draining,
+        "sources": app_state.sessions.sources,
+    }
+
+
+@reading.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
+def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
+    """List the sessions, filtered, sorted, and a page at a time."""
+    sessions, state = app_state.sessions.all().values(), app_state.scorings.state()
+    listed = matching(sessions, state, wanted)
+    start = (wanted.page - 1) * wanted.page_size
+    return {
+        "sessions": [app_state.entry(known, newest) for known, newest in listed[start : start + wanted.page_size]],
+        "page": wanted.page,
+        "page_size": wanted.page_size,
+        "total": len(listed),
+        "pages": -(-len(listed) // wanted.page_size),
+        "choices": choices(sessions, state),
+    }
+
+
+@reading.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
+def read_session(session_id: SessionId, app_state: AppStateHere, user: User) -> Detail:
+    """Read a session whole: alert, conversation, final analysis, newest score and people's ratings."""
+    return app_state.detail(app_state.sessions.find(session_id))
 
 
 def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], list[dict[str, Any]]]:

@@ -1,14 +1,15 @@
-"""Scorings: what stands in the table, and the rule by which a new one starts or does not."""
+"""Scorings: what they are made with, what stands in the table, and the rule by which a new one starts or does not."""
 
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import ceil
 from typing import Any
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 import polars as pl
 
@@ -16,22 +17,28 @@ from contracts.compile.arrow import conform
 from contracts.contract import Row
 from contracts.tables import RUNS
 from core.errors import EvalakeError
+from core.urls import require_no_password
 from flows.score_session import NEVER, failed, item_of, pending
+from providers.routes import find_route
 from service.errors import ConflictError, DrainingError, NotFoundError
-from service.scoring.prefect_gateway import PrefectGateway, PrefectGatewayError
+from service.scoring.queue import Queue, QueueError
 from service.scoring.sessions import Known, Sessions
-from service.scoring.settings import ScoringSettings
+from service.settings import Settings
 from storage.cached_table import CachedTable
 from storage.landing import insert_unless
+from suites.registry import baselines
 from suites.session_review.contract import MISSING_TOOLS, RESULTS
+from suites.session_review.prompts import criteria_hash_of
 from suites.session_review.scoring import ACTIVE, CANCELLED, LOST
+from suites.session_review.sources.read import require_url
 from suites.session_review.suite import SUITE
-from tasks.runtime.context import RunContext
+from tasks.runtime.context import RunContext, options_of
+from tasks.runtime.secrets import read_secret
 from tasks.steps.estimate import Estimate, estimate_items
 
-TRIES = 20  # how often a request is decided anew because others were quicker
+TRIES = 20  # how often a request is decided again because others were quicker
 LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
-
+TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
 
 # Rows that block a new scoring of their session
 _ANY = "old.session_id = new.session_id"
@@ -39,7 +46,29 @@ _ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.sco
 
 logger = logging.getLogger("evalake.service")
 
-TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
+Begun = Mapping[str, datetime]
+"""When scorings began whose rows still wait, by score id: the table says that they were asked for, and how they end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(Settings):
+    """The judge and the sources of sessions, beside what every service needs."""
+
+    judge: str = SUITE.conversation.default_judges[0]
+    sources: tuple[str, ...] = ()
+
+    @cached_property
+    def criteria(self) -> str:
+        """The hash of the criteria that sessions are scored under now."""
+        return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompts.types[0])
+
+    def check(self) -> None:
+        """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""
+        options_of(SUITE, self.configuration)
+        for source in self.sources:
+            require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
+            require_url(source)
+        find_route(self.judge, self.configuration, read_secret, baselines())
 
 
 @dataclass(frozen=True)
@@ -86,56 +115,55 @@ class Decision:
 
 
 class Scorings:
-    """The scorings of a lake. Safe for threads; other processes are kept out by the table's log."""
+    """The scorings of a lake. Safe for threads; other processes are kept out by the table's log.
 
-    def __init__(self, settings: ScoringSettings, sessions: Sessions, gateway: PrefectGateway) -> None:
-        self._settings, self._sessions, self._gateway = settings, sessions, gateway
-        self._rows = CachedTable(settings.lake, RESULTS)
-        self._tools = CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "position", *TOLD_OF_A_TOOL))
-        self._runs = CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name)
-        self._read: tuple[tuple[pl.DataFrame, ...], State] = ((), State())
-        self._lock = threading.Lock()
-        self._busy: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+    Attributes:
+        begun: Which scorings have begun, as Prefect tells it.
+        draining: Whether no new scoring starts.
+    """
+
+    def __init__(self, settings: ScoringSettings, sessions: Sessions, queue: Queue) -> None:
+        self._settings, self._sessions, self._queue = settings, sessions, queue
+        self._tables = (
+            CachedTable(settings.lake, RESULTS),
+            CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "position", *TOLD_OF_A_TOOL)),
+            CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name),
+        )
+        self._read: tuple[tuple[Any, ...], State] = ((), State())
+        self._lock, self._starting = threading.Lock(), threading.Lock()
+        self.begun: Begun = {}
         self.draining = False
 
     def state(self) -> State:
         """Read all scorings as they are now. Returns the same object until something changes."""
         with self._lock:
-            frames = (self._rows.rows(), self._tools.rows(), self._runs.rows())
-            if len(self._read[0]) != 3 or any(a is not b for a, b in zip(frames, self._read[0], strict=True)):
-                self._read = (frames, _state(*frames, self._settings.criteria))
+            scores, tools, runs = (table.rows() for table in self._tables)
+            read = (scores, tools, runs, self.begun)
+            if [*map(id, read)] != [*map(id, self._read[0])]:
+                self._read = (read, state_of(scores, tools, runs, self._settings.criteria, self.begun))
             return self._read[1]
 
     def request(self, session_id: str, user: str, *, force: bool = False) -> Decision:
         """Begin to score a session, or return the scoring that it has. Raises the ApiError that says why not."""
-        known = self._sessions.find(session_id)
-        with self._alone(session_id):
-            for _ in range(TRIES):
-                current = self.state().newest(session_id)
-                if (existing := _existing(current, force=force)) is not None:
-                    return Decision(existing, is_new=False)
-                (row,) = self._start([known], user, force=force) or (None,)
-                if row is not None:
-                    return Decision(row, is_new=True)
-        raise EvalakeError(f"the scorings of the session {session_id[:200]!r} keep changing: try again")
+        (decided,) = self.request_many([self._sessions.find(session_id)], user, force=force)
+        if isinstance(decided, EvalakeError):
+            raise decided
+        return decided
 
     def request_many(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Decision | EvalakeError]:
         """Do as `request` for each of several sessions, with one commit for all that are new."""
-        state = self.state()
         decided: dict[str, Decision | EvalakeError] = {}
-        new: list[Known] = []
-        for known in sessions:
-            try:
-                if (existing := _existing(state.newest(known.session_id), force=force)) is None:
-                    new.append(known)
-                else:
-                    decided[known.session_id] = Decision(existing, is_new=False)
-            except ConflictError as error:
-                decided[known.session_id] = error
-        started = {row["session_id"]: Decision(row, is_new=True) for row in self._start(new, user, force=force)}
-        for known in new:
-            decided[known.session_id] = started.get(known.session_id) or self._again(known, user, force=force)
-        return [decided[known.session_id] for known in sessions]
+        for _ in range(TRIES):
+            # One at a time, so that requests to this process cause no conflicts in the log; a batch holds up nobody
+            with self._starting if len(sessions) == 1 else nullcontext():
+                new = self._decide([each for each in sessions if each.session_id not in decided], decided, force=force)
+                rows = self._insert(new, user, force=force) if new else []
+            self._submit(rows)
+            decided |= {row["session_id"]: Decision(row, is_new=True) for row in rows}
+            if len(decided) == len(sessions):
+                break
+        busy = "the scorings of the session {!r} keep changing: try again"
+        return [decided.get(key) or EvalakeError(busy.format(key[:200])) for key in (k.session_id for k in sessions)]
 
     def fail(self, row: Row, reason: str) -> bool:
         """End a lost scoring; False where it was over already."""
@@ -143,14 +171,12 @@ class Scorings:
 
     def cancel(self, session_id: str, user: str) -> Row:
         """End the scoring that is under way; returns its row. Raises ApiError where there is none, or it is over."""
-        row = self.state().scored(session_id)
-        if row["status"] not in ACTIVE or not failed(
-            self._settings.lake, row, CANCELLED, f"it was cancelled by {user}"
-        ):
+        row, reason = self.state().scored(session_id), f"it was cancelled by {user}"
+        if row["status"] not in ACTIVE or not failed(self._settings.lake, row, CANCELLED, reason):
             raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
         try:
-            self._gateway.cancel(row)
-        except PrefectGatewayError as error:  # what its process finds out does not count any more
+            self._queue.cancel(row)
+        except QueueError as error:  # what its process finds out does not count any more
             logger.warning("the scoring %s of %r is cancelled: %s", row["score_id"][:12], session_id, error)
         return self.state().by_id[row["score_id"]]
 
@@ -161,8 +187,7 @@ class Scorings:
 
     def estimate(self, sessions: Sequence[Known]) -> Estimate:
         """Estimate the judge's calls and their cost for scoring sessions. Of many sessions, a sample stands for all."""
-        context = self._context("estimate")
-        state = self.state()
+        context, state = self._context("estimate"), self.state()
         some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
         items = [
             item_of(context, sample, self._settings.judge, _next(state, known))
@@ -173,61 +198,47 @@ class Scorings:
     def _context(self, run_id: str) -> RunContext:
         return RunContext(run_id, SUITE.name, self._settings.lake, self._settings.configuration)
 
-    def _again(self, known: Known, user: str, *, force: bool) -> Decision | EvalakeError:
-        """Decide on one session of several anew, because another request was quicker."""
-        try:
-            return self.request(known.session_id, user, force=force)
-        except EvalakeError as error:
-            return error
+    def _decide(
+        self, sessions: Sequence[Known], decided: dict[str, Decision | EvalakeError], *, force: bool
+    ) -> list[Known]:
+        """Decide on the sessions whose scorings answer the request; returns those where a new one may start."""
+        state, new = self.state(), []
+        for known in sessions:
+            current = state.newest(known.session_id)
+            if current is None or (force and current["status"] not in ACTIVE):
+                new.append(known)
+            elif force:
+                busy = f"a scoring is {current['status']} already: wait for its end before asking for another"
+                decided[known.session_id] = ConflictError(busy)
+            else:
+                decided[known.session_id] = Decision(current, is_new=False)
+        return new
 
-    def _start(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Row]:
-        """Begin scorings of the sessions in which no other scoring blocks them, and submit them; returns their rows."""
-        if not sessions:
-            return []
+    def _insert(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Row]:
+        """Land pending rows of the sessions in which no other scoring blocks them; returns those that landed."""
         if self.draining:
             raise DrainingError("the service is shutting down and starts no new scoring")
         # The run names this request, so that its rows are told from those of a request that came at the same moment.
-        context = self._context(f"request-{uuid4().hex[:12]}")
-        state = self.state()
+        context, state = self._context(f"request-{uuid4().hex[:12]}"), self.state()
         rows = [
             pending(context, sample, self._settings.judge, _next(state, known), user)
             for known, sample in self._sessions.samples(sessions)
         ]
         unless = _ACTIVE_OR_SAME if force else _ANY
-        inserted = insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless)
-        if inserted < len(rows):
+        if insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless) < len(rows):
             mine = {row["score_id"] for row in self.state().by_id.values() if row["landed_by_run"] == context.run_id}
             rows = [row for row in rows if row["score_id"] in mine]
-        self._submit(rows)
         return rows
 
     def _submit(self, rows: Sequence[Row]) -> None:
         try:
-            self._gateway.submit(rows)
-        except PrefectGatewayError as error:
+            if rows:
+                self._queue.submit(rows)
+        except QueueError as error:
             for row in rows:
-                if not self._gateway.has(row):
+                if not self._queue.has(row):
                     self.fail(row, str(error))
             raise
-
-    def _alone(self, session_id: str) -> threading.Lock:
-        """Look up the lock of a session, so that requests for it wait for each other and cause no conflicts in the log.
-
-        It is kept for as long as one of them holds it or waits for it.
-        """
-        with self._lock:
-            return self._busy.setdefault(session_id, threading.Lock())
-
-
-def _existing(current: Row | None, *, force: bool) -> Row | None:
-    """Find the scoring that answers a request; None where a new one may start."""
-    if current is None:
-        return None
-    if current["status"] not in ACTIVE:
-        return None if force else current
-    if force:
-        raise ConflictError(f"a scoring is {current['status']} already: wait for its end before asking for another")
-    return current
 
 
 def _next(state: State, known: Known) -> int:
@@ -235,17 +246,24 @@ def _next(state: State, known: Known) -> int:
     return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
 
 
-def _state(scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, criteria: str) -> State:
-    began, ended = (dict(of_runs.select("run_id", name).iter_rows()) for name in ("started_at", "ended_at"))
-    rows = scores.to_dicts()
+def state_of(
+    scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, criteria: str, begun: Begun | None = None
+) -> State:
+    """Build the state from rows of `session_scores`, `session_missing_tools` and `runs`."""
+    started, ended = (dict(of_runs.select("run_id", name).iter_rows()) for name in ("started_at", "ended_at"))
+    rows = {row["score_id"]: row for row in scores.to_dicts()}
+    for score_id, at in (begun or {}).items():
+        if score_id in rows and rows[score_id]["status"] == "pending":
+            at = max(at, rows[score_id]["asked_at"] or at)
+            rows[score_id] = {**rows[score_id], "status": "in_progress", "started_at": at}
 
     def age(row: Row) -> tuple[bool, datetime, int]:
         run_id = row["landed_by_run"]
-        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or began.get(run_id) or NEVER
+        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or started.get(run_id) or NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 
     by_session: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=age):
+    for row in sorted(rows.values(), key=age):
         by_session.setdefault(row["session_id"], []).append(row)
     named = tools.sort("position").drop("position").rows_by_key("score_id", named=True)
-    return State({row["score_id"]: row for row in rows}, by_session, named, ended, criteria)
+    return State(rows, by_session, named, ended, criteria)

@@ -1,26 +1,29 @@
 """The sessions that can be scored: those in the lake, and in sources that are followed."""
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 import polars as pl
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from contracts.tables import RUNS, SAMPLES
+from core.errors import SourceError
 from core.redaction import redact
 from flows.score_session import NEVER, read_samples
 from service.errors import NotFoundError, NotOverError
-from service.scoring.sources import Source, SourceView
 from storage.cached_table import CachedTable
 from storage.forget import forgotten_samples
 from storage.lake import Lake
 from suites.base import Dataset, Sample
 from suites.session_review.session import Session, load
-from suites.session_review.sources.read import unfinished
+from suites.session_review.sources.read import read_dataset, unfinished, watermark
 from suites.session_review.suite import SUITE
 from tasks.jobs.import_samples import land_samples
 
@@ -28,6 +31,8 @@ READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, howe
 READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
+
+logger = logging.getLogger("evalake.service")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,49 @@ class Known:
     completed_at_us: int | None
     tool_calls: int
     searched: str
+
+
+class SourceView(BaseModel):
+    """A source, and how reading it went the last time."""
+
+    source: str
+    state: Literal["read", "empty", "away", "unread"]
+    detail: str | None
+
+
+@dataclass
+class Source:
+    """One source. It is read again where it has changed since it was read."""
+
+    name: str
+    state: Literal["read", "empty", "away", "unread"] = "unread"
+    detail: str | None = None
+    _mark: Any = None
+
+    def read(self) -> Dataset | None:
+        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`."""
+        try:
+            mark = watermark(self.name)
+            if self.state in ("read", "empty") and mark == self._mark:
+                return None
+            dataset = read_dataset(self.name, may_be_empty=True)
+        except SourceError as error:
+            self._tell("away", redact(str(error)))
+            return None
+        self._mark = mark  # of before it was read: what came in the meantime is read the next time
+        empty = "it holds no session that is over and can be judged"
+        self._tell(*(("read", None) if dataset.samples else ("empty", empty)))
+        return dataset
+
+    @property
+    def view(self) -> SourceView:
+        """The source as the API tells it."""
+        return SourceView(source=redact(self.name), state=self.state, detail=self.detail)
+
+    def _tell(self, state: Literal["read", "empty", "away"], detail: str | None) -> None:
+        if (state, detail) != (self.state, self.detail) and detail is not None:
+            logger.warning("the source %s: %s", redact(self.name), detail)
+        self.state, self.detail = state, detail
 
 
 class Sessions:

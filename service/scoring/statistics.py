@@ -1,15 +1,26 @@
-"""Figures over all scorings: how they are distributed, how they moved, what was missed, and what people say."""
+"""What is made of scorings: figures over all of them, ratings that people give, and the roadmap that was made last."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from statistics import StatisticsError, correlation, fmean, median
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from contracts.compile.arrow import conform
 from contracts.contract import Row
-from service.scoring.ratings import rated
+from contracts.tables.human_labels import HUMAN_LABELS, answered
+from core.hashing import content_hash
 from service.scoring.scorings import State
+from service.scoring.views import Rating, micros
+from storage.cached_table import CachedTable
+from storage.lake import Lake
+from storage.landing import land
 from suites.session_review.metrics import BANDS
+from suites.session_review.people import QUESTION
+from suites.session_review.suite import SUITE
+from tasks.jobs.roadmap.make import as_data, newest
 
 
 class Counts(BaseModel):
@@ -108,7 +119,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
             obsolete=sum(not state.is_current(row) for row in completed),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
-        bands={band: sum(low <= total <= high for total in totals) for band, (low, high) in BANDS.items()},
+        bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
         trend=_trend(state),
         missing_tools=[ToolCount(tool_name=name, sessions=count) for name, count in _ranked(tools)],
         failure_tags=[TagCount(tag=name, sessions=count) for name, count in _ranked(tags)],
@@ -161,3 +172,105 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
         return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
     except StatisticsError:  # one side is constant
         return None
+
+
+# Ratings are rows of `human_labels`, beside the score that the person saw.
+
+
+class Ratings:
+    """The ratings of a lake's sessions."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._rows = CachedTable(lake, HUMAN_LABELS, suite=SUITE.name)
+
+    def all(self) -> Sequence[Row]:
+        """List the rows of `human_labels` that rate a session."""
+        return [row for row in self._rows.rows().iter_rows(named=True) if row["question"] == QUESTION]
+
+    def of(self, session_id: str, state: State) -> list[Rating]:
+        """List the ratings of one session, newest first."""
+        scored = {rated(row): row for row in state.by_session.get(session_id, ())}
+        rows = [row for row in self.all() if row["sample_id"] == session_id]
+        rows.sort(key=lambda row: row["labelled_at"], reverse=True)
+        return [_rating(row, scored.get(rated(row))) for row in rows]
+
+    def put(self, score: Row, value: float, note: str | None, user: str) -> Rating:
+        """Keep a person's rating of a scored session, in place of that person's earlier one of this score."""
+        shown = ("sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
+        word = {
+            "label_id": content_hash([SUITE.name, score["score_id"], None, user]),
+            "suite": SUITE.name,
+            **{name: score[name] for name in shown},
+            "finding_id": None,
+            "annotator": user,
+            "inclusion_probability": None,
+            "draw": None,
+            "labelled_at": datetime.now(UTC),
+            "note": note,
+        }
+        (row,) = answered(word, {QUESTION: value})
+        land(self._lake, HUMAN_LABELS, conform([row], HUMAN_LABELS))
+        return _rating(row, score)
+
+
+def rated(row: Row) -> tuple[Any, ...]:
+    """Build the key of the score that a rating is about, from a row of `human_labels` or `session_scores`."""
+    return tuple(row[name] for name in ("sample_hash", "judge", "prompt_type", "replicate"))
+
+
+def _rating(row: Row, score: Row | None) -> Rating:
+    return Rating(
+        session_id=row["sample_id"],
+        score_id=score["score_id"] if score else None,
+        score=row["score"],
+        note=row["note"],
+        rated_by=row["annotator"],
+        rated_at_us=micros(row["labelled_at"]) or 0,
+    )
+
+
+# The roadmap: what sessions lack, grouped and ranked, with the sessions behind each theme.
+
+
+class Mention(BaseModel):
+    """What a judge named about one session, and why."""
+
+    session_id: str = Field(validation_alias="sample_id")
+    name: str
+    text: str | None
+
+
+class Theme(BaseModel):
+    """Mentions of the same meaning: in how many sessions they stand, and the points that these lack because of it."""
+
+    theme_id: str
+    rank: int
+    theme: str
+    sessions: int = Field(validation_alias="samples")
+    points_lost: float
+    mean_score: float
+    mentions: list[Mention]
+
+
+class ThemeKind(BaseModel):
+    """The themes of one kind, the one that costs most first."""
+
+    kind: str
+    title: str
+    themes: list[Theme]
+
+
+class RoadmapView(BaseModel):
+    """The whole roadmap; without kinds where none was made yet."""
+
+    roadmap_id: str | None
+    judge: str | None
+    sessions: int = Field(validation_alias="samples")
+    made_at: str | None
+    kinds: list[ThemeKind]
+
+
+def read_newest(lake: Lake) -> RoadmapView:
+    """Read the roadmap that was made last."""
+    return RoadmapView.model_validate(as_data(newest(lake, SUITE.name)))

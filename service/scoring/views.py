@@ -1,11 +1,14 @@
-"""What the API says of a scoring, a session, a rating: the shapes, with examples, and how rows become them."""
+"""What the API says of scorings and sessions: the shapes, how rows become them, and which page of the list is asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from contracts.contract import Row
+from service.scoring.scorings import State
 from service.scoring.sessions import Known
 from suites.session_review.replies.missing_tools import IMPROVABLE
 from suites.session_review.session import Session, Stage
@@ -18,50 +21,22 @@ Points = Annotated[int, Field(ge=0, le=25)]
 Micros = Annotated[int, Field(description="Microseconds since 1970 (UTC)")]
 
 EXAMPLE_HASH = "5f0c2c8f6a0ad2d09d1ff3b3f8f0f4b4b7b1b2d7b6a7c0a4d8e4f1b0c3d2e1f0"
-EXAMPLE_SCORE: dict[str, Any] = {
-    "score_id": EXAMPLE_HASH,
-    "session_id": "checkout-pool-exhausted",
-    "status": "completed",
-    "prompt_hash": EXAMPLE_HASH[::-1],
-    "total_score": 62,
+_WHY = "it would have shown who holds the connections"
+_ASKED = {"score_id": EXAMPLE_HASH, "session_id": "checkout-pool-exhausted", "prompt_hash": EXAMPLE_HASH[::-1]} | {
+    "score_triggered_by": "alice", "scored_at_us": 1795293066282806, "current_prompt_used": True,
+    "judge": "baseline/rubric-judge", "replicate": 0, "flow_run_id": "0197f8a2-5f2c-7c4e-9d55-7d1f6f0b8a11",
+}  # fmt: skip
+EXAMPLE_SCORE: dict[str, Any] = _ASKED | {
+    "status": "completed", "total_score": 62, "error_message": None, "phase": None,
     "score_analysis": "Logical flow: 16/25. The agent named the pool before it had looked at its limits. …",
-    "missing_tools_analysis": "1. **pg-stat-activity**: it would have shown who holds the connections.",
-    "error_message": None,
-    "score_triggered_by": "alice",
-    "scored_at_us": 1795293066282806,
-    "started_at_us": 1795293066294112,
-    "completed_at_us": 1795293066348446,
-    "current_prompt_used": True,
-    "phase": None,
-    "judge": "baseline/rubric-judge",
-    "replicate": 0,
-    "flow_run_id": "0197f8a2-5f2c-7c4e-9d55-7d1f6f0b8a11",
-    "logical_flow": 16,
-    "consistency": 15,
-    "tool_relevance": 15,
-    "synthesis_quality": 16,
-    "breakdown_consistent": True,
-    "failure_tags": ["premature_conclusion"],
-    "missing_tools": [
-        {
-            "tool_name": "pg-stat-activity",
-            "rationale": "it would have shown who holds the connections",
-            "kind": "absent",
-        }
-    ],
-    "tools_to_improve": [],
-    "cut_chars": 0,
-    "cut_interactions": 0,
-    "cost_usd": 0.0,
-    "input_tokens": 4100,
-    "output_tokens": 620,
-}
-EXAMPLE_NEW: dict[str, Any] = {
-    **dict.fromkeys(EXAMPLE_SCORE),
-    **{name: EXAMPLE_SCORE[name] for name in ("score_id", "session_id", "prompt_hash", "score_triggered_by")},
-    **{name: EXAMPLE_SCORE[name] for name in ("scored_at_us", "current_prompt_used", "judge", "replicate")},
-    **{"status": "pending", "cut_chars": 0, "cut_interactions": 0, "flow_run_id": EXAMPLE_SCORE["flow_run_id"]},
-}
+    "missing_tools_analysis": f"1. **pg-stat-activity**: {_WHY}.",
+    "started_at_us": 1795293066294112, "completed_at_us": 1795293066348446,
+    "logical_flow": 16, "consistency": 15, "tool_relevance": 15, "synthesis_quality": 16, "breakdown_consistent": True,
+    "failure_tags": ["premature_conclusion"], "tools_to_improve": [],
+    "missing_tools": [{"tool_name": "pg-stat-activity", "rationale": _WHY, "kind": "absent"}],
+    "cut_chars": 0, "cut_interactions": 0, "cost_usd": 0.0, "input_tokens": 4100, "output_tokens": 620,
+}  # fmt: skip
+EXAMPLE_NEW = dict.fromkeys(EXAMPLE_SCORE) | _ASKED | {"status": "pending", "cut_chars": 0, "cut_interactions": 0}
 
 
 class Body(BaseModel):
@@ -168,7 +143,7 @@ def micros(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp() * 1_000_000)
 
 
-def brief(row: Mapping[str, Any], phase: str | None, *, is_current: bool) -> dict[str, Any]:
+def brief(row: Row, phase: str, *, is_current: bool) -> dict[str, Any]:
     """Convert a row of `session_scores` to the form of lists. `phase` counts only while it is in progress."""
     return {
         **{name: row[name] for name in ("score_id", "status", "total_score", "error_message", "score_triggered_by")},
@@ -180,30 +155,21 @@ def brief(row: Mapping[str, Any], phase: str | None, *, is_current: bool) -> dic
     }
 
 
-def score(
-    row: Mapping[str, Any],
-    tools: Sequence[Mapping[str, Any]],
-    phase: str | None,
-    flow_run_id: str | None,
-    *,
-    is_current: bool,
-) -> dict[str, Any]:
+def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *, is_current: bool) -> dict[str, Any]:
     """Convert a row of `session_scores` to the form of the API; `tools` are those that it names, in their order."""
-    shared = [name for name in Score.model_fields if name in row and name != "missing_tools"]
-    missing = row["missing_tools"]
-    explained = {tool["tool_name"] for tool in tools}
-    unexplained = [
-        {"tool_name": each, "rationale": None, "kind": None} for each in missing or () if each not in explained
+    names, explained = row["missing_tools"], {tool["tool_name"] for tool in tools}
+    named = [
+        *tools,
+        *({"tool_name": name, "rationale": None, "kind": None} for name in names or () if name not in explained),
     ]
-    named = [*tools, *unexplained]
     return {
-        **{name: row[name] for name in shared},
+        **{name: row[name] for name in Score.model_fields if name in row},
         **brief(row, phase, is_current=is_current),
         "prompt_hash": row["criteria_hash"],
         **(dict.fromkeys(("score_analysis", "missing_tools_analysis")) if row["status"] == "failed" else {}),
         "flow_run_id": flow_run_id,
-        "missing_tools": None if missing is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
-        "tools_to_improve": None if missing is None else [tool for tool in named if tool["kind"] == IMPROVABLE],
+        "missing_tools": None if names is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
+        "tools_to_improve": None if names is None else [tool for tool in named if tool["kind"] == IMPROVABLE],
     }
 
 
@@ -216,3 +182,156 @@ def conversation(session: Session) -> dict[str, Any]:
     """Collect what a session page shows beside the entry."""
     names = ("alert", "runbook", "final_analysis", "summary", "error", "stages")
     return {name: getattr(session, name) for name in names}
+
+
+# The list of sessions: which ones, in which order, which page.
+
+Sort = Literal[
+    "session", "alert_type", "agent", "session_status", "time", "duration", "tool_calls",
+    "status", "score", "asked_at", "scored_at", "scored_by",
+]  # fmt: skip
+Time = Annotated[int, Field(ge=0, lt=2**62)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Name = Annotated[str, Field(max_length=1000)]
+
+CHOICES = 500  # of each kind at most, that a reader may choose from
+
+
+class Wanted(BaseModel):
+    """The parameters of the list."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    status: list[Status | Literal["not_scored"]] = Field(
+        default_factory=list, description="Of the newest scoring; may be repeated."
+    )
+    min_score: Annotated[int, Field(ge=0, le=100)] | None = None
+    max_score: Annotated[int, Field(ge=0, le=100)] | None = None
+    criteria: Literal["current", "obsolete"] | None = Field(None, description="Those that the score was made under.")
+    session_status: list[SessionStatus] = Field(default_factory=list, description="How the session ended.")
+    alert_type: list[Name] = Field(default_factory=list, description="May be repeated, as may agent and scored_by.")
+    agent: list[Name] = Field(default_factory=list)
+    scored_by: list[Name] = Field(default_factory=list, description="Who asked for the newest scoring.")
+    from_us: Time | None = Field(None, description="Only sessions that began then or later.")
+    to_us: Time | None = Field(None, description="Only sessions that began then or earlier.")
+    scored_from_us: Time | None = Field(None, description="Only those whose newest scoring ended then or later.")
+    scored_to_us: Time | None = Field(None, description="Only those whose newest scoring ended then or earlier.")
+    min_seconds: Count | None = Field(None, description="How long the session took at least.")
+    max_seconds: Count | None = Field(None, description="How long the session took at most.")
+    min_tool_calls: Count | None = None
+    max_tool_calls: Count | None = None
+    search: Annotated[str, Field(max_length=200)] = Field("", description="Text in id, alert type, agent or alert.")
+    sort: Sort = "time"
+    order: Literal["asc", "desc"] = "desc"
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    page_size: Annotated[int, Field(ge=1, le=200)] = 25
+
+
+WantedQuery = Annotated[Wanted, Query()]
+
+
+class Choices(BaseModel):
+    """What the sessions can be filtered by, in the order of the alphabet."""
+
+    alert_types: list[str]
+    agents: list[str]
+    scored_by: list[str]
+
+
+class SessionPage(BaseModel):
+    """Some of the sessions."""
+
+    sessions: list[Entry]
+    page: int
+    page_size: int
+    total: int
+    pages: int
+    choices: Choices
+
+
+Found = tuple[Known, Row | None]  # a session and its newest scoring
+
+
+def matching(sessions: Iterable[Known], state: State, wanted: Wanted) -> list[Found]:
+    """List the sessions that match the filters, in order; those without a value to sort by come last."""
+    found = ((known, state.newest(known.session_id)) for known in sessions)
+    chosen = [each for each in found if _matches(*each, wanted, state)]
+    chosen.sort(key=lambda each: each[0].session_id)
+    keyed = [(_sort_key(each, wanted), each) for each in chosen]
+    with_value = sorted(
+        (each for each in keyed if each[0] is not None), key=lambda each: each[0], reverse=wanted.order == "desc"
+    )
+    return [each for _, each in with_value] + [each for value, each in keyed if value is None]
+
+
+def choices(sessions: Iterable[Known], state: State) -> Choices:
+    """List the values that these sessions can be filtered by."""
+    known = list(sessions)
+    newest = (state.newest(each.session_id) for each in known)
+    return Choices(
+        alert_types=_names(each.alert_type for each in known),
+        agents=_names(each.agent for each in known),
+        scored_by=_names(row["score_triggered_by"] for row in newest if row is not None),
+    )
+
+
+def _names(names: Iterable[str | None]) -> list[str]:
+    return sorted({name for name in names if name}, key=lambda name: (name.casefold(), name))[:CHOICES]
+
+
+def _matches(known: Known, newest: Mapping[str, Any] | None, wanted: Wanted, state: State) -> bool:
+    row = newest or {"status": "not_scored"}
+    chosen = (
+        (row["status"], wanted.status),
+        (known.session_status, wanted.session_status),
+        (known.alert_type, wanted.alert_type),
+        (known.agent, wanted.agent),
+        (row.get("score_triggered_by"), wanted.scored_by),
+    )
+    ranges = (
+        (row.get("total_score"), wanted.min_score, wanted.max_score),
+        (known.started_at_us, wanted.from_us, wanted.to_us),
+        (micros(row.get("completed_at")), wanted.scored_from_us, wanted.scored_to_us),
+        (_seconds(known), wanted.min_seconds, wanted.max_seconds),
+        (known.tool_calls, wanted.min_tool_calls, wanted.max_tool_calls),
+    )
+    return (
+        all(not names or value in names for value, names in chosen)
+        and all(_is_within(*each) for each in ranges)
+        and (
+            wanted.criteria is None
+            or (newest is not None and state.is_current(newest) == (wanted.criteria == "current"))
+        )
+        and wanted.search.casefold() in known.searched
+    )
+
+
+def _is_within(value: float | None, first: float | None, last: float | None) -> bool:
+    if first is None and last is None:
+        return True
+    return value is not None and (first is None or value >= first) and (last is None or value <= last)
+
+
+def _seconds(known: Known) -> float | None:
+    if known.started_at_us is None or known.completed_at_us is None:
+        return None
+    return (known.completed_at_us - known.started_at_us) / 1_000_000
+
+
+_OF_SESSION: Mapping[str, Callable[[Known], Any]] = {
+    "session": lambda known: known.session_id.casefold(),
+    "alert_type": lambda known: known.alert_type and known.alert_type.casefold(),
+    "agent": lambda known: known.agent.casefold(),
+    "session_status": lambda known: known.session_status,
+    "time": lambda known: known.started_at_us,
+    "duration": _seconds,
+    "tool_calls": lambda known: known.tool_calls,
+}
+_OF_SCORING = {"score": "total_score", "scored_at": "completed_at", "scored_by": "score_triggered_by"}
+
+
+def _sort_key(entry: Found, wanted: Wanted) -> Any:
+    known, newest = entry
+    if wanted.sort in _OF_SESSION:
+        return _OF_SESSION[wanted.sort](known)
+    return None if newest is None else newest[_OF_SCORING.get(wanted.sort, wanted.sort)]

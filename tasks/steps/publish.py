@@ -103,17 +103,25 @@ def publish(
 
 
 def admit(
-    lake: Lake, run_id: str, contract: Contract, rows: Sequence[Row] | pl.DataFrame, shared: Row = NOTHING
+    lake: Lake,
+    run_id: str,
+    contract: Contract,
+    rows: Sequence[Row] | pl.DataFrame,
+    shared: Row = NOTHING,
+    *,
+    keeps_passed: bool = True,
 ) -> Admitted:
     """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
 
-    A frame is one that `conform` has made. `shared` are columns that have one value in all rows. Raises ContractError
-    where the batch breaks a critical rule of its table.
+    A frame is one that `conform` has made. `shared` are columns that have one value in all rows. Without
+    `keeps_passed`, a batch that breaks no rule leaves no row in `contract_checks`.
+    Raises ContractError where the batch breaks a critical rule of its table.
     """
     frame = without_keys(rows if isinstance(rows, pl.DataFrame) else conform(rows, contract, shared))
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
-    record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
+    if keeps_passed or not all(result.passed for result in audited.results):
+        record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
     require(audited)
     refused = [
         Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")

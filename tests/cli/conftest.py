@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import evalake_here, recorded
 from tests.attacks.hostile import write
+from tests.cli.command import evalake_here, recorded
 from tests.cli.people import FOUND, judged
 
 RESULTS = 40

@@ -7,8 +7,8 @@ import pytest
 
 from cli.configuration import command
 from cli.options import LAKE
-from tests.cli.command import evalake
 from tests.attacks.hostile import markers
+from tests.cli.command import evalake
 from tests.servers.model_server import ModelServer
 
 

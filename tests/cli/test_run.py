@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import evalake, evalake_here
 from tests.attacks.hostile import markers
+from tests.cli.command import evalake, evalake_here
 
 
 @pytest.mark.e2e

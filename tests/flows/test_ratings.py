@@ -9,7 +9,7 @@ from scipy.stats import pearsonr
 from contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
 from flows.evaluate import evaluate
 from flows.snapshot import snapshot
-from service.scoring.ratings import Ratings
+from service.scoring.statistics import Ratings
 from storage.lake import Lake
 from suites.session_review.contract import RESULTS
 

@@ -16,7 +16,6 @@ from flows.score_session import (
     LostScoringError,
     Scoring,
     give_up,
-    queue_of,
     read_samples,
     read_score,
     score_session,
@@ -136,12 +135,6 @@ def test_a_scoring_that_is_given_up_does_not_wait_for_its_judge(place: Place) ->
     reason = "its process was told to end before the judge had answered: ask for it again"
     assert (row["status"], row["error_message"]) == ("failed", reason)
     give_up(score_id)  # it is over
-
-
-def test_each_lake_has_a_queue_of_its_own(tmp_path: Path) -> None:
-    one, other = (queue_of(str(tmp_path / name)) for name in ("one", "other"))
-    assert one != other
-    assert queue_of(str(tmp_path / "x" / ".." / "one")) == one
 
 
 def test_other_criteria_than_those_it_was_begun_with_fail_it(place: Place) -> None:

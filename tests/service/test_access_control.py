@@ -20,7 +20,7 @@ from websockets.exceptions import InvalidStatus
 from service.access_control import LARGEST_BODY
 from service.app import create_app
 from service.pages import addresses
-from service.scoring.settings import ScoringSettings
+from service.scoring.scorings import ScoringSettings
 from service.viewer.app import create_viewer
 from storage.lake import Lake
 from tests.service.conftest import TOKEN

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 
 from service.app import create_app
-from service.scoring.settings import ScoringSettings
+from service.scoring.scorings import ScoringSettings
 from storage.lake import Lake
 
 

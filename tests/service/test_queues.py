@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.score_session import queue_of
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import Place, start
@@ -40,12 +39,6 @@ def test_services_of_two_lakes_take_none_of_each_others_scorings(tmp_path: Path)
         for server, key in ((judge, "key-of-one"), (other_judge, "key-of-other")):
             assert [request.authorization for request in server.requests()] == [f"Bearer {key}"] * 4  # two turns each
     assert all(len(each.scores(name)) == 1 for each in (place, other) for name in ("a", "b"))
-
-
-def test_a_queue_is_named_for_its_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert queue_of("lake") == queue_of(str(tmp_path / "lake")) != queue_of("other")
-    assert queue_of("s3://bucket/lake") != queue_of("s3://bucket/other")
 
 
 def _place(folder: Path, judge: ModelServer) -> Place:

@@ -1,20 +1,18 @@
 """SIGKILL of the worker, of the API, and of both, in the middle of a scoring: nothing stays in progress."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from contracts.tables import CALLS
-from core.errors import EvalakeError
-from service.scoring.settings import ScoringSettings
-from service.server import _runner
 from tests.e2e.processes import PrefectStack, Process, have_ended, wait_until
 from tests.servers.model_server import ModelServer
 from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, start
@@ -22,41 +20,6 @@ from tests.service.services import IMPATIENT, JUDGE, Place, Service, deploy, sta
 pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
-
-
-class Queue:
-    """A gateway to a Prefect server that has the lake's queue from an earlier runner, which no later one has taken."""
-
-    def __init__(self, lake: str, configuration_file: str | None) -> None:
-        self.lake, self.configuration_file = lake, configuration_file
-
-    def has_pool(self) -> bool:
-        return False
-
-    def declared_at(self) -> datetime:
-        return datetime(2026, 11, 1, tzinfo=UTC)
-
-
-class Dead:
-    """A runner that has ended before it was up."""
-
-    is_running = False
-
-    def __init__(self, *arguments: str, holding: object) -> None:
-        self.arguments = arguments, holding
-
-    def stop(self) -> None:
-        """There is nothing to end."""
-
-
-def test_a_queue_that_an_earlier_run_left_is_not_taken_for_a_runner(
-    monkeypatch: pytest.MonkeyPatch, place: Place
-) -> None:
-    monkeypatch.setattr("service.scoring.prefect_gateway.PrefectGateway", Queue)
-    monkeypatch.setattr("service.server.Supervised", Dead)
-    settings = ScoringSettings(lake=place.lake, judge=JUDGE, configuration_file=str(place.configuration))
-    with pytest.raises(EvalakeError, match="the scoring flow to be served, but its process ended"), _runner(settings):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -140,18 +103,38 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
 def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tmp_path: Path, place: Place) -> None:
     """Though a scoring would take for ever, a page listens, and somebody has sent half a request."""
     place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
-    _, service = _asking_alone(tmp_path, place)
+    alone, service = _asking_alone(tmp_path, place)
     family = psutil.Process(service.process.popen.pid).children(recursive=True)
-    assert len(family) == 2  # the Prefect server, and the runner, which scores
+    assert len(family) == 1  # the Prefect server
     port = httpx.URL(service.url).port or 0
-    with connect(service.socket_url), socket.create_connection(("127.0.0.1", port)) as half:
+    with connect(service.socket_url) as page, socket.create_connection(("127.0.0.1", port)) as half:
         half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
+        _subscribe(page)
         service.process.popen.terminate()
         began = time.monotonic()
+        failed = _told(page, "scoring.failed")  # before the socket closes
         service.process.popen.wait(20)
     # Uvicorn ends by the signal itself; the others see that on their lines
     assert have_ended(family, 20 - (time.monotonic() - began))
     assert "Traceback" not in service.process.log.read_text()
+    assert "told to end" in failed["error_message"]
+    service = start(alone, place)
+    with connect(service.socket_url) as page:
+        _subscribe(page)
+        assert _told(page, "scoring.failed")["score_id"] == failed["score_id"]
+    service.stop()
+
+
+def _subscribe(page: ClientConnection) -> None:
+    page.send('{"type": "subscribe", "channel": "session:first"}')
+
+
+def _told(page: ClientConnection, kind: str) -> dict[str, Any]:
+    """What a page is told next that is of this kind."""
+    while (event := json.loads(page.recv(60)))["type"] != kind:
+        pass
+    told: dict[str, Any] = event
+    return told
 
 
 def _asking_alone(folder: Path, place: Place) -> tuple[PrefectStack, Service]:

@@ -8,9 +8,12 @@ from typing import Any
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from service.scoring.events import Hub
+from core.errors import LakeError
+from service.scoring.events import Hub, Watch
+from service.scoring.queue import Queue
+from service.scoring.scorings import Scorings, State
 from tests.service.conftest import TOLD
 from tests.service.services import Place, Service
 
@@ -147,3 +150,82 @@ async def _flood(socket: ClientConnection) -> bool:
             await socket.send(question)
     except ConnectionClosed:
         return True
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "{", "[]", "null", "1", '"x"', '{"type": "subscribe"}', '{"type": "subscribe", "channel": "runs"}',
+     '{"type": "subscribe", "channel": "session:"}', '{"type": "subscribe", "channel": ["sessions"]}',
+     '{"type": "shutdown"}', "[" * 4000, "x" * 5000, b"\xff\x00"],
+)  # fmt: skip
+def test_what_makes_no_sense_is_answered_with_an_error(service: Service, message: str | bytes) -> None:
+    async def send() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with connect(service.socket_url) as socket:
+            await socket.send(message)
+            error = json.loads(await socket.recv())
+            await socket.send('{"type": "ping"}')
+            return error, json.loads(await socket.recv())
+
+    error, pong = asyncio.run(send())
+    assert error["type"] == "error"
+    assert error["detail"]
+    assert pong == {"type": "pong"}
+
+
+def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
+    async def attempt() -> int:
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(service.socket_url, origin="https://elsewhere.example"):  # type: ignore[arg-type]
+                pass
+        return refused.value.response.status_code
+
+    assert asyncio.run(attempt()) == 401
+    assert "handshake" not in service.process.log.read_text()  # to refuse is no error
+
+
+def test_new_sessions_of_a_source_are_announced_by_themselves(guarded: Service, guarded_place: Place) -> None:
+    async def listen() -> str:
+        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as listener:
+            await listener.send('{"type": "subscribe", "channel": "sessions"}')
+            assert json.loads(await listener.recv())["type"] == "subscribed"
+            guarded_place.write("brand-new")
+            while (event := json.loads(await asyncio.wait_for(listener.recv(), 60)))["type"] != "session.added":
+                pass
+            return str(event["session_id"])
+
+    assert asyncio.run(listen()) == "brand-new"
+    allowed = {"authorization": "Bearer secret"}
+    listed = guarded.http.get("/api/v1/sessions", params={"search": "brand-new"}, headers=allowed).json()
+    assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
+    (source,) = guarded.http.get("/api/v1/status", headers=allowed).json()["sources"]
+    assert source["state"] == "read"
+
+
+@pytest.mark.parametrize("error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")])
+def test_the_watch_goes_on_whatever_a_look_ran_into(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked: asyncio.Queue[State] = asyncio.Queue()
+
+    class Flaky(Scorings):
+        def __init__(self) -> None:
+            self.looks = 0
+
+        def state(self) -> State:
+            self.looks += 1
+            if self.looks <= 2:
+                raise error
+            looked.put_nowait(State())
+            return State()
+
+    async def watch() -> None:
+        watching = asyncio.create_task(Watch(Flaky(), Queue("nowhere", None, 1), 60).run())
+        await asyncio.wait([watching, asyncio.create_task(looked.get())], return_when=asyncio.FIRST_COMPLETED)
+        assert not watching.done()
+        watching.cancel()
+
+    monkeypatch.setattr("service.scoring.events.LOOK_SECONDS", 0.001)
+    asyncio.run(watch())
+    assert [str(error) in record.getMessage() for record in caplog.records if record.name == "evalake.service"] == [
+        True
+    ]

@@ -3,12 +3,15 @@
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from service.scoring.scorings import _state
+from core.errors import EvalakeError
+from service.scoring.scorings import ScoringSettings, state_of
 from service.scoring.views import micros
+from storage.lake import Lake
 from tests.e2e.processes import PrefectStack
 from tests.service.conftest import FORCED, RACES, TABLE
 from tests.service.services import Place, Service, at_once
@@ -108,7 +111,7 @@ def test_a_score_of_a_run_that_is_not_over_has_no_day() -> None:
     scored = {"status": "completed", "session_id": "s", "completed_at": None, "asked_at": None, "replicate": 0}
     rows = [{**scored, "score_id": name, "landed_by_run": name} for name in ("over", "going", "unknown")]
     runs = {"run_id": ["over", "going"], "started_at": [begun, begun], "ended_at": [ended, None]}
-    state = _state(pl.DataFrame(rows), pl.DataFrame(schema=["score_id", "position"]), pl.DataFrame(runs), "")
+    state = state_of(pl.DataFrame(rows), pl.DataFrame(schema=["score_id", "position"]), pl.DataFrame(runs), "")
     assert [state.ended(state.by_id[name]) for name in ("over", "going", "unknown")] == [ended, None, None]
     assert [row["score_id"] for row in state.by_session["s"]] == ["unknown", "going", "over"]
 
@@ -163,3 +166,32 @@ def test_an_id_that_is_markup_comes_back_as_json_only(service: Service) -> None:
 def _flow_runs(stack: PrefectStack) -> list[dict[str, dict[str, str]]]:
     found: list[dict[str, dict[str, str]]] = stack.post("/flow_runs/filter", {"limit": 200})
     return found
+
+
+def settings(tmp_path: Path, **changes: object) -> ScoringSettings:
+    file = tmp_path / "evalake.toml"
+    file.touch()
+    return ScoringSettings(lake=Lake(str(tmp_path / "lake")), configuration_file=str(file), **changes)  # type: ignore[arg-type]
+
+
+def test_the_embedded_judge_and_the_suites_criteria_are_the_default(tmp_path: Path) -> None:
+    usual = settings(tmp_path)
+    usual.check()
+    assert usual.judge.startswith("baseline/")
+    assert len(usual.criteria) == 64
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"judge": "nowhere/x"},
+        {"sources": ("postgresql://me:hidden@host/db",)},
+        {"sources": ("postgresql://me@host/db?sslmode=require",)},
+        {"sources": ("mysql://me@host/db",)},
+    ],
+    ids=["judge", "password", "parameter", "driver"],
+)
+def test_what_cannot_be_used_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(EvalakeError) as refused:
+        settings(tmp_path, **changes).check()
+    assert "hidden" not in str(refused.value)

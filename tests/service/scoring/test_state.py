@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from service.scoring.app_state import AppState
-from service.scoring.settings import ScoringSettings
+from service.scoring.scorings import ScoringSettings
+from service.scoring.state import AppState
 from tests.servers.model_server import ModelServer
 from tests.service.services import JUDGE, Place
 
@@ -16,7 +16,6 @@ def test_a_session_that_was_never_scored_is_an_entry_without_a_score(tmp_path: P
             lake=place.lake, judge=JUDGE, sources=(str(place.sessions),), configuration_file=str(place.configuration)
         )
     )
-    assert not state.is_scoring()
     assert state.sessions.read_sources() == ["first"]
     detail = state.detail(state.sessions.find("first"))
     assert (detail.session_id, detail.score, detail.human_ratings) == ("first", None, [])

@@ -1,5 +1,6 @@
 """The state of the service: everything that a request may need, in one place for the life of the service."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -7,15 +8,12 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from contracts.contract import Row
-from core.errors import EvalakeError
-from service.scoring.monitor import ScoringMonitor
-from service.scoring.prefect_gateway import PrefectGateway
-from service.scoring.ratings import Ratings
-from service.scoring.scorings import Scorings, State
+from service.scoring.events import Watch
+from service.scoring.queue import Queue
+from service.scoring.scorings import Scorings, ScoringSettings, State
 from service.scoring.sessions import Known, Sessions
-from service.scoring.settings import ScoringSettings
+from service.scoring.statistics import Ratings
 from service.scoring.views import Detail, brief, conversation, entry, score
-from suites.session_review.scoring import ACTIVE
 
 
 @dataclass(frozen=True)
@@ -24,39 +22,38 @@ class AppState:
 
     settings: ScoringSettings
     sessions: Sessions
-    gateway: PrefectGateway
+    queue: Queue
     scorings: Scorings
     ratings: Ratings
-    monitor: ScoringMonitor
+    watch: Watch
 
     @classmethod
     def open(cls, settings: ScoringSettings) -> "AppState":
         """Build the state of the service from its settings."""
-        sessions = Sessions(settings.lake, settings.sources)
-        gateway = PrefectGateway(settings.lake.uri, settings.configuration_file)
-        scorings = Scorings(settings, sessions, gateway)
-        monitor = ScoringMonitor(scorings, gateway, settings.configuration.service.lost_after_seconds)
-        return cls(settings, sessions, gateway, scorings, Ratings(settings.lake), monitor)
+        sessions, service = Sessions(settings.lake, settings.sources), settings.configuration.service
+        queue = Queue(settings.lake.uri, settings.configuration_file, service.scorings_at_once)
+        scorings = Scorings(settings, sessions, queue)
+        watch = Watch(scorings, queue, service.lost_after_seconds)
+        return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch)
 
-    def is_scoring(self) -> bool:
-        """Tell whether a scoring is in progress; False where the table cannot be read."""
-        try:
-            return any(row["status"] == ACTIVE[1] for row in self.scorings.state().by_id.values())
-        except EvalakeError:
-            return False
+    async def drain(self) -> None:
+        """End the scorings under way, those that take too long as failed, and tell everybody who listens."""
+        await asyncio.to_thread(self.queue.drain, self.settings.configuration.service.drain_seconds)
+        await self.watch.tell()
+        await self.watch.hub.sent()
 
     def score(self, row: Row, state: State | None = None) -> dict[str, Any]:
         """Convert the row of a scoring to the form of the API."""
         state, score_id = state or self.scorings.state(), row["score_id"]
         tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
-        return score(row, tools, self.monitor.phase(score_id), self.gateway.flow_run_of(row), is_current=is_current)
+        return score(row, tools, self.watch.phase(score_id), self.queue.flow_run_of(row), is_current=is_current)
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""
         if newest is None:
             return entry(known, None)
         is_current = newest["criteria_hash"] == self.settings.criteria
-        return entry(known, brief(newest, self.monitor.phase(newest["score_id"]), is_current=is_current))
+        return entry(known, brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current))
 
     def detail(self, known: Known) -> Detail:
         """Build the whole description of a session."""
