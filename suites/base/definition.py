@@ -72,6 +72,7 @@ class Suite:
     judge_parameters: Mapping[str, float] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
+    fenced: bool = False  # its prompts hold material of strangers between lines that carry the item's fence
     streams: bool = False  # answers are so long that they come piece by piece, unless a model's `stream` says otherwise
     # Trivial models, which answer every sample alike: name -> what replaces columns of any model's result rows.
     # Their metrics are the least to be beaten.

@@ -32,6 +32,7 @@ SUITE = Suite(
     baseline_judges=("baseline/rubric-judge",),
     calls_subject=False,
     caches_prompts=True,
+    fenced=True,
     streams=True,
     starter=("starter",),
     read_dataset=read_dataset,
