@@ -119,6 +119,11 @@ def _name(parameter: str) -> str:
     return f"{_APART}{parameter}" if parameter in _FIELDS or parameter.startswith(_APART) else parameter
 
 
+def parameters_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the parameters of a request that its canonical JSON was decoded to, under their own names."""
+    return {name.removeprefix(_APART): value for name, value in request.items() if name not in _FIELDS}
+
+
 def _field(name: str, value: Any) -> bytes:
     return canonical_json(name) + b":" + canonical_json(value)
 

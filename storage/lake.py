@@ -209,6 +209,11 @@ class Lake:
             at = "" if version is None else f" at version {version}"
             raise LakeError(f"cannot open the table {name}{at} of the lake {self.uri}: {first_words(error)}") from error
 
+    def require_writable(self) -> None:
+        """Make the folder of a local lake. Raises LakeError where nothing can be written there."""
+        if "://" not in self.uri:
+            _require_writable(Path(self.uri))
+
     def _uri(self, name: str) -> str:
         return f"{self.uri.rstrip('/')}/{name}"
 
@@ -270,8 +275,7 @@ class Lake:
             raise LakeError(f"cannot read the lake {self.uri} ({denied.strerror}): name another with --lake") from error
 
     def _create(self, contract: Contract) -> None:
-        if "://" not in self.uri:
-            _require_writable(Path(self.uri))
+        self.require_writable()
         try:
             DeltaTable.create(
                 self.location(contract),

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -19,7 +18,7 @@ from storage.lake import Lake
 from storage.ledger import Key, key_of
 from suites.base import Exchange, Item, Sample
 from suites.base.thinking import split_thinking
-from tasks.steps.converse import exchange_of
+from tasks.steps.converse import exchange_of, going_on
 
 ANSWER_NAMES = ("model", "judge", "prompt_type", "replicate")  # of an answer, among those to one sample
 MOST_TURNS = 8  # of a conversation beyond what the manifest tells
@@ -167,11 +166,11 @@ class Conversations:
         return calls
 
     def _as_asked(self, request: Request, exchanges: Sequence[Exchange]) -> Request:
-        """Give the request the parameters that its model was asked with before in this conversation."""
+        """Let the request go on from what its model was asked before in this conversation."""
         for exchange in reversed(exchanges):
             rows = self._asked.rows(exchange.prompt_hash)
             if rows and rows[0]["model"] == request.model:
-                return replace(request, parameters=_parameters(rows[0]["request"]))
+                return going_on(request, _decoded(rows[0]["request"]))
         return request
 
     def _view(self, key: Key, number: int) -> str:
@@ -215,7 +214,9 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
     return CallView(
         **{**fields, **whose},
         messages=_messages(request),
-        parameters=_parameters(row["request"]) if "messages" in request else {},
+        parameters={name: request[name] for name in request.keys() - {"model", "messages"}}
+        if "messages" in request
+        else {},
         text=row["response"],
         answer=answer,
         thinking=thoughts or None,
@@ -250,10 +251,6 @@ def _messages(request: Mapping[str, Any]) -> list[Message]:
 
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-
-
-def _parameters(request: str) -> dict[str, Any]:
-    return {name: value for name, value in _decoded(request).items() if name not in ("model", "messages")}
 
 
 def _decoded(request: str) -> dict[str, Any]:

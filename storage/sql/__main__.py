@@ -58,7 +58,7 @@ def main() -> int:
     lake = request["lake"]
     confine(
         [*_SYSTEM, *_code(), *(_folders(Path(lake)) if lake else _credentials())],
-        listable=sys.path,
+        listable=[*sys.path, *([lake] if lake else [])],
         connect=lake is None,
     )
     from storage.sql.process import answer
@@ -78,10 +78,9 @@ def _code() -> Iterator[Path]:
 
 
 def _folders(lake: Path) -> Iterator[Path]:
-    """Yield the lake, and where its tables are if they are links."""
-    yield lake
+    """Yield the folders of the lake's tables, or what they are links to. Others, `_secret` among them, are not read."""
     if lake.is_dir():
-        yield from (each.resolve() for each in lake.iterdir() if each.is_symlink())
+        yield from (each for each in lake.iterdir() if not each.name.startswith("_"))
 
 
 def _credentials() -> Iterator[Path]:

@@ -21,6 +21,7 @@ class Item:
     judge: str | None = None
     prompt_type: str = "direct"
     replicate: int = 0
+    fence: str = ""  # of its sample, by the lake's secret, for a suite that is `fenced`; empty where there is no lake
 
 
 @record

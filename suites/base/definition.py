@@ -82,6 +82,7 @@ class Conversation:
     judge_parameters: Mapping[str, float] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
+    fenced: bool = False  # its prompts hold material of strangers between lines that carry the item's fence
     streams: bool = False  # answers are so long that they come piece by piece, unless a model's `stream` says otherwise
     # The ends of replies that take a conversation its usual way, by which calls are estimated before they are made.
     usual_replies: tuple[str, ...] = ("", "")

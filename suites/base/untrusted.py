@@ -12,10 +12,22 @@ prompt puts blocks in an order in which no stranger's text stands before one tha
 """
 
 import hashlib
+import hmac
 import re
 from itertools import count
 
+ANY_FENCE = "0" * 32
+"""As long as every fence is, where only the length of a prompt matters."""
+
 _NAME = re.compile(r"[a-z_]{1,40}")
+
+
+def fence(content: str, secret: bytes = b"") -> str:
+    """Compute 128 bits of HMAC-SHA256 over the content, in hexadecimal digits: only who writes a prompt knows it.
+
+    The same content has the same fence. Without a secret, as where there is no lake, anybody can compute it.
+    """
+    return hmac.new(secret, content.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:32]
 
 
 def delimit_untrusted(name: str, content: str) -> str:

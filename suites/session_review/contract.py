@@ -40,7 +40,9 @@ class SessionScore(ResultRow, ReplyColumns):
     agent: str = Field(description="The agent, or chain of agents, that investigated.")
     judge: str = Field(description="The model that scored the session, as the run names it.")
     prompt_hashes: list[str] = Field(description="The prompt hashes of all requests, in order.")
-    criteria_hash: str = Field(description="SHA-256 over the judge's prompt templates.")
+    criteria_hash: str = Field(
+        description="SHA-256 over the judge's prompt templates and the version of what fills them."
+    )
     status: Literal["pending", "in_progress", "completed", "failed"] = Field(description="How far the scoring is.")
     total_score: int | None = Field(description="The score, 0 to 100; null unless the scoring is completed.")
     logical_flow: int | None = Field(description="Points for logical flow, 0 to 25; null where they cannot be read.")

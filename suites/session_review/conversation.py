@@ -5,8 +5,9 @@ from typing import Any
 
 from core.errors import ConfigurationError, UsageError
 from providers.request import Reply, Request
-from suites.base import Exchange, Item, Sample
+from suites.base import Exchange, Item
 from suites.base.own_prompts import require_known
+from suites.base.untrusted import ANY_FENCE, fence
 from suites.session_review.prompts import request_text, templates_of
 from suites.session_review.replies.scores import ATTEMPTS, read_total
 from suites.session_review.session import Session, load
@@ -41,7 +42,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     require_known(item.prompt_type, options, PROMPT_TYPES)
     texts = templates_of(options, item.prompt_type)
     messages = [{"role": "system", "content": texts["system"]}]
-    asked = opening(item.sample, options, texts)
+    asked = opening(item, options, texts)
     for answer in turns:
         messages += [
             {"role": "user", "content": asked},
@@ -61,16 +62,18 @@ def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
     return answers[:ATTEMPTS]
 
 
-def opening(sample: Sample, options: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+def opening(item: Item, options: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Write the first user message by these templates: criteria, alert, and the session fitted to the context."""
-    session = load(sample.input)
-    return request_text(session.mark, session.alert, fitted(session, options, texts).text, texts)
+    session, mark = load(item.sample.input), item.fence or fence(item.sample.input)
+    return request_text(mark, session.alert, fitted(session, options, texts, mark).text, texts)
 
 
-def fitted(session: Session, options: Mapping[str, Any], texts: Mapping[str, str]) -> FittedConversation:
-    """Fit the session to its judge's context beside these templates, and tell what was cut."""
+def fitted(
+    session: Session, options: Mapping[str, Any], texts: Mapping[str, str], mark: str = ANY_FENCE
+) -> FittedConversation:
+    """Fit the session to its judge's context beside these templates, and tell what was cut, whatever its mark is."""
     tokens = options.get("context_tokens", OPTIONS["context_tokens"])
     if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
         raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")
     around = sum(map(len, texts.values())) + len(session.alert)
-    return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around)
+    return fit(session, (tokens - ANSWER_TOKENS) * CHARACTERS_PER_TOKEN - around, mark)

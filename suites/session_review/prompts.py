@@ -33,6 +33,8 @@ def _read(folder: Path) -> dict[str, str]:
 PARTS = ("system", "request", "output_schema", "reminder", "missing_tools")
 """The parts that a configured prompt may replace; the suite's stand for the others."""
 
+PROMPT_VERSION = "2"  # changes with what is put into the templates; 2: the mark is made by the lake's secret
+
 _ASKED = {"mark", "alert", "conversation"}  # what a request has to hand over
 
 
@@ -55,13 +57,13 @@ def check_prompt(parts: Mapping[str, str]) -> None:
 
 @cache
 def criteria_hash() -> str:
-    """Compute SHA-256 over every template used where nothing is configured: scores under others are not comparable."""
-    return content_hash(templates())
+    """Compute the criteria hash where nothing is configured: scores under others are not comparable."""
+    return criteria_hash_of({}, "direct")
 
 
 def criteria_hash_of(options: Mapping[str, Any], prompt_type: str) -> str:
-    """Compute SHA-256 over every template of a prompt type."""
-    return content_hash(templates_of(options, prompt_type))
+    """Compute SHA-256 over every template of a prompt type, and the version of what fills them."""
+    return content_hash({**templates_of(options, prompt_type), "version": PROMPT_VERSION})
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

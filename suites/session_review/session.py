@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
 from core.errors import SourceError
-from core.hashing import canonical_json, content_hash
+from core.hashing import canonical_json
 
 FORCED_CONCLUSION = "forced_conclusion"
 SUMMARIZATION = "summarization"
@@ -140,22 +139,13 @@ class Session:
         """Every call of a tool, in the order in which they are shown."""
         return (each for each in self.interactions if isinstance(each, ToolCall))
 
-    @cached_property
-    def mark(self) -> str:
-        """Twelve hexadecimal digits for the headings of its text; nobody who writes into the session can know them."""
-        return content_hash(_as_json(self))[:12]
-
 
 _ADAPTER = TypeAdapter(Session)
 
 
-def _as_json(session: Session) -> Any:
-    return _ADAPTER.dump_python(session, mode="json", exclude_none=True)
-
-
 def dump(session: Session) -> str:
     """Write a session as canonical JSON, what is unknown left out."""
-    return canonical_json(_as_json(session)).decode("utf-8")
+    return canonical_json(_ADAPTER.dump_python(session, mode="json", exclude_none=True)).decode("utf-8")
 
 
 def load(text: str) -> Session:

@@ -1,7 +1,7 @@
 """A session as the text that a judge reads, fitted to the judge's context.
 
-Every heading ends in the session's mark in brackets, a hash of the whole session: nothing that was written into
-the session can imitate a heading. What stands under a heading is verbatim.
+For a judge, every heading ends in the session's fence in brackets: nothing that was written into the session can
+imitate a heading. People read the text without it. What stands under a heading is verbatim.
 
 A session that is too long is shortened by this rule, until it fits:
 1. results of tools, the oldest first (in the order in which they are shown), to their first 600 and last 200
@@ -61,12 +61,12 @@ class FittedConversation:
     """Characters that the judge does not see, by interaction; 0 stands for runbook and tools."""
 
 
-def fit(session: Session, budget: int) -> FittedConversation:
+def fit(session: Session, budget: int, fence: str = "") -> FittedConversation:
     """Fit the session's text into `budget` characters where the rule allows. Linear in the session's length."""
     blocks = list(blocks_of(session))
     texts = [block.body for block in blocks]
     removed = [0] * len(blocks)
-    room = budget - sum(len(_framed(block.heading, session.mark, block.body)) for block in blocks)
+    room = budget - sum(len(_framed(block.heading, fence, block.body)) for block in blocks)
     for kind, keep in _STEPS:
         if room >= 0:
             break
@@ -79,7 +79,7 @@ def fit(session: Session, budget: int) -> FittedConversation:
                 texts[place], removed[place] = shorter, gone
             if room >= 0:
                 break
-    text = "".join(_framed(block.heading, session.mark, body) for block, body in zip(blocks, texts, strict=True))
+    text = "".join(_framed(block.heading, fence, body) for block, body in zip(blocks, texts, strict=True))
     cut: dict[int, int] = {}
     for block, gone in zip(blocks, removed, strict=True):
         if gone:
@@ -100,8 +100,9 @@ def _shortened(body: str, keep: int) -> tuple[str, int]:
     return (shorter, removed) if len(shorter) < len(body) else (body, 0)
 
 
-def _framed(heading: str, mark: str, body: str) -> str:
-    return f"{heading} [{mark}]\n{body}\n\n" if body else f"{heading} [{mark}]\n\n"
+def _framed(heading: str, fence: str, body: str) -> str:
+    line = f"{heading} [{fence}]" if fence else heading
+    return f"{line}\n{body}\n\n" if body else f"{line}\n\n"
 
 
 def blocks_of(session: Session) -> Iterator[Block]:

@@ -35,6 +35,7 @@ SUITE = Suite(
         default_models=("agents",),
         default_judges=("baseline/rubric-judge",),
         caches_prompts=True,
+        fenced=True,
         streams=True,
         usual_replies=("50", ""),
     ),

@@ -17,7 +17,7 @@ from suites.solidity_audit.replies.prediction import Claim, Prediction, read_pre
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, INVALID, PARTIAL, SCORES, TARGET, VALID, count_column
 from suites.solidity_audit.truth import GroundTruth, truth_of
 
-SCORER_VERSION = "5"
+SCORER_VERSION = "6"
 LONGEST_ERROR = 500
 DIRECT = "direct"
 
@@ -51,6 +51,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
     Where the model refused, took too long or gave no text, the row says so: its verdict is incorrect, and it found
     nothing. An audit that no judge was asked about has no row. A judge's failed call gives a provisional row with a
     judge error where that says something about the judge (it took too long or refused), and none where it does not.
+    A reply with several judgements gives a row that its contract refuses, as one that contradicts itself does.
     """
     if item.judge is None:
         return {}
@@ -67,6 +68,8 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
             return {}
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": last.kind, "judgement_hash": None}]}
     reading = read_judgement(last.text, asked(item.sample, item.prompt_type))
+    if reading.is_ambiguous and not _is_recorded(item):
+        return {RESULTS.table: [base | UNJUDGED | {"contradictions": storable("; ".join(reading.flaws))}]}
     if last.error_kind is not None or reading.judgement is None:
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
     by_rule = item.prompt_type == DIRECT and not _is_recorded(item)

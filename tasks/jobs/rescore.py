@@ -1,21 +1,23 @@
 """Rescore: derive a run's rows and snapshot again from the ledger, without any call, by the rules as they are now."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from contracts.tables import RUN_ITEMS, SAMPLES
+from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from contracts.tables.run_items import JUDGE_CALL, SUBJECT_CALL
 from core.configuration import Configuration
 from core.errors import LakeError
+from providers.request import Request
 from storage.lake import Lake
 from storage.ledger import LedgerIndex, key_of
-from suites.base import Item
+from suites.base import Converse, Exchange, Item, Options
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import run_row
-from tasks.steps.converse import Conversation, exchange_of, replay_from_ledger
+from tasks.steps.converse import Conversation, exchange_of, going_on, replay_from_ledger
 from tasks.steps.derive import derive
 from tasks.steps.extract import sample_of
 from tasks.steps.measure import measure
@@ -49,6 +51,9 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
             for item, row in items
         ]
         answered = replay_from_ledger(context, conversations, index).ended
+        strange = [pair for pair, each in zip(items, conversations, strict=True) if not each.answered]
+        if strange:
+            answered += replay_from_ledger(context, _as_asked(context, strange, index), index).ended
     if not answered:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
@@ -69,6 +74,30 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
         (Item(by_hash[row["sample_hash"]], row["model"], row["judge"], row["prompt_type"], row["replicate"]), row)
         for row in asked.sort("item_id").iter_rows(named=True)
         if row["sample_hash"] in by_hash
+    ]
+
+
+def _as_asked(
+    context: RunContext, items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex
+) -> list[Conversation]:
+    """Build the conversations that would begin otherwise now, from what the ledger has of their first requests."""
+    begun = _recorded(items, index)
+    hashes = {conversation.answered[-1].prompt_hash for conversation in begun}
+    calls = context.lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))
+    asked = dict(calls.select("prompt_hash", "request").unique("prompt_hash").collect().iter_rows())
+
+    def after(before: Mapping[str, Any]) -> Converse:
+        def converse(item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
+            request = context.suite.conversation.next_request(item, answered, options)
+            goes_on = request and context.configuration.real_model(request.model) == before["model"]
+            return going_on(request, before) if request and goes_on else request
+
+        return converse
+
+    return [
+        replace(each, given_by=("", last.endpoint), converse=after(json.loads(asked[last.prompt_hash])))
+        for each in begun
+        for last in each.answered[-1:]
     ]
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
+from secrets import token_bytes
+from typing import Any
 
 from core.configuration import Configuration
 from core.errors import ConfigurationError
@@ -13,7 +15,9 @@ from core.prompt_files import PROMPTS, TEMPLATES
 from providers import telemetry
 from storage.lake import Lake
 from storage.reservations import UNLIMITED, Ceiling
-from suites.base import Options, Suite
+from storage.secret import BYTES, ensure_secret, read_secret
+from suites.base import Item, Options, Suite
+from suites.base.untrusted import fence
 from suites.registry import suite as find_suite
 from suites.registry import suite_names
 
@@ -38,6 +42,11 @@ class RunContext:
     trace: str | None = None  # the span of the whole run, where telemetry is on
     ceiling: Ceiling = UNLIMITED  # of the whole run, in all its attempts and processes
     started_at: datetime | None = None
+    is_estimate: bool = False  # it leaves the lake as it is
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Hand on what it was made of; what this process has found out besides, the secret above all, stays here."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
         """Name a part of the run in logs and traces, while a block runs."""
@@ -52,6 +61,17 @@ class RunContext:
     def options(self) -> Options:
         """The suite's options: its defaults under what the configuration says."""
         return options_of(self.suite, self.configuration)
+
+    def fenced(self, item: Item) -> Item:
+        """Give an item the fence of its sample by the lake's secret, where its suite asks for one."""
+        return replace(item, fence=fence(item.sample.input, self._secret)) if self.suite.conversation.fenced else item
+
+    @cached_property
+    def _secret(self) -> bytes:
+        """The secret of the lake. An estimate makes none: nothing was asked under a secret that is not there yet."""
+        if self.is_estimate:
+            return read_secret(self.lake) or token_bytes(BYTES)
+        return ensure_secret(self.lake)
 
 
 def options_of(suite: Suite, configuration: Configuration) -> Options:

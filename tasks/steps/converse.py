@@ -13,7 +13,7 @@ from core.errors import ProviderError
 from providers.admission import WithoutSlot
 from providers.attempts import CallsEndedError
 from providers.endpoints import endpoint_of
-from providers.request import Failure, Reply, Request
+from providers.request import Failure, Reply, Request, parameters_of
 from storage.ledger import Key, LedgerIndex
 from suites.base import Converse, Exchange, Item
 from tasks.runtime.attempts import OVERTAKEN
@@ -205,7 +205,7 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     if conversation.failed:
         return None
     converse = conversation.converse or context.suite.conversation.next_request
-    request = converse(conversation.item, conversation.answered, context.options)
+    request = converse(context.fenced(conversation.item), conversation.answered, context.options)
     if request is None:
         return None
     configured, name, suite = context.configuration, request.model, context.suite
@@ -229,6 +229,17 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
         stream=configured.streams(name, suite.conversation.streams),
         cache_prompt=configured.caches_prompts(name, suite.conversation.caches_prompts),
     )
+
+
+def going_on(request: Request, asked: Mapping[str, Any]) -> Request:
+    """Let a request go on from the one before it as the ledger has that: with its messages and its parameters.
+
+    The suite may write them otherwise now: its prompts have changed, or the fence of the item is not known.
+    """
+    before, turns = tuple(asked.get("messages", ())), request.messages
+    if len(turns) > len(before) and turns[len(before)]["role"] == "assistant":
+        turns = (*before, *turns[len(before) :])
+    return replace(request, messages=turns, parameters=parameters_of(asked), revision=asked.get("revision"))
 
 
 def keys_of(context: RunContext, request: Request, replicate: int) -> list[Key]:

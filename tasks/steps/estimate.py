@@ -141,7 +141,7 @@ class _Asked:
 
 class _Count:
     def __init__(self, context: RunContext) -> None:
-        self._context = context
+        self._context = replace(context, is_estimate=True)
         ledger_id, version, self._index = newest_index(context.lake)
         self.ledger = ledger_id, version
         self._asked: dict[tuple[Role, str], _Asked] = {}

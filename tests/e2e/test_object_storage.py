@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +21,7 @@ from storage.ledger import LedgerIndex
 from storage.ledger_writer import LedgerWriter
 from storage.maintenance import maintain
 from storage.migrations import migrate, pending
+from storage.secret import ensure_secret, read_secret
 from storage.sql.query import query
 from suites.command_guard.contract import RESULTS
 from suites.registry import all_contracts
@@ -60,6 +62,13 @@ def test_rows_land_once_and_are_read_at_any_version(lake: Lake) -> None:
     assert sorted(lake.frame(TOYS).collect()["key"]) == ["a", "b", "c"]
     assert sorted(lake.frame(TOYS, version).collect()["key"]) == ["a", "b"]
     assert inventory(lake, [TOYS, CALLS])["rows"].to_list() == [3]
+
+
+def test_the_secret_is_made_once_whoever_asks_at_the_same_moment(lake: Lake) -> None:
+    assert read_secret(lake) is None
+    with ThreadPoolExecutor(8) as makers:
+        made = set(makers.map(lambda _: ensure_secret(lake), range(8)))
+    assert made == {read_secret(lake)}
 
 
 def test_the_ledger_and_its_index(lake: Lake) -> None:

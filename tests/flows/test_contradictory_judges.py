@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import QUARANTINE, RUNS
+from contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS
 from suites.solidity_audit.contract import FINDINGS, RESULTS
-from tests.flows.judges import CONTRADICTIONS, ContradictoryJudge
+from tests.flows.judges import CONTRADICTIONS, ContradictoryJudge, Messages, strict
 from tests.flows.test_judges import Bench
 from tests.servers.model_server import ModelServer
 
@@ -64,3 +64,28 @@ def test_who_contradicts_itself_again_is_in_quarantine_and_counted(bench: Bench)
     assert (run_row["state"], run_row["rows_quarantined"]) == ("incomplete", len(CONTRADICTIONS))
     assert "12 rows are in quarantine" in run_row["message"]
     assert "12 of 12 items are missing (12 in quarantine)" in bench.warnings(run)
+
+
+def quoting(messages: Messages) -> str:
+    """What the overlap judge says, behind another judgement that it quotes; of some audits, with a field twice."""
+    said = strict(messages)
+    if "Vault" in str(messages[1]["content"]):
+        return said[:-1] + f', "findings": {json.dumps(json.loads(said)["findings"])}}}'
+    return f"The audit says: {json.dumps({**json.loads(said), 'findings': []})}\nI say: {said}"
+
+
+def test_whose_judgement_cannot_be_told_from_a_quoted_one_is_asked_once_more_then_missing(bench: Bench) -> None:
+    bench.run("baseline/overlap-judge", first=1)  # so that there is a table to measure from
+    bench.server.rule(model="contradictory", reply=quoting)
+    run = bench.run(JUDGE, samples=FOUND, first=None)
+    assert bench.asked(JUDGE) == 2 * len(FOUND), "one repair turn, and no more"
+    assert bench.lake.frame(RESULTS).filter(judge=JUDGE).collect().is_empty()
+    refused = bench.lake.frame(QUARANTINE).collect()
+    assert refused["rules"].to_list() == [["asked_judgement_agrees_with_itself"]] * len(FOUND)
+    why = {json.loads(payload)["contradictions"] for payload in refused["payload"]}
+    assert any("2 judgements that differ" in words for words in why), why
+    assert all(json.loads(payload)["judge_error"] is None for payload in refused["payload"])
+    covered = bench.lake.frame(RUN_COVERAGE).filter(run_id=run, judge=JUDGE).collect()
+    assert covered["missing"].sum() == covered["asked"].sum() == len(FOUND)
+    run_row = bench.lake.frame(RUNS).filter(run_id=run).collect().row(0, named=True)
+    assert (run_row["state"], run_row["rows_quarantined"]) == ("incomplete", len(FOUND))

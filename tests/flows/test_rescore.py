@@ -1,11 +1,20 @@
 """The flow `rescore`: rows and snapshot of a run from the ledger alone, and what it did as a table in the UI."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from contracts.tables import CALLS, SNAPSHOTS
+from contracts.tables import CALLS, RUNS, SNAPSHOTS
 from core.errors import LakeError, UsageError
+from flows.evaluate import evaluate
 from flows.rescore import rescore
+from service.viewer.item import item_contents
+from service.viewer.run_index import RunIndexes
+from storage.lake import Lake
 from suites.command_guard.contract import RESULTS
+from suites.session_review.contract import RESULTS as SCORES
+from tasks.runtime.context import RunContext
 from tests.flows.artifacts import newest_artifact
 from tests.flows.imported import Imported
 
@@ -35,3 +44,25 @@ def test_a_run_that_there_is_not_or_that_the_ledger_knows_nothing_of_is_named(im
     imported.lake.open(CALLS).delete()
     with pytest.raises(LakeError, match=imported.guard):
         rescore(imported.guard, lake=imported.lake.uri)
+
+
+def test_sessions_that_were_scored_under_another_mark_are_found_and_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a lake of a version that made marks otherwise: neither the viewer nor a rescoring can make them."""
+    lake = Lake(str(tmp_path / "lake"))
+    with monkeypatch.context() as older:
+        older.setattr(RunContext, "fenced", lambda _, item: replace(item, fence="0123456789ab" * 2 + "01234567"))
+        evaluate("session_review", first=2, lake=lake.uri)
+    (run_id,) = lake.frame(RUNS).collect()["run_id"]
+    index = RunIndexes(lake).of(run_id)
+    for item in item_contents(lake, index, index.samples["sample_hash"].to_list()):
+        assert [len(call.messages) for call in item.calls] == [2, 4]
+        assert all("0123456789ab" in call.messages[1].content for call in item.calls)
+    before, asked = lake.frame(SCORES).collect(), lake.frame(CALLS).collect().height
+    lake.open(SCORES).delete()
+    rescore(run_id, lake=lake.uri)
+    assert newest_artifact(f"rescore-{run_id}")[1][0]["unanswered"] == 0
+    assert lake.frame(SCORES).collect().sort("score_id").equals(before.sort("score_id"))
+    evaluate("session_review", first=2, lake=lake.uri)
+    assert lake.frame(CALLS).collect().height == 2 * asked, "a scoring under today's mark is another one"

@@ -1,8 +1,9 @@
 """A judge's reply -> its judgement: read as JSON, and validated strictly.
 
-Three things can be wrong with a reply. It may be unreadable: no JSON, a field missing, unknown or of another type, a
-word that is none of those allowed. It may answer another question than was asked. Both are its `flaws`. And it may
-contradict itself (`replies.contradictions`): then it is a judgement, but none that may be averaged.
+Four things can be wrong with a reply. It may be unreadable: no JSON, a field missing, unknown or of another type, a
+word that is none of those allowed. It may answer another question than was asked. It may hold several judgements that
+differ, or a field twice. These are its `flaws`. And it may contradict itself (`replies.contradictions`): then it is a
+judgement, but none that may be averaged.
 """
 
 from collections.abc import Mapping
@@ -98,13 +99,14 @@ class Reading:
 
     judgement: Judgement | None
     flaws: tuple[str, ...] = ()
+    is_ambiguous: bool = False  # there are judgements, and which one is the judge's own cannot be told
 
 
 def read_judgement(text: str | None, asked: Asked) -> Reading:
     """Read a judge's reply. Never raises, whatever the reply is."""
     if text is None or not text.strip():
         return Reading(None, ("the reply is empty",))
-    found = find_all(text, WANTED)
+    found, repeated = find_all(text, WANTED)
     if not found:
         beginning = f"; only its first {LONGEST_REPLY:,} characters are read" if len(text) > LONGEST_REPLY else ""
         return Reading(None, (f"the reply holds no JSON object with the field findings{beginning}",))
@@ -115,7 +117,11 @@ def read_judgement(text: str | None, asked: Asked) -> Reading:
             judged.append(reading)
     if len(judged) > 1:
         # One may be quoted from the contract or the audit, whose authors would then be the judge.
-        return Reading(None, (f"the reply holds {len(judged)} judgements that differ: give one, with each field once",))
+        differ = f"the reply holds {len(judged)} judgements that differ: give one, with each field once"
+        return Reading(None, (differ,), is_ambiguous=True)
+    if judged and repeated:
+        twice = f"the field {repeated[0][:80]} stands twice in one object: give one judgement, with each field once"
+        return Reading(None, (twice,), is_ambiguous=True)
     return judged[0] if judged else readings[0]
 
 

@@ -17,16 +17,27 @@ def find_object(text: str, keys: Collection[str]) -> Mapping[str, Any] | None:
     return next(_objects(text, keys, dict, depth=0), None)
 
 
-def find_all(text: str, keys: Collection[str]) -> list[Mapping[str, Any]]:
+def find_all(text: str, keys: Collection[str]) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Find the JSON objects of a reply that have one of the `keys`, each once, outside of its thinking.
 
-    An object with a key that stands twice in it is two objects: with the first value and with the last.
+    An object with a key that stands twice in it is two objects: with the first value and with the last. The second list
+    names such keys of any object in the reply.
     """
     found: dict[str, Mapping[str, Any]] = {}
-    for pairs_hook in (dict, _first_of_each):
+    repeated: dict[str, None] = {}
+
+    def last_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for name, part in pairs:
+            if name in value:
+                repeated[name] = None
+            value[name] = part
+        return value
+
+    for pairs_hook in (last_of_each, _first_of_each):
         for value in _objects(text, keys, pairs_hook, depth=DEEPEST_WRAPPER):
             found.setdefault(json.dumps(value, sort_keys=True), value)
-    return list(found.values())
+    return list(found.values()), list(repeated)
 
 
 def _first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

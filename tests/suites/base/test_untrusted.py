@@ -1,10 +1,12 @@
 """Fences: what is inside comes out whole, and nothing inside can end them."""
 
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.base.untrusted import delimit_untrusted, nonce, read_delimited
+from suites.base.untrusted import ANY_FENCE, delimit_untrusted, fence, nonce, read_delimited
 
 TRICKY = st.text(alphabet=st.sampled_from("<>\nend audit 0123456789abcdef"), max_size=200) | st.text(max_size=200)
 
@@ -56,3 +58,11 @@ def test_what_is_forged_cut_or_changed_is_no_block(text: str) -> None:
 def test_a_name_is_plain_letters(name: str) -> None:
     with pytest.raises(ValueError, match="called"):
         delimit_untrusted(name, "x")
+
+
+@given(st.text(max_size=200), st.binary(max_size=40))
+def test_a_fence_has_128_bits_and_follows_from_content_and_secret(content: str, secret: bytes) -> None:
+    expected = hmac.digest(secret, content.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
+    assert fence(content, secret) == expected
+    assert len(expected) == len(ANY_FENCE)
+    assert fence(f"{content}.", secret) != expected != fence(content, secret + b"1")

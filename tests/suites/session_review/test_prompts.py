@@ -5,16 +5,27 @@ import re
 import pytest
 
 from core.hashing import content_hash
+from core.prompt_files import TEMPLATES
 from suites.base import Item
 from suites.session_review.baselines.rubric_judge import judge
 from suites.session_review.conversation import converse
-from suites.session_review.prompts import PARTS, SETS, check_prompt, criteria_hash, fill, request_text, templates
+from suites.session_review.prompts import (
+    PARTS,
+    PROMPT_VERSION,
+    SETS,
+    check_prompt,
+    criteria_hash,
+    criteria_hash_of,
+    fill,
+    request_text,
+    templates,
+)
 from suites.session_review.replies.failure_tags import FAILURE_TAGS
 from suites.session_review.replies.missing_tools import KINDS, read_missing_tools
 from suites.session_review.replies.scores import read_categories, read_total
 from suites.session_review.sources.read import read_dataset
 
-GOLDEN = "bef8f7e178ac5352e72d534cfc0907d43b381452676916a83b0554dbe73270e4"
+GOLDEN = "eef047c3923341de7f4a7be749efad9b45cd03584b7d13d535389a2613c76725"
 
 
 def test_a_change_of_any_template_is_noticed() -> None:
@@ -22,11 +33,13 @@ def test_a_change_of_any_template_is_noticed() -> None:
     assert criteria_hash() == GOLDEN
 
 
-def test_the_hash_covers_every_template() -> None:
+def test_the_hash_covers_every_template_and_the_version_of_what_fills_them() -> None:
     assert set(templates()) == {"system", "request", "output_schema", "reminder", "missing_tools"}
-    assert criteria_hash() == content_hash(dict(templates()))
+    assert criteria_hash() == content_hash({**templates(), "version": PROMPT_VERSION})
+    assert criteria_hash() != content_hash(dict(templates())), "as scores were made whose mark could be forged"
     for name in templates():
-        assert content_hash({**templates(), name: templates()[name] + " "}) != criteria_hash()
+        changed = {TEMPLATES: {name: templates()[name] + " "}}
+        assert criteria_hash_of(changed, "direct") != criteria_hash()
 
 
 def test_placeholders_are_filled_in_one_pass() -> None:

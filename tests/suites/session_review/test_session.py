@@ -68,16 +68,3 @@ def test_agents_of_a_parallel_stage_are_shown_one_after_another() -> None:
 @pytest.mark.parametrize(("server", "name"), [("node", "node.df"), (None, "df"), ("", "df")])
 def test_a_tool_is_named_with_its_server(server: str | None, name: str) -> None:
     assert ToolCall("df", server=server).name == Tool("df", server).full_name == name
-
-
-def test_the_mark_is_of_all_that_a_session_holds() -> None:
-    whole = session(LOOKED, CALLED)
-    assert re.fullmatch(r"[0-9a-f]{12}", whole.mark)
-    assert whole.mark == load(dump(whole)).mark
-    others = [
-        session(LOOKED),
-        session(CALLED, LOOKED),
-        session(LOOKED, replace(CALLED, result="98 %")),
-        session(LOOKED, CALLED, alert="another"),
-    ]
-    assert len({whole.mark, *(other.mark for other in others)}) == 5

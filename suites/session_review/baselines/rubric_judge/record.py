@@ -7,7 +7,7 @@ from functools import cached_property
 
 from providers.baselines import BaselineRefusedError, Messages
 
-_MARK = re.compile(r"\bthe mark ([0-9a-f]{12}) ")
+_MARK = re.compile(r"\bthe mark ([0-9a-f]{32}) ")
 _FAILED = re.compile(
     r"\b(?:error|failed|failure|forbidden|denied|unauthori[sz]ed|timed? ?out|refused|unavailable|no such|"
     r"cannot|not found|invalid)\b",

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import SourceError
 from core.files import Files
-from suites.session_review.session import AgentMessage, Event, Session, load
+from suites.session_review.session import AgentMessage, Event, Session, dump, load
 from suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
 from suites.session_review.sources.read import read_dataset
 from tests.suites.session_review.sources.tarsy_database import make_database
@@ -184,7 +184,7 @@ def test_reading_twice_at_once_gives_the_same(database: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 4
-    assert len({session.mark for session in found}) == 1
+    assert len({dump(session) for session in found}) == 1
 
 
 @pytest.mark.real_data

@@ -13,6 +13,7 @@ from suites.session_review.sources.tarsy import RESUMED, read_detail, read_final
 from tests.suites.session_review.support import START, called, detail, listed, said, stage
 
 NO_LIMIT = 10**9
+FENCE = "f0" * 16
 
 
 def texts(session: Session) -> list[str]:
@@ -219,7 +220,7 @@ def test_every_real_session_detail_becomes_a_conversation_with_every_call_and_re
     total = 0
     for file in files:
         body = json.loads(file.read_text(encoding="utf-8"))
-        text = fit(read_detail(body), NO_LIMIT).text
+        text = fit(read_detail(body), NO_LIMIT, FENCE).text
         calls = list(exported_calls(body))
         total += len(calls)
         assert text.count(" TOOL CALL ") == text.count(" RESULT [") == len(calls)
@@ -230,7 +231,7 @@ def test_every_real_session_detail_becomes_a_conversation_with_every_call_and_re
         for call in calls:
             assert f"TOOL CALL {call['server_name']}.{call['tool_name']} [" in text
             assert f"]\n{json.dumps(call['tool_arguments'])}\n" in text
-            assert f" RESULT [{read_detail(body).mark}]\n{call['tool_result']['result']}\n" in text
+            assert f" RESULT [{FENCE}]\n{call['tool_result']['result']}\n" in text
         for spoken in said_in_export(body):
             assert spoken in text
     assert total == 14

@@ -53,6 +53,22 @@ def test_two_judgements_that_differ_are_none(text: str) -> None:
     reading = read_judgement(text, Asked(target=True, verdict=True))
     assert reading.judgement is None
     assert "2 judgements that differ" in reading.flaws[0]
+    assert reading.is_ambiguous
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JUDGED[:-1] + f', "findings": {json.dumps(GOOD["findings"])}}}',
+        JUDGED[:-1] + f', "findings": [], "findings": {json.dumps(GOOD["findings"])}}}',
+        JUDGED.replace('"found":', '"found": false, "found": false, "found":', 1),
+    ],
+    ids=["alike", "of three the second is another", "within"],
+)
+def test_a_field_that_stands_twice_leaves_no_judgement_whatever_its_values(text: str) -> None:
+    reading = read_judgement(text, Asked(target=True, verdict=True))
+    assert (reading.judgement, reading.is_ambiguous) == (None, True)
+    assert "each field once" in reading.flaws[0]
 
 
 @pytest.mark.parametrize(
