@@ -17,6 +17,7 @@ from service.scoring.events import Hub
 from service.scoring.events import _decoded as decoded
 from service.viewer.sql import Question
 from suites.base.json_in_text import find_objects
+from suites.base.lenient_json import find_all
 from suites.base.recorded import read_recorded
 from suites.base.sheets import read_sheet
 from suites.base.thinking import split_thinking
@@ -31,7 +32,6 @@ from suites.session_review.sources.read import read_dataset as read_sessions
 from suites.solidity_audit.replies.judgement import Asked, read_judgement
 from suites.solidity_audit.replies.location import lines_in, words_in
 from suites.solidity_audit.replies.prediction import read_prediction
-from suites.solidity_audit.replies.reply_json import find_object
 from suites.solidity_audit.sources.read import read_dataset as read_contracts
 
 DOCUMENTED = (EvalakeError, RefusedError, ValidationError)
@@ -51,7 +51,7 @@ def _parsers(text: str) -> None:
 
 def _extractors(text: str) -> None:
     list(islice(find_objects(text, "action"), 100))
-    find_object(text, {"findings", "verdict"})
+    find_all(text, {"findings", "verdict"})
     split_thinking(text)
     lines_in(text)
     words_in(text)

@@ -21,7 +21,7 @@ WHOLE = (
     "suites/solidity_audit/replies/contradictions.py",
     "suites/solidity_audit/replies/judgement.py",
     "suites/solidity_audit/replies/prediction.py",
-    "suites/solidity_audit/replies/reply_json.py",
+    "suites/base/lenient_json.py",
     "tasks/runtime/runs.py",
 )
 """Files that read a score out of a reply, or through which runs and scorings change states: no line may be left out."""

@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
 _KEY = re.compile(rf"({_STRING})[ \t\n\r]*+:[ \t\n\r]*+")
 _SCALAR = re.compile(rf"({_STRING})|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null")
+_NUMBER = re.compile(r"[+-]?\d{1,400}(?P<fraction>\.\d{0,400})?(?P<exponent>[eE][+-]?\d{1,4})?", re.ASCII)
 _OBJECT_START = re.compile(r'\{(?=[ \t\n\r]*+["}])')
 
 
@@ -89,9 +91,24 @@ def json_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def number_of(value: Any) -> Any:
+    """Convert a text into the number that it states, and a whole fraction into an integer; leave all else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    stated = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+    if stated is None:
+        return value
+    number = float(stated[0])
+    if not isfinite(number):
+        return value
+    return int(stated[0]) if stated["fraction"] is None and stated["exponent"] is None else number
+
+
 def as_share(value: Any) -> float | None:
-    """Convert a number from 0 to 1, such as a stated confidence, to a float; None for anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
+    """Convert a number from 0 to 1, like a stated confidence, also as text, to a float; None for anything else."""
+    number = number_of(value)
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return float(number) if is_number and 0 <= number <= 1 else None
 
 
 def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:

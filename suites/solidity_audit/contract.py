@@ -37,6 +37,9 @@ class SolidityAuditResult(JudgedRow):
     subject_error: str | None = Field(description="Why the model gave no audit: timeout, content_policy, …; else null.")
     judge_error: str | None = Field(description="Why there is no judgement; null where there is one.")
     repaired: bool | None = Field(description="The judgement is the judge's second attempt; null for panels, imports.")
+    mended: str | None = Field(
+        description="What was mended in the form of audit or judgement to read it, in words; null where nothing was."
+    )
     panel_judges: int | None = Field(description="How many judges the panel has; null for a single judge.")
     panel_answers: int | None = Field(description="How many of them gave a judgement; null for a single judge.")
     panel_undecided: bool | None = Field(description="Tied, or fewer than two answers; null for a single judge.")
@@ -141,6 +144,7 @@ RESULTS = Contract(
         Added(REASONS),
         LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
+        Added(("mended",)),
     ),
 )
 

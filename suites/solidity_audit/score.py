@@ -74,6 +74,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
     by_rule = item.prompt_type == DIRECT and not _is_recorded(item)
     prediction = read_prediction(audit.text) if by_rule else None
+    base["mended"] = _mended(reading, prediction)
     row = base | judged(truth_of(item.sample), reading.judgement, prediction)
     if refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
@@ -189,6 +190,13 @@ def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
     return prediction.findings[finding.finding_id - 1]
 
 
+def _mended(reading: Reading, prediction: Prediction | None) -> str | None:
+    """Say what was mended in the form of the audit and of the judgement."""
+    parts = {"audit": prediction.mended if prediction else (), "judgement": reading.mended}
+    said = storable("; ".join(f"{name}: {', '.join(mended)}" for name, mended in parts.items() if mended))
+    return said[:LONGEST_ERROR].replace("\x00", "?") or None
+
+
 def _is_recorded(item: Item) -> bool:
     return item.sample.input == NO_CONTRACT
 
@@ -212,6 +220,7 @@ def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
         "subject_error": None,
         "judge_error": None,
         "repaired": None if sample.input == NO_CONTRACT else len(answered) > 2,
+        "mended": None,
         **SINGLE_JUDGE,
         "latency_ms": audit.latency_ms,
         "input_tokens": audit.input_tokens,

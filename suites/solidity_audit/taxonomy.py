@@ -24,6 +24,7 @@ SCORES: Mapping[str, str] = {
 }
 """The reasoning scores: their columns, and their names in a judgement."""
 
+TYPE_MATCHES: tuple[str, ...] = get_args(TypeMatch)
 CLASSIFICATIONS: tuple[str, ...] = get_args(Classification)
 VALID: tuple[str, ...] = CLASSIFICATIONS[:3]
 INVALID: tuple[str, ...] = CLASSIFICATIONS[3:]

@@ -39,6 +39,7 @@ VIEWING = Viewing(
         ("location_function_hit", "function named"),
         ("location_line_hit", "line named"),
         ("repaired", "judged at the second attempt"),
+        ("mended", "mended in the form of the replies"),
         ("judge_notes", "the judge's notes"),
         ("contradictions", "the judgement contradicts itself"),
         ("subject_error", "no audit because of"),

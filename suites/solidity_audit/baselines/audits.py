@@ -159,8 +159,7 @@ def _judged(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dic
 
 def stated_confidence(stated: Mapping[str, Any]) -> float | None:
     """Read the confidence that a structured audit states; None where it is not between 0 and 1."""
-    confidence: float | None = stated.get("confidence")
-    return None if as_share(confidence) is None else confidence
+    return as_share(stated.get("confidence"))
 
 
 def stated_verdict(stated: Mapping[str, Any]) -> bool | None:

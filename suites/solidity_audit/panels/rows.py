@@ -111,6 +111,7 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
         "reply_revision": sum(row["reply_revision"] for row in audit.members),
         "judge_error": None,
         "repaired": None,
+        "mended": None,
         "panel_judges": judges,
         "panel_answers": len(answers),
         "panel_undecided": not (found_decided if first["is_vulnerable"] else said_decided),

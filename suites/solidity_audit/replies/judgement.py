@@ -1,19 +1,20 @@
-"""A judge's reply -> its judgement: read as JSON, and validated strictly.
+"""A judge's reply -> its judgement: its form is read leniently, its meaning strictly.
 
-Four things can be wrong with a reply. It may be unreadable: no JSON, a field missing, unknown or of another type, a
-word that is none of those allowed. It may answer another question than was asked. It may hold several judgements that
-differ, or a field twice. These are its `flaws`. And it may contradict itself (`replies.contradictions`): then it is a
-judgement, but none that may be averaged.
+Broken JSON, other spellings and further fields are mended, which the reading says, and are no reason to ask again.
+Four things are. A reply may be unreadable: cut off, a field missing or of another type, a word that is none of those
+allowed. It may answer another question than was asked. It may hold several judgements that differ, or a field twice.
+These are its `flaws`. And it may contradict itself (`replies.contradictions`): then it is a judgement, but none that may
+be averaged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, ValidationError
 
+from suites.base.lenient_json import LONGEST_REPLY, Found, find_all
 from suites.base.validation import Strict, explain
-from suites.solidity_audit.replies.reply_json import LONGEST_REPLY, find_all
 from suites.solidity_audit.rounds.judgement import in_our_words, stated_failure
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
 
@@ -95,11 +96,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A judgement, or what is wrong with the reply, in words that the judge can act on."""
+    """A judgement and what was mended to read it; or what is wrong with the reply, in words for the judge."""
 
     judgement: Judgement | None
     flaws: tuple[str, ...] = ()
     is_ambiguous: bool = False  # there are judgements, and which one is the judge's own cannot be told
+    mended: tuple[str, ...] = ()
 
 
 def read_judgement(text: str | None, asked: Asked) -> Reading:
@@ -125,29 +127,42 @@ def read_judgement(text: str | None, asked: Asked) -> Reading:
     return judged[0] if judged else readings[0]
 
 
-def _read(value: Mapping[str, Any], asked: Asked) -> Reading:
-    if asked.recorded and (failure := stated_failure(value)) is not None:
+def _read(found: Found, asked: Asked) -> Reading:
+    value = found.value
+    if (failure := stated_failure(value)) is not None:
         return Reading(None, (f"the judge failed: {failure}",))
+    if not asked.recorded and isinstance(value.get("verdict"), str):
+        return Reading(None, ("the object has a verdict, as an audit has: give a judgement of it",))
+    mended = dict.fromkeys(found.mended)
     try:
-        judgement = Judgement.model_validate(in_our_words(value) if asked.recorded else value)
+        judgement = Judgement.model_validate(in_our_words(value, mended.setdefault, recorded=asked.recorded))
     except ValidationError as error:
         return Reading(None, explain(error))
-    flaws = _unasked(judgement, asked)
-    return Reading(None if flaws else judgement, flaws)
+    if flaws := _unasked(judgement, asked):
+        return Reading(None, flaws)
+    kept = dict.fromkeys(_beyond(judgement, asked))
+    mended |= {f"{name}, which was not asked for": None for name in kept}
+    return Reading(judgement.model_copy(update=kept), mended=() if asked.recorded else tuple(mended))
 
 
 def _unasked(judgement: Judgement, asked: Asked) -> tuple[str, ...]:
-    flaws = []
-    if asked.target and judgement.target_assessment is None:
+    target, flaws = judgement.target_assessment, []
+    if asked.target and target is None:
         flaws.append("target_assessment: the field is missing")
-    if asked.target is False and judgement.target_assessment is not None:
+    if asked.target is False and target is not None and target.found:
         flaws.append("target_assessment: leave the field out, this contract has no known vulnerability")
-    if asked.target is None and judgement.target_assessment is None and judgement.has_target:
+    if asked.target is None and target is None and judgement.has_target:
         flaws.append(f"findings: one is classified {TARGET}, but there is no target_assessment")
     if asked.target is False and any(f.classification in (TARGET, PARTIAL) for f in judgement.findings):
         flaws.append(f"findings: {TARGET} and {PARTIAL} are no classifications where there is no known vulnerability")
     if asked.verdict and judgement.overall_verdict is None:
         flaws.append("overall_verdict: the field is missing")
-    if asked.verdict is False and judgement.overall_verdict is not None:
-        flaws.append("overall_verdict: leave the field out, it is read elsewhere")
     return tuple(flaws)
+
+
+def _beyond(judgement: Judgement, asked: Asked) -> Iterator[str]:
+    """Name the parts that say more than was asked, and nothing against it."""
+    if asked.target is False and judgement.target_assessment is not None:
+        yield "target_assessment"
+    if asked.verdict is False and judgement.overall_verdict is not None:
+        yield "overall_verdict"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from suites.base.json_in_text import as_share
-from suites.solidity_audit.replies.reply_json import find_object
+from suites.base.json_in_text import as_share, number_of
+from suites.base.lenient_json import find_object
 
 KEYS = ("verdict", "findings")  # not confidence, which a finding of an audit that was cut off may state, too
 VERDICTS: Mapping[str, bool] = {"vulnerable": True, "safe": False}
@@ -24,22 +24,24 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a structured audit says. `said_vulnerable` and `confidence` (0 to 1) are None where they cannot be read."""
+    """What a structured audit says, and what was mended to read it; None where it cannot be read."""
 
     said_vulnerable: bool | None
-    confidence: float | None
+    confidence: float | None  # 0 to 1
     findings: tuple[Claim, ...]
+    mended: tuple[str, ...] = ()
 
 
 def read_prediction(text: str | None) -> Prediction:
     """Read a structured audit. Never raises; what cannot be read is None."""
-    value = find_object(text, KEYS) if text else None
-    if value is None:
+    found = find_object(text, KEYS) if text else None
+    if found is None:
         return Prediction(None, None, ())
+    value = found.value
     verdict, findings = value.get("verdict"), value.get("findings")
     is_vulnerable = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
     claims = tuple(map(_claim, findings)) if isinstance(findings, list) else ()
-    return Prediction(is_vulnerable, as_share(value.get("confidence")), claims)
+    return Prediction(is_vulnerable, as_share(value.get("confidence")), claims, found.mended)
 
 
 def _claim(finding: Any) -> Claim:
@@ -47,5 +49,6 @@ def _claim(finding: Any) -> Claim:
         return Claim(None, None, None, ())
     text = {name: v for name in ("type", "severity", "location") if isinstance(v := finding.get(name), str)}
     lines = finding.get("lines")
-    numbers = [n for n in lines[:MOST_LINES] if type(n) is int and 0 < n < 2**31] if isinstance(lines, list) else []
-    return Claim(text.get("type"), text.get("severity"), text.get("location"), tuple(numbers))
+    stated = map(number_of, lines[:MOST_LINES]) if isinstance(lines, list) else ()
+    numbers = tuple(n for n in stated if type(n) is int and 0 < n < 2**31)
+    return Claim(text.get("type"), text.get("severity"), text.get("location"), numbers)

@@ -1,14 +1,17 @@
-"""A judgement in the field names of a recorded round -> the same in the suite's own, and nothing that it does not know.
+"""A judgement as a judge, or a recorded round, wrote it -> the same in the suite's own words, and what was mended.
 
-Where a value is not what the field must be it is handed on as it is: the strict reading that follows names it.
+Other spellings and names of fields, numbers and truth values as text, a score without its object and further fields
+leave the meaning as it is. Where a value is not what the field must be it is handed on: the strict reading that follows
+names it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from suites.solidity_audit.taxonomy import SCORES
+from suites.base.json_in_text import number_of
+from suites.base.lenient_json import name_of
+from suites.solidity_audit.taxonomy import CLASSIFICATIONS, SCORES, TYPE_MATCHES
 
 _FINDING: Mapping[str, tuple[str, ...]] = {
     "finding_id": ("finding_id", "id", "finding_number"),
@@ -63,15 +66,31 @@ def _words(said: Any) -> str | None:
     return " ".join(text.split()) or None
 
 
-def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a recorded judgement into the suite's field names, and drop all other fields."""
+Note = Callable[[str], None]
+"""Takes a note of what was mended, in words."""
+
+_NOTHING = frozenset({"null", "none", "n/a"})
+_JUDGEMENT = ("findings", "overall_verdict", "target_assessment", "summary", "notes")
+_TRUTHS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def in_our_words(value: Mapping[str, Any], note: Note = lambda _: None, *, recorded: bool = True) -> dict[str, Any]:
+    """Translate a judgement into the suite's field names, and drop all other fields.
+
+    Args:
+        value: The judgement as it was written.
+        note: Is told what was mended.
+        recorded: Whether it was made elsewhere, where what is not said of verdict and target is null.
+    """
     findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
-    kept: dict[str, Any] = {"findings": [_finding(f) for f in findings] if isinstance(findings, list) else findings}
+    _note_further(value, _JUDGEMENT, note)
+    told = [_finding(f, note) for f in findings] if isinstance(findings, list) else findings
+    kept: dict[str, Any] = {"findings": told}
     if verdict is not None:
-        known = _every(verdict, _VERDICT)
-        kept["overall_verdict"] = _read(known, numbers=("confidence_expressed",), truths=("said_vulnerable",))
+        known = _known(verdict, _VERDICT, note, every=recorded)
+        kept["overall_verdict"] = _read(known, note, numbers=("confidence_expressed",), truths=("said_vulnerable",))
     if target is not None:
-        kept["target_assessment"] = _target(target)
+        kept["target_assessment"] = _target(target, note, recorded=recorded)
     if isinstance(summary := value.get("summary"), Mapping):
         kept["summary"] = summary
     if isinstance(notes := value.get("notes"), str):
@@ -79,67 +98,86 @@ def in_our_words(value: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _finding(value: Any) -> Any:
-    kept = _read(_known(value, _FINDING), numbers=("finding_id",), truths=("matches_target", "is_valid_concern"))
-    if isinstance(kept, dict) and isinstance(kept.get("classification"), str):
-        kept["classification"] = "_".join(kept["classification"].upper().replace("-", " ").split())
-    return kept
+def _finding(value: Any, note: Note) -> Any:
+    known = _known(value, _FINDING, note)
+    kept = _read(known, note, numbers=("finding_id",), truths=("matches_target", "is_valid_concern"))
+    return _spell(kept, "classification", CLASSIFICATIONS, note) if isinstance(kept, dict) else kept
 
 
-def _target(value: Any) -> Any:
-    kept = _read(_every(value, _TARGET), numbers=("finding_id",), truths=("found",))
+def _target(value: Any, note: Note, *, recorded: bool) -> Any:
+    kept = _read(_known(value, _TARGET, note, every=recorded), note, numbers=("finding_id",), truths=("found",))
     if not isinstance(kept, dict):
         return kept
-    kept |= {name: _score(kept[name]) for name in SCORES.values()}
-    if isinstance(kept["type_match"], str):
-        kept["type_match"] = "_".join(kept["type_match"].lower().replace("-", " ").split())
+    if kept.get("found") is False:  # then there is nothing to say in the others
+        kept = dict.fromkeys(_TARGET) | kept
+    kept |= {name: _score(kept[name], note, recorded=recorded) for name in SCORES.values() if name in kept}
+    kept = _spell(_read(kept, note, nothings=("type_match",)), "type_match", TYPE_MATCHES, note)
     return {name: part for name, part in kept.items() if part is not None or name != "type_match_reason"}
 
 
-def _score(value: Any) -> Any:
+def _score(value: Any, note: Note, *, recorded: bool) -> Any:
     if isinstance(value, Mapping):
-        return None if value.get("score") is None else _read(_known(value, _SCORE), numbers=("score",))
-    number = number_of(value)
-    return {"score": number} if isinstance(number, int | float) and not isinstance(number, bool) else value
+        known = _read(_known(value, _SCORE, note), note, numbers=("score",))
+        is_unsaid = known.get("score") is None and (recorded or "score" in known)
+        return None if is_unsaid else {name: part for name, part in known.items() if part is not None}
+    number = _read({"score": value}, note, numbers=("score",))["score"]
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return number
+    note("a score without its object")
+    return {"score": number}
 
 
-def _read(value: Any, numbers: Sequence[str] = (), truths: Sequence[str] = ()) -> Any:
-    """Convert the given fields that were recorded as texts into the numbers and truth values that they state."""
+def _spell(value: dict[str, Any], name: str, words: Sequence[str], note: Note) -> dict[str, Any]:
+    """Spell a word of the rubric as the rubric does."""
+    word = value.get(name)
+    spelled = next((each for each in words if isinstance(word, str) and name_of(word) == each.lower()), word)
+    if spelled != word:
+        note(f"the spelling of {name}")
+    return value | {name: spelled} if name in value else value
+
+
+def _read(
+    value: Any, note: Note, numbers: Sequence[str] = (), truths: Sequence[str] = (), nothings: Sequence[str] = ()
+) -> Any:
+    """Convert the given fields that are texts into the numbers, truth values and nulls that they state."""
     if not isinstance(value, dict):
         return value
-    plain = {name: number_of(value[name]) for name in numbers if name in value}
-    return value | plain | {name: truth_of(value[name]) for name in truths if name in value}
+    read = {name: number_of(nothing_of(value[name])) for name in numbers if name in value}
+    read |= {name: truth_of(nothing_of(value[name])) for name in truths if name in value}
+    read |= {name: nothing_of(value[name]) for name in nothings if name in value}
+    for name, part in read.items():
+        if isinstance(value[name], str) and not isinstance(part, str):
+            note(f"{name} as text")
+    return value | read
 
 
-def number_of(value: Any) -> Any:
-    """Convert a text into the number that it states; leave anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return int(value)
-    except ValueError:
-        pass
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    return number if isfinite(number) else value
+def nothing_of(value: Any) -> Any:
+    """Convert a text that states nothing into None; leave anything else as it is."""
+    return None if isinstance(value, str) and value.strip().casefold() in _NOTHING else value
 
 
 def truth_of(value: Any) -> Any:
     """Convert a text into the truth value that it states; leave anything else as it is."""
-    stated = {"true": True, "yes": True, "false": False, "no": False}
-    return stated.get(value.strip().casefold(), value) if isinstance(value, str) else value
+    return _TRUTHS.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 
-def _every(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
-    """Pick the known fields, null where they are not stated."""
-    known = _known(value, names)
-    return {**dict.fromkeys(names), **known} if isinstance(known, dict) else known
-
-
-def _known(value: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
+def _known(value: Any, names: Mapping[str, tuple[str, ...]], note: Note, *, every: bool = False) -> Any:
+    """Pick the known fields by our names; with `every`, null those that are not stated."""
     if not isinstance(value, Mapping):
         return value
-    stated = {ours: [value[name] for name in theirs if value.get(name) is not None] for ours, theirs in names.items()}
-    return {ours: values[0] for ours, values in stated.items() if values}
+    _note_further(value, [name for theirs in names.values() for name in theirs], note)
+    kept: dict[str, Any] = dict.fromkeys(names) if every else {}
+    for ours, theirs in names.items():
+        stated = [name for name in theirs if name in value]
+        if stated:
+            name = next((name for name in stated if value[name] is not None), stated[0])
+            kept[ours] = value[name]
+            if name != ours:
+                note(f"{name} for {ours}")
+    return kept
+
+
+def _note_further(value: Mapping[str, Any], known: Sequence[str], note: Note) -> None:
+    for name in value:
+        if name not in known:
+            note(f"the further field {name[:60]}")

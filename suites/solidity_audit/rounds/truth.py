@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from core.errors import SourceError
+from suites.base.json_in_text import number_of
 from suites.base.validation import explain
-from suites.solidity_audit.rounds.judgement import number_of, truth_of
+from suites.solidity_audit.rounds.judgement import truth_of
 from suites.solidity_audit.rounds.round import part_of, text_of
 from suites.solidity_audit.truth import GroundTruth
 

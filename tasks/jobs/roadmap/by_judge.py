@@ -14,7 +14,8 @@ from core.errors import EvalakeError
 from providers.request import Failure, Reply, Request
 from storage.ledger import LedgerIndex
 from suites.base import Exchange, Item, Options, Sample
-from suites.base.json_in_text import find_objects
+from suites.base.json_in_text import number_of
+from suites.base.lenient_json import find_all
 from tasks.runtime.context import RunContext
 from tasks.steps.converse import Conversation, recall_or_call
 
@@ -134,14 +135,13 @@ def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str
 
 def _themes(answer: str | None) -> list[tuple[str, list[int]]]:
     """Read the themes of an answer with the numbers in each, in order."""
-    text = answer or ""
-    objects = (json.loads(text[each.start : each.end]) for each in find_objects(text, "theme"))
-    return [theme for each in objects if (theme := _theme(each)) is not None]
+    found, _ = find_all(answer or "", ("theme",))
+    return [theme for each in found if (theme := _theme(each.value)) is not None]
 
 
 def _theme(value: Any) -> tuple[str, list[int]] | None:
     match value:
         case {"theme": str(name), "members": list(members)} if name.strip():
-            numbers = [number for number in members if isinstance(number, int) and not isinstance(number, bool)]
+            numbers = [n for n in map(number_of, members) if isinstance(n, int) and not isinstance(n, bool)]
             return _SPACE.sub(" ", name).strip()[:LONGEST_THEME], numbers
     return None

@@ -78,7 +78,18 @@ def test_what_is_found_is_json_whatever_stands_about_it(pieces: list[str]) -> No
 
 @pytest.mark.parametrize(
     ("value", "share"),
-    [(0, 0.0), (1, 1.0), (0.25, 0.25), (True, None), ("0.5", None), (1.01, None), (float("nan"), None), (None, None)],
+    [
+        (0, 0.0),
+        (1, 1.0),
+        (0.25, 0.25),
+        (True, None),
+        ("0.5", 0.5),
+        ("50 %", None),
+        ("1_0", None),
+        (1.01, None),
+        (float("nan"), None),
+        (None, None),
+    ],
 )
 def test_a_share_is_a_number_from_0_to_1(value: Any, share: float | None) -> None:
     assert as_share(value) == share

@@ -71,7 +71,9 @@ def test_the_verdict_of_a_structured_audit_is_read_and_not_asked_for() -> None:
     assert row["location_line_hit"] is True
     assert row["location_line_iou"] == 0.5
     item, answered = conversation([GOOD], audit_text, prompt_type="direct")
-    assert converse(item, answered, {}) is not None, "a verdict that was not asked for is refused"
+    assert converse(item, answered, {}) is None
+    (row,) = score(item, answered, {})[RESULTS.table]
+    assert (row["confidence"], row["mended"]) == (0.7, "judgement: overall_verdict, which was not asked for")
 
 
 def test_the_judges_reasons_are_kept_beside_what_they_are_for() -> None:

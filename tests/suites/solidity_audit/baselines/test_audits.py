@@ -87,7 +87,7 @@ def test_findings_of_prose_are_the_paragraphs_that_name_a_kind() -> None:
     assert (findings[0].lines, stated) == ({8}, {})
 
 
-@pytest.mark.parametrize("confidence", [True, "0.9", 1.5, -1, None, float("nan")])
+@pytest.mark.parametrize("confidence", [True, "high", 1.5, -1, None, float("nan")])
 def test_a_confidence_that_is_no_share_is_not_stated(confidence: object) -> None:
     assert stated_confidence({"confidence": confidence}) is None
 

@@ -18,7 +18,7 @@ WITHOUT_VERDICT = {name: value for name, value in judgement().items() if name !=
     ("reply", "asked", "named"),
     [
         (judgement(), Asked(True, True), "target_assessment: the field is missing"),
-        (judgement([], target(False)), Asked(False, True), "target_assessment: leave the field out"),
+        (judgement([], target()), Asked(False, True), "target_assessment: leave the field out"),
         (
             judgement([finding()]),
             Asked(None, None),
@@ -26,7 +26,6 @@ WITHOUT_VERDICT = {name: value for name, value in judgement().items() if name !=
         ),
         (judgement([finding()]), Asked(False, True), "are no classifications where there is no known vulnerability"),
         (WITHOUT_VERDICT, Asked(None, True), "overall_verdict: the field is missing"),
-        (judgement(), Asked(None, False), "overall_verdict: leave the field out"),
     ],
 )
 def test_what_does_not_answer_the_question_is_a_flaw(reply: dict[str, Any], asked: Asked, named: str) -> None:
@@ -45,9 +44,24 @@ OTHER = json.dumps({**GOOD, "target_assessment": target(False), "findings": []})
         f"The audit claims {OTHER}, but I say:\n{JUDGED}",
         f"{JUDGED}\n{OTHER}",
         JUDGED[:-1] + ', "findings": []}',
+        JUDGED[:-1] + ', "Findings": []}',
+        JUDGED[:-1] + ', "findings": [],}',
+        f"The audit claims {OTHER[:-1]},}}, but I say:\n{JUDGED}",
+        f"The audit claims {OTHER}, but I say:\n{JUDGED[:-1]},}}",
+        json.dumps([GOOD, json.loads(OTHER)]),
         json.dumps({"quoted": json.loads(OTHER), "mine": GOOD}),
     ],
-    ids=["quoted before", "quoted behind", "a field twice", "in one object"],
+    ids=[
+        "before",
+        "behind",
+        "twice",
+        "twice in two spellings",
+        "twice and broken",
+        "broken",
+        "beside broken",
+        "a list",
+        "in one",
+    ],
 )
 def test_two_judgements_that_differ_are_none(text: str) -> None:
     reading = read_judgement(text, Asked(target=True, verdict=True))
@@ -97,6 +111,98 @@ def test_what_is_taken_as_it_comes_may_be_there_or_not() -> None:
 
 
 ASKED = Asked(target=True, verdict=True)
+PLAIN = json.dumps(GOOD, indent=1)
+SCORES = ("root_cause_identification", "attack_vector_validity", "fix_suggestion_validity")
+
+
+def without(*names: str, of: dict[str, Any]) -> dict[str, Any]:
+    """The object without some of its fields."""
+    return {name: part for name, part in of.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        (PLAIN, ()),
+        (PLAIN.rstrip("}\n") + ",\n}\n}", ("a comma too many",)),
+        (PLAIN.replace("true,", "true, // yes, {it is}", 1), ("a comment",)),
+        (PLAIN.replace("true,", "true, /* so */", 1), ("a comment",)),
+        (PLAIN.replace('"', "'"), ("quotes of names",)),
+        (PLAIN.replace("true", "True").replace("null", "None"), ("the syntax of JSON",)),
+        (f"```json\n{PLAIN}\n```", ("text around the object",)),
+        (json.dumps({"result": {"judgement": GOOD}}), ("an object around it",)),
+        (PLAIN.replace("target_assessment", "targetAssessment"), ("the spelling of names",)),
+        (PLAIN.replace("TARGET_MATCH", "target match"), ("the spelling of classification",)),
+        (PLAIN.replace("exact", "Exact"), ("the spelling of type_match",)),
+        (json.dumps(changed("findings", 0, "finding_id", to="1")), ("finding_id as text",)),
+        (json.dumps(changed("findings", 0, "finding_id", to=1.0)), ()),
+        (json.dumps(changed("findings", 0, "mood", to="good")), ("the further field mood",)),
+        (json.dumps({**GOOD, "confidence": 0.8}), ("the further field confidence",)),
+        (json.dumps(changed("target_assessment", "found", to="yes")), ("found as text",)),
+    ],
+)
+def test_a_judgement_whose_form_alone_is_wrong_is_read_and_says_what_was_mended(
+    text: str, mended: tuple[str, ...]
+) -> None:
+    plain = read_judgement(PLAIN, ASKED)
+    read = read_judgement(text, ASKED)
+    assert (read.judgement, read.flaws, read.mended) == (plain.judgement, (), mended)
+
+
+def test_a_line_break_in_a_string_is_read_as_one() -> None:
+    read = read_judgement(json.dumps(changed("findings", 0, "reason", to="a\nb")).replace("\\n", "\n"), ASKED)
+    assert read.judgement is not None
+    assert read.judgement.findings[0].reason == "a\nb"
+    assert read.mended == ("a line break in a string",)
+
+
+@pytest.mark.parametrize("score", [0.9, "0.9", {"score": "0.9"}, {"score": 0.9, "level": "high"}, {"Score": 0.9}])
+def test_a_score_is_read_in_whatever_form_it_is_stated(score: Any) -> None:
+    read = read_judgement(json.dumps(changed("target_assessment", SCORES[0], to=score)), ASKED)
+    assert read.judgement is not None
+    assert read.judgement.target_assessment is not None
+    assert getattr(read.judgement.target_assessment, SCORES[0]).score == 0.9
+    assert read.mended
+
+
+def test_where_the_target_was_not_found_what_has_nothing_to_say_may_be_left_out() -> None:
+    short = judgement([], without("finding_id", "type_match", *SCORES, of=target(found=False)))
+    assert (
+        read_judgement(json.dumps(short), ASKED).judgement
+        == read_judgement(json.dumps(judgement([], target(found=False) | {"type_match": None})), ASKED).judgement
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked", "mended"),
+    [
+        (judgement(), Asked(None, False), "overall_verdict, which was not asked for"),
+        (judgement([], target(found=False)), Asked(False, True), "target_assessment, which was not asked for"),
+    ],
+)
+def test_what_was_not_asked_for_and_says_nothing_against_it_is_left_out(
+    reply: dict[str, Any], asked: Asked, mended: str
+) -> None:
+    read = read_judgement(json.dumps(reply), asked)
+    assert read.judgement is not None
+    assert getattr(read.judgement, mended.partition(",")[0]) is None
+    assert read.mended == (mended,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN[:-30],
+        PLAIN.rstrip()[:-1],
+        PLAIN.replace("\n  }\n ]", "\n  },\n  ...\n ]", 1),
+        PLAIN.replace('"findings": [', '"findings": [{"finding_id": 9, "reason": "a 5" pipe"},', 1),
+    ],
+    ids=["cut off", "a brace too few", "something left out", "a quote too many"],
+)
+def test_where_meaning_may_be_missing_the_judge_is_asked_again(text: str) -> None:
+    reading = read_judgement(text, ASKED)
+    assert reading.judgement is None
+    assert reading.flaws
 
 
 @pytest.mark.parametrize(
@@ -104,8 +210,13 @@ ASKED = Asked(target=True, verdict=True)
     [
         (changed("findings", 0, "classification", to="TOTALLY_RIGHT"), "TOTALLY_RIGHT"),
         (changed("target_assessment", "type_match", to="kind of"), "kind of"),
-        (changed("findings", 0, "mood", to="good"), "findings.0.mood"),
-        (changed("target_assessment", "found", to="yes"), "target_assessment.found"),
+        (changed("target_assessment", "found", to="perhaps"), "target_assessment.found"),
+        (changed("target_assessment", "root_cause_identification", to="high"), "root_cause_identification"),
+        (changed("target_assessment", "root_cause_identification", to={"reason": "x"}), "identification.score"),
+        (changed("target_assessment", "root_cause_identification", to={"score": "NaN"}), "identification.score"),
+        ({name: part for name, part in GOOD.items() if name != "findings"}, "findings"),
+        ({**GOOD, "error": "I could not judge it"}, "the judge failed: I could not judge it"),
+        ({**GOOD, "verdict": "safe"}, "as an audit has"),
         (changed("findings", 0, "finding_id", to=True), "findings.0.finding_id"),
         (changed("overall_verdict", to=None), "overall_verdict"),
         (changed("target_assessment", to=None), "target_assessment"),

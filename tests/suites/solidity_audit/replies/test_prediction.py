@@ -27,12 +27,28 @@ def audit(**fields: Any) -> str:
     ids=["alone", "in a fence", "after thinking", "in other letters"],
 )
 def test_an_audit_is_found_in_what_is_around_it(text: str) -> None:
-    assert read_prediction(text) == Prediction(True, 0.9, (CLAIM,))
+    read = read_prediction(text)
+    assert (read.said_vulnerable, read.confidence, read.findings) == (True, 0.9, (CLAIM,))
 
 
 @pytest.mark.parametrize("text", [None, "", "no object", "[]", "{}", '{"verdict": NaN}', '{"note": "safe"}', "{" * 99])
 def test_what_is_no_audit_says_nothing(text: str | None) -> None:
-    assert read_prediction(text) == NOTHING
+    read = read_prediction(text)
+    assert (read.said_vulnerable, read.confidence, read.findings) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        (audit()[:-1] + ",}", "a comma too many"),
+        (audit().replace("0.9,", "0.9, // sure\n"), "a comment"),
+        (audit(confidence="0.9", findings=[{**FINDING, "lines": ["7", "8"]}]), None),
+        (json.dumps({"audit": json.loads(audit())}), "an object around it"),
+        (audit().replace('"verdict"', '"Verdict"').replace('"findings"', '"FINDINGS"'), "the spelling of names"),
+    ],
+)
+def test_an_audit_whose_form_alone_is_wrong_is_read(text: str, mended: str | None) -> None:
+    assert read_prediction(text) == Prediction(True, 0.9, (CLAIM,), (mended,) if mended else ())
 
 
 def test_a_finding_of_an_audit_that_was_cut_off_does_not_speak_for_the_audit() -> None:
@@ -48,7 +64,7 @@ def test_a_finding_of_an_audit_that_was_cut_off_does_not_speak_for_the_audit() -
         ({"verdict": ["safe"]}, Prediction(None, 0.9, (CLAIM,))),
         ({"verdict": "safe", "confidence": None}, Prediction(False, None, (CLAIM,))),
         ({"confidence": 90}, Prediction(True, None, (CLAIM,))),
-        ({"confidence": "0.9"}, Prediction(True, None, (CLAIM,))),
+        ({"confidence": "high"}, Prediction(True, None, (CLAIM,))),
         ({"confidence": True}, Prediction(True, None, (CLAIM,))),
         ({"findings": "none"}, Prediction(True, 0.9, ())),
         ({"findings": []}, Prediction(True, 0.9, ())),
@@ -58,7 +74,7 @@ def test_a_finding_of_an_audit_that_was_cut_off_does_not_speak_for_the_audit() -
         ),
         (
             {"findings": [{"lines": [True, -1, 0, 2.0, 2**40, 5]}]},
-            Prediction(True, 0.9, (Claim(None, None, None, (5,)),)),
+            Prediction(True, 0.9, (Claim(None, None, None, (2, 5)),)),
         ),
     ],
 )

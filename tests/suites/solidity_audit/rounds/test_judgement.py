@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.base.json_in_text import number_of
 from suites.solidity_audit.replies.judgement import Asked, read_judgement
-from suites.solidity_audit.rounds.judgement import in_our_words, number_of, truth_of
+from suites.solidity_audit.rounds.judgement import in_our_words, truth_of
 from suites.solidity_audit.taxonomy import SCORES
 from tests.suites.solidity_audit.rounds.material import judgement
 
@@ -81,6 +82,8 @@ def test_the_word_for_a_type_match_is_spelled_our_way() -> None:
         ("0.5", 0.5),
         ("1e999", "1e999"),
         ("nan", "nan"),
+        ("1_0", "1_0"),
+        (2.0, 2),
         ("high", "high"),
         (None, None),
         ([1], [1]),

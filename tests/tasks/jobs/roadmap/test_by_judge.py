@@ -59,7 +59,7 @@ def test_each_name_has_the_theme_that_the_judge_gives_it(context: RunContext, mo
         (answer(Memory=[1, 2]), "in no theme is 3"),
         (answer(Memory=[1, 2], Packets=[2, 3]), "in two themes is 2"),
         (answer(Memory=[1, 2], Packets=[3, 4]), "there is no number 4"),
-        ('{"theme": "Memory", "members": ["1", true]}', "it holds no JSON object"),
+        ('{"theme": "Memory", "members": ["one", true]}', "it holds no JSON object"),
     ],
 )
 def test_an_answer_that_cannot_be_used_is_asked_for_once_more_saying_why(
