@@ -3,8 +3,8 @@
 Broken JSON, other spellings and further fields are mended, which the reading says, and are no reason to ask again.
 Four things are. A reply may be unreadable: cut off, a field missing or of another type, a word that is none of those
 allowed. It may answer another question than was asked. It may hold several judgements that differ, or a field twice.
-These are its `flaws`. And it may contradict itself (`replies.contradictions`): then it is a judgement, but none that may
-be averaged.
+These are its `flaws`. And it may contradict itself (`replies.contradictions`): then it is a judgement, but none that
+may be averaged.
 """
 
 from collections.abc import Iterator
