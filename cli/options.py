@@ -43,6 +43,9 @@ def declared(name: str) -> Any:
     return typer.Option(option.flag, help=text, metavar=option.metavar or None)
 
 
+NoTokenOption = Annotated[
+    bool, typer.Option("--no-token", help="Answer everybody on this machine; on a loopback address only.")
+]
 ConfigOption = Annotated[Path | None, declared("configuration_file")]
 JudgesOption = Annotated[str | None, declared("judges")]
 NewestTaggedOption = Annotated[

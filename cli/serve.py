@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, ConfigOption, LakeOption
+from cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
 from cli.terminal import say
 
 PORT = 8600
@@ -20,19 +20,29 @@ def serve(
     judge: Annotated[
         str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
     ] = None,
+    no_token: NoTokenOption = False,
     config: ConfigOption = None,
     lake: LakeOption = LAKE,
 ) -> None:
     """Serve the scoring API and the dashboard, until interrupted."""
     from cli.configuration import read
+    from service.listening import require_reachable_by_whom
     from service.scoring.scorings import ScoringSettings
     from service.server import serve as serve_until_interrupted
 
     read(config)
     judging = {"judge": judge} if judge else {}
-    settings = ScoringSettings.of_command(lake, config, sources=tuple(sessions or ()), **judging)
+    given = ScoringSettings.of_command(lake, config, sources=tuple(sessions or ()), **judging)
+    require_reachable_by_whom(given, host)  # whoever lets others reach it has chosen a token for them
+    settings, made = given.guarded(no_token=no_token)
 
     def announce(address: str) -> None:
-        say(f"evalake serves {address} (lake {settings.lake.uri}, judge {settings.judge}); Ctrl-C ends it")
+        if made:
+            whom = f"; its token is {made}, and {address}/#token={made} opens the dashboard"
+        elif settings.is_open:
+            whom = ", without a token: every user of this machine can use it"
+        else:
+            whom = ""
+        say(f"evalake serves {address} (lake {settings.lake.uri}, judge {settings.judge}){whom}; Ctrl-C ends it")
 
     serve_until_interrupted(settings, host, port, announce)

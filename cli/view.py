@@ -1,15 +1,13 @@
 """`evalake view`: the pages of runs and samples alone, read-only, without Prefect; or one run as a folder of files."""
 
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import LAKE, ConfigOption, LakeOption
+from cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
 from cli.terminal import say
 from core.default_lake import whole_address
 from reports.viewer_links import DEFAULT_PORT
@@ -20,9 +18,7 @@ def view(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
     ] = DEFAULT_PORT,
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Answer everybody on this machine; on a loopback address only.")
-    ] = False,
+    no_token: NoTokenOption = False,
     config: ConfigOption = None,
     export: Annotated[
         Path | None,
@@ -46,12 +42,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bo
     from service.settings import TOKEN_VARIABLE, Settings
     from service.viewer.app import view as view_until_interrupted
 
-    settings = Settings.of_command(lake, config)
-    made = None
-    if no_token:
-        settings = replace(settings, token=None)
-    elif settings.is_open:
-        settings = replace(settings, token=(made := secrets.token_urlsafe(24)))
+    settings, made = Settings.of_command(lake, config).guarded(no_token=no_token)
 
     def announce(address: str) -> None:
         link = f"{address}/#token={made}" if made else address

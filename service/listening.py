@@ -60,7 +60,10 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
-        super().run(sockets or [self._listener])
+        try:
+            super().run(sockets or [self._listener])
+        finally:
+            gc.unfreeze()  # Python ends by collecting modules; what it passes over, libraries in C++ report as leaked
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""

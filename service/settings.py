@@ -1,7 +1,8 @@
 """What every service is started with: its lake, its configuration, and its token."""
 
 import os
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +35,18 @@ class Settings:
             token=os.environ.get(TOKEN_VARIABLE) or None,
             **others,
         )
+
+    def guarded(self, *, no_token: bool = False) -> tuple[Self, str | None]:
+        """Give a service that would be open a random token, which is returned, too; with `no_token`, take its own away.
+
+        A service that believes trusted proxies gets none.
+        """
+        if no_token:
+            return replace(self, token=None), None
+        if not self.is_open:
+            return self, None
+        made = secrets.token_urlsafe(24)
+        return replace(self, token=made), made
 
     @cached_property
     def configuration(self) -> Configuration:

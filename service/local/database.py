@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +21,6 @@ from core.private_folders import cache_folder, is_ours, make_private
 from tasks.runtime.prefect_internals import create_database
 
 PRIVATE = 0o600
-# What a Prefect server does at each start, for a second, and need not do with a database that has all of it.
-NOT_AT_START = {"PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false", "PREFECT_API_BLOCKS_REGISTER_ON_START": "false"}
 # With any of these a server's database is not the file in its home, or may not be.
 _ELSEWHERE = [
     f"PREFECT_{of}_DATABASE_{what}" for of in ("SERVER", "API") for what in ("CONNECTION_URL", "DRIVER", "NAME")
@@ -61,17 +58,6 @@ def is_migrated(database: Path) -> bool:
 def usual_database() -> Path | None:
     """Name the file of the database of a server that is started here; None where its settings may name another."""
     return None if any(map(prefect_setting, _ELSEWHERE)) else prefect_home() / "prefect.db"
-
-
-def start_settings(database: Path | None) -> Mapping[str, str]:
-    """Make the database as `is_migrated` does, and list the settings with which a server of it starts soonest.
-
-    They are none where the database is not known or cannot be made: what is wrong with it is for Prefect to say.
-    """
-    try:
-        return NOT_AT_START if database is not None and is_migrated(database) else {}
-    except OSError:
-        return {}
 
 
 def leave_working_directory() -> None:

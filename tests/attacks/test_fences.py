@@ -74,11 +74,14 @@ def test_the_fence_is_the_same_in_every_run_and_goes_to_no_other_process(tmp_pat
     assert asked(pickle.loads(handed_on), "It was the disk.") == asked(first, "It was the disk.")
 
 
-def test_a_repeated_run_is_answered_by_the_ledger_and_a_dry_run_makes_no_secret(tmp_path: Path) -> None:
+def test_a_repeated_run_is_answered_by_the_ledger_and_a_dry_run_makes_no_secret(
+    tmp_path: Path, prefect_api: str
+) -> None:
+    server = {"PREFECT_API_URL": prefect_api}
     words = ("session_review", "--first", "2", "--json")
     assert evalake_here("run", *words, "--dry-run", folder=tmp_path).returncode == 0
     assert not (tmp_path / "lake" / FOLDER).exists()
-    first, again = (json.loads(evalake("run", *words, folder=tmp_path).stdout)["calls"] for _ in range(2))
+    first, again = (json.loads(evalake("run", *words, folder=tmp_path, **server).stdout)["calls"] for _ in range(2))
     assert (first["made"], again["made"], again["from_ledger"]) == (4, 0, 4)
     estimated = json.loads(evalake_here("run", *words, "--dry-run", folder=tmp_path).stdout)["calls"]
     assert estimated == {"to_make": 0, "in_ledger": 4}

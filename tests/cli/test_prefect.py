@@ -10,7 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.sockets import listen
 from tests.attacks.hostile import markers
+from tests.cli.command import evalake_here
 from tests.e2e.processes import PLAIN, wait_until
 from tests.servers.ports import free_port
 
@@ -63,6 +65,16 @@ def test_a_server_has_a_password_and_admits_no_other_origin_also_where_its_addre
     assert "access-control-allow-origin" not in {*stranger.headers, *owner.headers}
     database = tmp_path / "prefect.db"  # a copy of the migrated template; one that Prefect makes can be read by anybody
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
+
+
+def test_a_server_that_cannot_have_its_port_or_is_asked_for_more_is_refused(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        said = evalake_here("prefect", "server", "start", "--port", port, folder=tmp_path)
+        assert (said.returncode, f"cannot listen on 127.0.0.1, port {port}" in said.stderr) == (2, True), said.stderr
+    for option in ("--background", "--workers=2", "-b"):
+        said = evalake_here("prefect", "server", "start", option, folder=tmp_path)
+        assert (said.returncode, "`evalake up`" in said.stderr, option in said.stderr) == (2, True, True), said.stderr
 
 
 def _answers(address: str) -> bool:

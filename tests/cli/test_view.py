@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,3 +113,14 @@ def test_without_a_token_it_answers_this_machine_and_says_so(imported: Imported,
     refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
     assert refused.returncode == 2
     assert "reachable by others" in refused.stderr
+
+
+def test_ctrl_c_ends_it_without_a_word(imported: Imported) -> None:
+    command = [sys.executable, "-m", "cli", "view", "--port", "0", "--no-token", "--lake", imported.lake.uri]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = re.findall(r"http://127.0.0.1:\d+", process.stderr.readline())[0]
+        assert answer(address) == 200
+        assert httpx.get(f"{address}/api/v1/runs/{imported.run}/items", timeout=60, verify=PLAIN).status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert (process.stderr.read(), process.wait(60)) == ("", 130)

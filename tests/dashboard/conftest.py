@@ -32,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> World:
 def address(world: World) -> Iterator[str]:
     """Where `evalake serve` serves the world."""
     with PrefectStack(world.folder / "prefect") as stack:
-        command = ("cli", "serve", "--port", "0", "--judge", JUDGE, "--config", str(world.configuration))
+        command = ("cli", "serve", "--port", "0", "--no-token", "--judge", JUDGE, "--config", str(world.configuration))
         process = stack.start(*command, "--lake", world.lake.uri, "--sessions", str(world.source))
 
         def served() -> str | None:

@@ -138,7 +138,8 @@ def launch(stack: PrefectStack, place: Place, *options: str) -> Process:
     """The process of a service of a stack, on a free port, with the place's sessions as its source."""
     known = ["--sessions", str(place.sessions)] if place.sessions.exists() else []
     where = ["--lake", place.lake.uri, "--config", str(place.configuration), "--judge", JUDGE, "--port", "0"]
-    return stack.start("cli", "serve", *where, *known, *options)
+    open_to_all = [] if "EVALAKE_API_TOKEN" in stack.environment else ["--no-token"]
+    return stack.start("cli", "serve", *where, *known, *open_to_all, *options)
 
 
 def start(stack: PrefectStack, place: Place, *options: str) -> Service:

@@ -93,7 +93,7 @@ class Making:
 
     def rate(self, ratings: Mapping[str, float]) -> None:
         """Rate sessions through the service, as a person at the dashboard would."""
-        command = [sys.executable, "-m", "cli", "serve", "--port", "0", "--sessions", "sessions.jsonl"]
+        command = [sys.executable, "-m", "cli", "serve", "--port", "0", "--no-token", "--sessions", "sessions.jsonl"]
         with subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
         ) as service:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.local.database import NOT_AT_START, is_migrated, start_settings, template, usual_database
+from service.local.database import is_migrated, template, usual_database
 
 
 def test_a_missing_one_is_made_for_its_user_alone(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_what_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_server_starts_soonest_with_the_database_of_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
     assert usual_database() == tmp_path / "home" / "prefect.db"
-    assert start_settings(usual_database()) == NOT_AT_START
+    assert is_migrated(tmp_path / "home" / "prefect.db")
     assert (tmp_path / "home" / "prefect.db").is_file()
 
 
@@ -49,9 +49,3 @@ def test_a_database_elsewhere_is_left_to_prefect(tmp_path: Path, monkeypatch: py
         assert usual_database() is None
     (tmp_path / "profiles.toml").write_text(f'active = "team"\n[profiles.team]\nPREFECT_{name} = "elsewhere"\n')
     assert usual_database() is None
-    assert start_settings(None) == {}
-
-
-def test_where_none_can_be_made_prefect_says_why(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("no folder")
-    assert start_settings(tmp_path / "home" / "prefect.db") == {}
