@@ -51,7 +51,7 @@ Lines = Annotated[Sequence[str], LINES]
 Tags = Annotated[Sequence[Annotated[str, Field(max_length=100)]], LINES]
 Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
-Lake = Annotated[str, BeforeValidator(lake_uri)]
+Lake = Annotated[str, BeforeValidator(lambda value: lake_uri(None) if value is None else value)]
 
 
 def _option(default: Any, help_text: str, metavar: str = "", **more: Any) -> Any:
