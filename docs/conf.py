@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from importlib.metadata import version as installed
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ sys.path.insert(0, str(DOCS))
 import reference  # noqa: E402 - the module beside this file
 
 project = "evalake"
-version = release = installed("evalake")
+version = release = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["notebook.ipynb"]
 suppress_warnings = ["misc.highlighting_failure"]  # drawings in mermaid are shown as text
@@ -22,6 +22,8 @@ html_theme = "furo"
 html_title = f"evalake {version}"
 html_copy_source = False
 highlight_language = "none"  # indented lines are commands and what they print
+
+smartquotes = False  # options begin with two hyphens
 
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
