@@ -35,20 +35,23 @@ class LiteLLMCalls:
         internals.spare_bookkeeping()
         stream = request.stream and tells_its_end(route.model)
         timing.sent = time.perf_counter()
-        response = await load().acompletion(
-            model=route.model,
-            messages=messages_of(request, route.provider),
-            timeout=timeout_seconds,
-            num_retries=0,
-            max_retries=0,
-            **route.arguments,
-            **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
-        )
-        if isinstance(response, AsyncIterable):
-            answer = await _read_pieces(response, timing, heard)
+        try:
+            response: Any = await load().acompletion(
+                model=route.model,
+                messages=messages_of(request, route.provider),
+                timeout=timeout_seconds,
+                num_retries=0,
+                max_retries=0,
+                **route.arguments,
+                **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
+            )
+            if isinstance(response, AsyncIterable):
+                return await _read_pieces(response, timing, heard)
+        except Exception as error:
+            if (response := internals.refused_answer(error)) is None:
+                raise
+        finally:
             timing.ended = time.perf_counter()
-            return answer
-        timing.ended = time.perf_counter()
         require_no_failure(response)
         return read_answer(response, route)
 
@@ -58,18 +61,27 @@ async def _read_pieces(stream: Any, timing: Timing, heard: Callable[[], None]) -
 
     The pieces that the wrapper yields end in "stop", whether or not the provider's answer did; its `chunks` do not.
     """
-    async with aclosing(stream):
-        async for _ in stream:
-            timing.first_byte = timing.first_byte or time.perf_counter()
-            heard()
-            if len(stream.chunks) > MOST_PIECES:
-                break
+    keeps_reason = internals.keeps_reasons(stream)
+    try:
+        async with aclosing(stream):
+            async for _ in stream:
+                timing.first_byte = timing.first_byte or time.perf_counter()
+                heard()
+                if len(stream.chunks) > MOST_PIECES:
+                    break
+    except Exception as error:
+        if not internals.is_refused_count(error):
+            raise
     whole = Whole()
     for piece in stream.chunks:
         whole.add(piece)
     answer = replace(whole.answer(), model=None)  # LiteLLM puts the name that was asked for there
+    if keeps_reason:
+        reason = stream.received_finish_reason
+        require_no_failure({"choices": [{"finish_reason": reason}]}, during="in the middle of the answer")
+        return answer
     message = answer.message
     said = message.text or message.reasoning or message.refusal or message.tool_calls
-    if not said and answer.finish_reason == "stop":  # which LiteLLM also makes of a reason that says "error"
+    if not said and answer.finish_reason == "stop":  # which may have been a reason that says "error"
         raise AttemptFailed("malformed_response", "the answer came in pieces, of which none says anything")
     return answer

@@ -4,6 +4,7 @@ What moves in another version makes tests/providers/test_litellm_internals.py fa
 """
 
 import asyncio
+import traceback
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -145,6 +146,40 @@ def finish_reason(reason: str) -> str:
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
     return str(_FINISH_REASON_MAP.get(reason, reason))
+
+
+def refused_answer(error: BaseException | None) -> Mapping[str, Any] | None:
+    """Find the answer of which LiteLLM made no reply, like one with half a token; None where it holds none."""
+    while error is not None:
+        held = (frame.f_locals.get("response_object") for frame, _ in traceback.walk_tb(error.__traceback__))
+        if answer := next((answer for answer in held if isinstance(answer, Mapping)), None):
+            return answer
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def is_refused_count(error: BaseException | None) -> bool:
+    """Tell whether LiteLLM could not take a count of tokens in a piece of an answer."""
+    from pydantic import ValidationError
+
+    while error is not None and not isinstance(error, ValidationError):
+        error = error.__cause__ or error.__context__
+    return error is not None and error.title in (
+        "Usage",
+        "CompletionTokensDetailsWrapper",
+        "PromptTokensDetailsWrapper",
+    )
+
+
+def keeps_reasons(stream: Any) -> bool:
+    """Tell whether LiteLLM keeps the provider's word for why a stream ended, as `received_finish_reason`.
+
+    It does where it reads the stream by OpenAI's library. Elsewhere it makes "stop" of a reason that it does not know,
+    like one that says "error", and of none at all.
+    """
+    from openai import AsyncStream
+
+    return isinstance(stream.completion_stream, AsyncStream)
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:
