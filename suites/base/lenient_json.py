@@ -1,8 +1,9 @@
 """Find the JSON objects that a reply is about, also where their form is broken, in bounded time.
 
 Models leave trailing commas and comments in JSON, line breaks in strings, other quotes. json-repair reads such objects,
-and what was mended is said. It would also close what was cut off and keep one of two fields of a name; so an object
-with an open end is none, and keys are numbered while it is repaired: each of them comes back, or there is no object.
+and what was mended is said. It would also close what was cut off, keep one of two fields of a name, and read some
+escapes otherwise than JSON. So an object with an open end is none, and while it is repaired, its keys are numbered and
+its strings are kept apart: each of them comes back, or there is no object.
 """
 
 import json
@@ -41,6 +42,7 @@ _TOKEN = re.compile(
 _CLOSING = {"{": "}", "[": "]"}
 _MARK = "ꙮ"  # a letter that no reply has; a number between two of them tells keys of one name apart
 _MARKED = re.compile(rf"{_MARK}(\d+){_MARK}")
+_STRING = re.compile(rf"{_MARK}(\d+)s{_MARK}")  # stands for a string of the object
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
@@ -148,9 +150,10 @@ def _mended(
         value = json_repair.repair_json(marked.text, return_objects=True, skip_json_loads=True, strict=True)
     except (ValueError, RecursionError):
         return None
-    seen: list[str] = []
-    unmarked = _unmarked(value, seen, named)
-    return (unmarked, marked.end, marked.mended) if sorted(seen) == sorted(marked.keys) else None
+    back = _Unmarked(marked.strings, named)
+    unmarked = back.value(value)
+    whole = sorted(back.keys) == sorted(marked.keys) and sorted(back.strings) == list(range(len(marked.strings)))
+    return (unmarked, marked.end, marked.mended) if whole else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,7 @@ class _Marked:
     text: str
     end: int
     keys: list[str]  # with their marks
+    strings: list[str]  # as they are meant, in the order of their marks
     mended: tuple[str, ...]
 
 
@@ -170,6 +174,7 @@ def _marked(answer: str, start: int) -> _Marked | None:
     open_brackets: list[str] = []
     parts: list[str] = []
     keys: list[str] = []
+    strings: list[str] = []
     flaws: dict[str, None] = {}
     position = start
     for token in _TOKEN.finditer(answer, start, start + LONGEST_REPAIRED):
@@ -181,6 +186,10 @@ def _marked(answer: str, start: int) -> _Marked | None:
             parts += [answer[position:end], mark]
             keys.append(answer[token.start() + quote : end] + mark)
             position = end
+        if kind == "string" and (meant := _meant(token["string"])) is not None:
+            parts += [answer[position : token.start()], f'"{_MARK}{len(strings)}s{_MARK}"']
+            strings.append(meant)
+            position = token.end()
         if kind == "left_out" or (token["string"] is not None and token["closed"] is None):
             return None
         flaws |= dict.fromkeys(_flaws(token))
@@ -188,7 +197,7 @@ def _marked(answer: str, start: int) -> _Marked | None:
             return None
         if not open_brackets:
             parts.append(answer[position : token.end()])
-            return _Marked("".join(parts), token.end(), keys, tuple(flaws) or ("the syntax of JSON",))
+            return _Marked("".join(parts), token.end(), keys, strings, tuple(flaws) or ("the syntax of JSON",))
     return None
 
 
@@ -211,14 +220,38 @@ def _follow(open_brackets: list[str], bracket: str) -> bool:
     return _CLOSING[open_brackets.pop()] == bracket
 
 
-def _unmarked(value: Any, seen: list[str], named: Callable[[Pairs], dict[str, Any]]) -> Any:
-    """Take the marks out of keys and texts, and note the keys that had them."""
-    if isinstance(value, dict):
-        seen += [key for key in value if _MARK in key]
-        return named([(_MARKED.sub("", key), _unmarked(part, seen, named)) for key, part in value.items()])
-    if isinstance(value, list):
-        return [_unmarked(part, seen, named) for part in value]
-    return _whole(_MARKED.sub("", value)) if isinstance(value, str) else value
+def _meant(string: str) -> str | None:
+    """Decode a JSON string, in which line breaks may stand; None where json-repair has to read it."""
+    try:
+        meant: str = json.loads(string, strict=False)
+    except ValueError:
+        return None
+    return meant
+
+
+class _Unmarked:
+    """Puts keys and strings back in the place of their marks, and notes which of them came back."""
+
+    def __init__(self, strings: Sequence[str], named: Callable[[Pairs], dict[str, Any]]) -> None:
+        self.keys: list[str] = []
+        self.strings: list[int] = []
+        self._meant, self._named = strings, named
+
+    def value(self, value: Any) -> Any:
+        """Put them back into a value."""
+        if isinstance(value, dict):
+            self.keys += [key for key in value if _MARKED.search(key)]
+            return self._named([(self._text(_MARKED.sub("", key)), self.value(part)) for key, part in value.items()])
+        if isinstance(value, list):
+            return [self.value(part) for part in value]
+        return self._text(_MARKED.sub("", value)) if isinstance(value, str) else value
+
+    def _text(self, text: str) -> str:
+        def meant(mark: re.Match[str]) -> str:
+            self.strings.append(int(mark[1]))
+            return self._meant[int(mark[1])]
+
+        return _STRING.sub(meant, _whole(text))
 
 
 def _whole(text: str) -> str:
