@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse
 
 from service.listening import Server, require_reachable_by_whom
 from service.pages import add_pages, addresses
+from service.processes import listen
 from service.settings import Settings
 from service.viewer import routes
 from service.viewer.access import new_application
