@@ -77,8 +77,7 @@ def _serve(host: str, port: int) -> None:
     from core.errors import EvalakeError
     from core.prefect_settings import prefect_setting
     from service.local.database import leave_working_directory
-    from service.sockets import address_of, listen
-    from service.supervised import Supervised
+    from service.processes import Supervised, address_of, listen
 
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

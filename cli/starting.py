@@ -8,12 +8,12 @@ from cli.environment import names_a_server
 from cli.interrupt import end_on_ctrl_c, leave_if_interrupted
 
 if TYPE_CHECKING:
-    from service.local.temporary import TemporaryServer
+    from service.local.server import TemporaryServer
 
 
 def start_server() -> "TemporaryServer | None":
     """Start a Prefect server for this command, where none is named: it comes up while the command looks at its work."""
-    from service.local.temporary import TemporaryServer
+    from service.local.server import TemporaryServer
 
     return None if names_a_server() else TemporaryServer()
 

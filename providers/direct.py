@@ -75,14 +75,9 @@ class DirectCalls:
         `heard` is called whenever some of the answer has come.
         """
         messages = messages_of(request, model.provider)
-        body: Mapping[str, Any] = {}  # LiteLLM's readers may need it; not where there is a template
-        if template := model.template:
-            address, headers, sent = template.address, template.headers, template.body(messages)
-        else:
-            address, headers, body = model.request(messages)
-            sent = encoded(body)
+        address, headers, body = model.request(messages)
         largest = LARGEST_STREAM if model.streams else LARGEST_REPLY
-        received = await self._transport.post(address, headers, sent, timing, heard, largest)
+        received = await self._transport.post(address, headers, encoded(body), timing, heard, largest)
         if not OK <= received.status < MULTIPLE_CHOICES:
             answer = _as_httpx(address, received)
             raise internals.as_litellm_error(model.provider, model.model, model.settings, answer)
@@ -143,10 +138,9 @@ def warm_up() -> None:
         messages: internals.Messages = [{"role": "user", "content": ""}]
         address, _, body = model.request(messages)
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ""}}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        answer = Answer(200, {}, json.dumps({"model": "", "choices": [choice], "usage": usage}).encode())
+        answer = Answer(200, {}, encoded({"model": "", "choices": [choice], "usage": {}}))
         model.read(_as_httpx(address, answer), body, messages)
-        model.pieces().chunk_parser({"choices": [{"index": 0, "delta": {"content": ""}}], "usage": usage})
+        model.pieces().chunk_parser({"choices": [{"index": 0, "delta": {"content": ""}}], "usage": {}})
 
 
 def switched_on() -> bool:

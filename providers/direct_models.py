@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,27 +21,6 @@ if TYPE_CHECKING:
     import httpx
 
 
-PROBE: tuple[Mapping[str, str], ...] = (
-    {"role": "system", "content": "what the system says"},
-    {"role": "user", "content": "what the user asks"},
-    {"role": "assistant", "content": "what the assistant answers"},
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A request of which only the messages are left open."""
-
-    address: str
-    headers: Mapping[str, str]
-    before: bytes
-    after: bytes
-
-    def body(self, messages: internals.Messages) -> bytes:
-        """Build the body with these messages."""
-        return self.before + encoded(messages) + self.after
-
-
 class DirectModel:
     """How one model is asked with one set of parameters, the way LiteLLM's own HTTP handler does it."""
 
@@ -50,7 +28,6 @@ class DirectModel:
     base_variables: ClassVar[tuple[str, ...]] = ()
     extra_body_is_merged: ClassVar[bool] = True
     stream_is_in_body: ClassVar[bool] = True
-    sends_messages_as_they_are: ClassVar[bool] = False
     answers_like_openai: ClassVar[bool] = True
     unless_set: ClassVar[tuple[str, ...]] = ()
     """Variables that change what LiteLLM sends in ways that are not followed here."""
@@ -108,15 +85,6 @@ class DirectModel:
             for name in ("stream", *STREAMED):  # left there where LiteLLM asks for no stream after all
                 body.pop(name, None)
         return address, headers, body
-
-    @cached_property
-    def template(self) -> Template | None:
-        """What all requests share beside their messages; None where LiteLLM changes the messages or repeats them."""
-        if not self.sends_messages_as_they_are:
-            return None
-        address, headers, body = self.request([dict(message) for message in PROBE])
-        parts = encoded(body).split(encoded(PROBE))
-        return Template(address, headers, *parts) if len(parts) == 2 else None
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
         """Build the headers, with the key in the one that the provider reads it from."""
@@ -183,7 +151,6 @@ class _OpenAI(DirectModel):
 
     default_base = "https://api.openai.com/v1"
     base_variables = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    sends_messages_as_they_are = True
     unless_set = (
         "OPENAI_ORGANIZATION",
         "OPENAI_ORG_ID",
@@ -195,7 +162,6 @@ class _OpenAI(DirectModel):
 
 class _HostedVllm(DirectModel):
     base_variables = ("HOSTED_VLLM_API_BASE",)
-    sends_messages_as_they_are = True
 
 
 class _Anthropic(DirectModel):

@@ -14,9 +14,9 @@ from typing_extensions import override
 from core.errors import UsageError
 from service.hosts import LOOPBACK_NAMES
 from service.limits import Connections
+from service.processes import address_of
 from service.security import SecurityHeaders
 from service.settings import TOKEN_VARIABLE, Settings
-from service.sockets import address_of
 
 # Bytes that the kernel keeps of the answer on one connection. By itself it would keep megabytes, until hundreds of
 # connections whose clients read nothing take all that it has for TCP, and no answer is sent to anybody.

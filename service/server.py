@@ -17,11 +17,10 @@ from uvicorn.config import LOGGING_CONFIG
 from core.errors import EvalakeError
 from providers.direct import warm_up
 from service.listening import Server, require_reachable_by_whom
+from service.processes import Supervised, address_of, listen
 from service.scoring.queue import Queue
 from service.scoring.scorings import ScoringSettings
 from service.scoring.state import AppState
-from service.sockets import address_of, listen
-from service.supervised import Supervised
 from tasks.runtime.logs import as_json, redact_logs
 
 START_SECONDS = 120.0

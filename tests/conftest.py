@@ -15,7 +15,7 @@ from xdist.scheduler import LoadFileScheduling
 from cli.environment import DEFAULTS
 from core.private_folders import CACHE, make_private
 from service.local.database import template
-from service.local.temporary import WAIT_SECONDS
+from service.local.server import WAIT_SECONDS
 from storage.sql.landlock import version
 from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql

@@ -6,8 +6,7 @@
 import sys
 
 from core.errors import EvalakeError
-from service.lifeline import follow_parent
-from service.sockets import inherited
+from service.processes import follow_parent, inherited
 
 
 def main(descriptor: str, prefect: str, lake: str) -> int:

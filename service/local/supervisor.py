@@ -3,7 +3,7 @@
 It binds the ports of both servers before it starts them, and holds them until all its children have ended, so that
 nobody else can ever listen there. Children inherit the sockets, restarted ones too, and report readiness over a line
 that only they have. What it does it says on standard output, a line each, to the command that started it; `READY` is
-the last one. All else goes to its log. Its children end with it, however it ends (`service/supervised.py`).
+the last one. All else goes to its log. Its children end with it, however it ends (`service/processes.py`).
 """
 
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,8 +24,7 @@ from core.visible_text import on_one_line
 from reports.viewer_links import VIEWER_URL
 from service.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from service.local.deployment import pools_of
-from service.sockets import address_of, listen
-from service.supervised import Supervised
+from service.processes import Supervised, address_of, listen
 from tasks.runtime.prefect_internals import LEASES
 
 READY = "ready"
@@ -98,7 +97,7 @@ class _Servers:
         self._wait_for(self._child(*words, holding=[pages, prefect]), "evalake serve")
         os.environ.update({**PATIENCE, **os.environ})
         for pool in pools:
-            self._child("service.lifeline", "prefect", "worker", "start", "--pool", pool, holding=[prefect])
+            self._child("service.processes", "prefect", "worker", "start", "--pool", pool, holding=[prefect])
         return Background(
             lake=self._lake,
             pid=os.getpid(),
@@ -109,13 +108,8 @@ class _Servers:
             pools=pools,
         )
 
-    def _child(
-        self,
-        *words: str,
-        environment: Mapping[str, str] | None = None,
-        holding: Sequence[socket.socket] = (),
-    ) -> Supervised:
-        child = Supervised(*words, environment=environment, holding=holding)
+    def _child(self, *words: str, holding: Sequence[socket.socket]) -> Supervised:
+        child = Supervised(*words, holding=holding)
         self._running.callback(child.stop)
         return child
 

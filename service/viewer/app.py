@@ -7,8 +7,8 @@ from fastapi.responses import RedirectResponse
 
 from service.listening import Server, require_reachable_by_whom
 from service.pages import add_pages, addresses
+from service.processes import listen
 from service.settings import Settings
-from service.sockets import listen
 from service.viewer import routes
 from service.viewer.access import new_application
 from tasks.runtime.context import CODE_VERSION

@@ -22,7 +22,7 @@ from storage.landing import land
 
 CUT_OFF = "its process was gone"
 OVERTAKEN = "another process went on with the run"
-PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt, which looks every two
+PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt to end its calls
 LEASE_SECONDS = 4.0  # less than that patience: when the newer attempt asks, no lease of an older one lasts
 LOOK_SECONDS = 0.2
 

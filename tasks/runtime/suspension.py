@@ -1,7 +1,5 @@
 """Suspension: a run looks at its flow run's state in Prefect, and asks nothing more once that is not running.
 
-It looks into the lake, too, for a newer attempt, which another process may have begun while no Prefect server answered.
-
 Prefect itself stops a suspended run only where its next task would begin, while the calls of batches go on. What was on
 its way is still waited for, since it is paid for; what was answered is in the ledger, from which the run goes on.
 """
@@ -9,22 +7,18 @@ its way is still waited for, since it is paid for; what was answered is in the l
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import httpx
-import polars as pl
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import Pause, PrefectException, TerminationSignal
 from prefect.states import Cancelled, Failed, Suspended
 
-from contracts.tables import RUN_ATTEMPTS
 from core.errors import EvalakeError
-from storage.cached_table import OpenTable
-from tasks.runtime.attempts import OVERTAKEN, is_overtaken
 from tasks.runtime.beside import beside
 from tasks.runtime.context import RunContext
 from tasks.runtime.resources import RunOverError, end_attempt, stop_calls
@@ -51,7 +45,7 @@ class StateWatch:
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Look now, and every two seconds while the block runs: a process may come up after its run was suspended."""
-        with beside(self._look, "state-watch"), beside(self._look_for_newer, "attempt-watch"):
+        with beside(self._look, "state-watch"):
             yield
 
     @contextmanager
@@ -71,21 +65,6 @@ class StateWatch:
                 if over.wait(LOOK_SECONDS):
                     return
         self._stop(f"the flow run is {state.name}", over)
-
-    def _look_for_newer(self, over: threading.Event) -> None:
-        context, version = self._context, -1
-        if context.started_at is None:
-            return
-        table = OpenTable(context.lake, RUN_ATTEMPTS)
-        while True:
-            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):  # a lake out of reach is read again
-                if (newest := table.version()) != version:
-                    if is_overtaken(context.lake, context.run_id, context.started_at):
-                        break
-                    version = newest
-            if over.wait(LOOK_SECONDS):
-                return
-        self._stop(OVERTAKEN, over)
 
     def _stopping_state(self, client: SyncPrefectClient) -> State[Any] | None:
         try:

@@ -140,6 +140,7 @@ def test_nobody_gets_a_port_of_up_while_it_starts_and_while_its_servers_are_star
         user.evalake("up", "--no-workers")
         there = user.status()
         supervisor = psutil.Process(there["pid"])
+        assert len(supervisor.children(recursive=True)) <= 4
         name, _, password = there["password"].partition(":")
         prefect, pages = httpx.BasicAuth(name, password), {"authorization": f"Bearer {there['token']}"}
         for module, asked in (
@@ -200,7 +201,7 @@ def test_the_server_of_one_command_is_ours_from_its_first_moment_to_its_last(tmp
 import os, signal, sys
 from cli.environment import prepare
 prepare()
-from service.local.temporary import TemporaryServer
+from service.local.server import TemporaryServer
 server = TemporaryServer()
 with server.in_use():
     import httpx

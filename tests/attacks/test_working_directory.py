@@ -111,7 +111,7 @@ def test_a_server_imports_nothing_from_the_folder(hostile: Path) -> None:
     code = f"""
 {PREPARE}
 import psutil
-from service.local.temporary import TemporaryServer
+from service.local.server import TemporaryServer
 server = TemporaryServer()
 with server.in_use():
     print(psutil.Process(server.pid).cwd())

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.sockets import listen
+from service.processes import listen
 from tests.attacks.hostile import markers
 from tests.cli.command import evalake_here
 from tests.e2e.processes import PLAIN, wait_until

@@ -151,7 +151,7 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
     tmp_path: Path, environment: dict[str, str], code: int, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No flow begins, so none is used; begun, each would live as long as the process of the tests.
-    monkeypatch.setattr("service.local.temporary.TemporaryServer", lambda: None)
+    monkeypatch.setattr("service.local.server.TemporaryServer", lambda: None)
     server = {PREFECT_API_URL: environment["PREFECT_API_URL"]} if "PREFECT_API_URL" in environment else {}
     with temporary_settings(server):
         done = evalake_here("run", "command_guard", folder=tmp_path, **environment)

@@ -1,4 +1,4 @@
-"""A request that is filled into a template is the one that LiteLLM's provider class would have made."""
+"""Requests of one model are independent of each other, and hold the messages as they are."""
 
 import json
 import warnings
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.direct_models import DIRECT, DirectModel
+from providers.direct_models import DIRECT, DirectModel, encoded
 from providers.routes import Route
 from tests.providers.test_direct import MESSAGES, SETS
 
@@ -29,36 +29,24 @@ def model_of(name: str, **parameters: Any) -> DirectModel:
     return model
 
 
-def both_ways(model: DirectModel, messages: list[dict[str, str]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Address, headers and body as the template has them, and as LiteLLM has."""
-    assert model.template is not None
-    filled = model.template.address, model.template.headers, json.loads(model.template.body(messages))
-    return filled, model.request([dict(message) for message in messages])
-
-
 @pytest.mark.parametrize("parameters", SETS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_template_has_all_that_litellm_sends(name: str, parameters: dict[str, Any]) -> None:
+def test_a_request_leaves_nothing_behind_for_the_next(name: str, parameters: dict[str, Any]) -> None:
     model = model_of(name, **parameters)
     try:
-        model.request([{"role": "user", "content": "x"}])
+        first = model.request([{"role": "user", "content": "x"}])
     except Exception as error:  # noqa: BLE001 - LiteLLM's own, for what the model does not take
         with pytest.raises(type(error)):
-            _ = model.template
+            model.request([{"role": "user", "content": "x"}])
         return
     for messages in MESSAGES:
-        filled, made = both_ways(model, [dict(message) for message in messages])
-        assert filled == made
+        model.request([dict(message) for message in messages])
+    assert model.request([{"role": "user", "content": "x"}]) == first
 
 
 @pytest.mark.parametrize("name", MODELS)
 @settings(deadline=None, max_examples=20)
 @given(messages=CONVERSATIONS)
 def test_messages_of_any_kind_are_sent_as_they_are(name: str, messages: list[dict[str, str]]) -> None:
-    filled, made = both_ways(model_of(name), messages)
-    assert filled == made
-
-
-@pytest.mark.parametrize("name", ["openai/o3", "anthropic/claude-haiku-4-5", "mistral/mistral-large-latest"])
-def test_where_litellm_makes_something_of_the_messages_there_is_no_template(name: str) -> None:
-    assert model_of(name).template is None
+    _, _, body = model_of(name).request([dict(message) for message in messages])
+    assert json.loads(encoded(body))["messages"] == messages

@@ -52,7 +52,7 @@ _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
     (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
     (COMMAND, "maintain"): ("cli.maintain", "tasks.jobs.migrate"),
-    (COMMAND, "run"): (*FIRST, "litellm", "reports.console", "service.local.temporary"),
+    (COMMAND, "run"): (*FIRST, "litellm", "reports.console", "service.local.server"),
     (COMMAND, "serve"): ("service.app",),
 }
 

@@ -12,8 +12,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from service.listening import Server
+from service.processes import listen
 from service.settings import Settings
-from service.sockets import listen
 from storage.lake import Lake
 from tests.e2e.processes import wait_until
 from tests.service.conftest import TOKEN

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.sockets import listen
+from service.processes import listen
 from tests.cli.command import ROOT
 
 

@@ -1,7 +1,8 @@
-"""A supervised process: it ends with its parent, however that ends, and is started again where it dies."""
+"""Processes beside this one: they end with their parent, start again where they die, and keep sockets of their own."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,15 +13,17 @@ import httpx
 import psutil
 import pytest
 
+from core.errors import UsageError
+from service.processes import READY, address_of, inherited, listen
 from tests.e2e.processes import PLAIN, ROOT, have_ended, wait_until
 
 # Prints the id of each process of its charge that it knows, and ends when its input does.
 PARENT = """
 import signal, sys
-from service import supervised
+from service import processes
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup make test` has all ignore
-supervised.SETTLED_SECONDS = float(sys.argv[1])
-child = supervised.Supervised("service.lifeline", "charge")
+processes.SETTLED_SECONDS = float(sys.argv[1])
+child = processes.Supervised("service.processes", "charge")
 sys.stdin.readline()
 child.stop()
 """
@@ -39,8 +42,7 @@ except KeyboardInterrupt:
 """
 SERVING = """
 import sys
-from service.sockets import address_of, listen
-from service.supervised import Supervised
+from service.processes import Supervised, address_of, listen
 listener = listen("127.0.0.1", 0)
 child = Supervised("serving", str(listener.fileno()), holding=[listener])
 while not child.is_ready(0.1):
@@ -52,7 +54,7 @@ child.stop()
 SERVER = """
 import os, socket, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from service.lifeline import follow_parent
+from service.processes import follow_parent
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -66,6 +68,16 @@ server.socket = socket.socket(fileno=int(sys.argv[1]))
 report_ready()
 server.serve_forever()
 """
+CHILD = """
+import os, subprocess, sys, threading
+from service.processes import follow_parent
+report = follow_parent()
+inner = "import os; print(os.read(0, 1) == b'', flush=True)"  # it has no line, and does not wait for one
+subprocess.run([sys.executable, "-c", inner], check=True)
+report()
+threading.Event().wait()
+"""
+REUSE = ([], [socket.SO_REUSEADDR], [socket.SO_REUSEPORT], [socket.SO_REUSEADDR, socket.SO_REUSEPORT])
 
 
 @contextmanager
@@ -151,3 +163,60 @@ def test_a_server_that_crashes_answers_again_at_the_same_socket_and_nobody_waits
         told_to_stop(process)
     assert first != second
     assert not psutil.pid_exists(second)
+
+
+def test_a_report_comes_from_the_child_alone_and_the_end_of_the_line_ends_the_child() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD],
+            cwd=ROOT,
+            stdin=theirs.fileno(),
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    with child:
+        assert ours.recv(len(READY)) == READY
+        ours.close()
+        assert child.wait(60) < 0  # by SIGTERM
+        assert child.stdout is not None
+        assert child.stdout.read() == b"True\n"
+
+
+def test_a_port_that_is_taken_is_refused_and_its_process_named() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1, port {port}: .*process {os.getpid()} "):
+            listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("options", REUSE, ids=["plain", "address", "port", "both"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_nobody_else_listens_at_our_port(host: str, options: list[int]) -> None:
+    with listen("127.0.0.1", 0) as ours, socket.socket() as theirs:
+        for option in options:
+            theirs.setsockopt(socket.SOL_SOCKET, option, 1)
+        with pytest.raises(OSError, match="in use"):
+            _take(theirs, host, ours.getsockname()[1])
+
+
+@pytest.mark.parametrize("options", REUSE, ids=["plain", "address", "port", "both"])
+def test_we_do_not_listen_where_another_does(options: list[int]) -> None:
+    with socket.socket() as theirs:
+        for option in options:
+            theirs.setsockopt(socket.SOL_SOCKET, option, 1)
+        _take(theirs, "127.0.0.1", 0)
+        with pytest.raises(UsageError, match="in use"):
+            listen("127.0.0.1", theirs.getsockname()[1])
+
+
+def test_an_inherited_socket_is_the_same_one() -> None:
+    with listen("::1", 0) as ours, inherited(str(os.dup(ours.fileno()))) as again:
+        assert address_of(again) == address_of(ours)
+        assert address_of(ours).startswith("http://[::1]:")
+
+
+def _take(listener: socket.socket, host: str, port: int) -> None:
+    listener.bind((host, port))
+    listener.listen()
