@@ -90,7 +90,7 @@ def test_chosen_samples_are_plain_fields_that_begin_empty() -> None:
 
 
 def test_written_names_are_lists() -> None:
-    written = {"suite": SUITE, "models": "a/b, c/d\ne/f,", "datasets": "x, y.jsonl\nstarter\n"}
+    written: dict[str, Any] = {"suite": SUITE, "models": "a/b, c/d\ne/f,", "datasets": "x, y.jsonl\nstarter\n"}
     read = RunRequest(**written)
     assert read.models == ("a/b", "c/d", "e/f")
     assert read.datasets == ("x, y.jsonl", "starter")
