@@ -98,7 +98,7 @@ class RunRequest:
     max_calls: Count = _option(None, f"Calls of the run {CEILING}", "N", unset=CONFIGURED)
     max_missing: float | None = _option(
         None,
-        "Share of a model's items that a complete run may lack; by default 0.05.",
+        "Share of a model's items that may be missing; by default 0.05.",
         "SHARE",
         "",
         CONFIGURED,
