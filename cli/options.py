@@ -29,7 +29,7 @@ LakeOption = Annotated[
     typer.Option(
         "--lake",
         envvar=VARIABLE,
-        help=OPTIONS["lake"].help,
+        help=OPTIONS["lake"].text,
         metavar=OPTIONS["lake"].metavar,
         callback=use_servers_in_background,
     ),
@@ -39,7 +39,7 @@ LakeOption = Annotated[
 def declared(name: str) -> Any:
     """Make the command line's option of an option of a run."""
     option = OPTIONS[name]
-    text = option.help + " May be given several times." * (option.separator == "\n")
+    text = option.text + " May be given several times." * (option.separator == "\n")
     return typer.Option(option.flag, help=text, metavar=option.metavar or None)
 
 

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 @takes(*list(OPTIONS)[1:])
 def run(
     asked: Mapping[str, Any],
-    suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].help, metavar="SUITE", autocompletion=complete_suite)],
+    suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].text, metavar="SUITE", autocompletion=complete_suite)],
     again: Annotated[
         bool, typer.Option("--again", help="Ask known requests again, under the next free replicate.")
     ] = False,

@@ -49,97 +49,68 @@ NAMES, LINES = BeforeValidator(listed), BeforeValidator(lines)
 Names = Annotated[Sequence[str], NAMES]
 Lines = Annotated[Sequence[str], LINES]
 Tags = Annotated[Sequence[Annotated[str, Field(max_length=100)]], LINES]
+Count = Annotated[int | None, Field(ge=1)]
 Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 Lake = Annotated[str, BeforeValidator(lambda value: lake_uri(None) if value is None else value)]
 
 
-def _option(default: Any, help_text: str, metavar: str = "", **more: Any) -> Any:
+def _option(
+    default: Any, text: str, metavar: str = "", flag: str = "", unset: str = "", known: str = "", **bounds: Any
+) -> Any:
     """Declare an option.
 
     Args:
         default: Its value where nobody gives one.
-        help_text: What it says, in every place.
+        text: What it says, in every place.
         metavar: What stands for its value on the command line.
-        more: `flag`: its name on the command line, where another; `unset` and `given`: the words of the form for its
-            default and for a value; `known`: the names that the form offers; anything else bounds the value.
+        flag: Its name on the command line, where that is another.
+        unset: The form's word for the default, beside which another value may be given.
+        known: Which names the form offers.
+        bounds: What its value is held to.
     """
-    words = [name for name in more if name in ("flag", "unset", "given", "known")]
-    shown = {"metavar": metavar, **{name: more.pop(name) for name in words}}
-    return Field(default, description=help_text, json_schema_extra=shown, validate_default=True, **more)
+    shown: dict[str, Any] = {"metavar": metavar, "flag": flag, "unset": unset, "known": known}
+    return Field(default, description=text, json_schema_extra=shown, validate_default=True, **bounds)
 
 
-_CEILING = "all attempts of the run together; a lower configured ceiling holds."
+CONFIGURED, CEILING = "as configured", "in all its attempts; a lower configured ceiling holds."
 
 
 @dataclass(frozen=True, config={"extra": "forbid"})
 class RunRequest:
     """A run as somebody asks for it. Options at their defaults leave the choice to the suite and the configuration."""
 
-    suite: str = Field(description="The suite to run.", json_schema_extra={"metavar": "SUITE"})
+    suite: str = _option(..., "The suite to run.", "SUITE")
     _: KW_ONLY
     models: Names = _option((), "Subject models; by default the suite's baselines.", "NAME,…", known="models")
-    judges: Names = _option(
-        (), "Judge models, where the suite has judges; by default its baselines.", "NAME,…", known="judges"
-    )
-    datasets: Lines = _option(
-        (), "Sources of samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter"
-    )
-    limit: int | None = _option(
-        None,
-        "N samples of each dataset, drawn evenly over labels and categories, the same ones every time.",
-        "N",
-        ge=1,
-        unset="all",
-        given="so many",
-    )
-    first: int | None = _option(None, "The first N samples of each dataset.", "N", ge=1, unset="all", given="so many")
+    judges: Names = _option((), "Judge models of a judged suite; by default its baselines.", "NAME,…", known="judges")
+    datasets: Lines = _option((), "Samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter")
+    limit: Count = _option(None, "N samples a dataset, the same ones, evenly over categories.", "N", unset="all")
+    first: Count = _option(None, "The first N samples of each dataset.", "N", unset="all")
     samples: Lines = _option((), "Samples by their names.", "ID", flag="--sample")
-    only_failed: Text = _option(
-        "", "The samples without an answer in this run; models, judges, datasets and prompts are its own.", "RUN"
-    )
+    only_failed: Text = _option("", "Samples without an answer in this run, asked as it asked them.", "RUN")
     replicates: int = _option(1, "How often each request is asked.", "N", ge=1)
-    first_replicate: int = _option(
-        0, "Number of the first replicate; a free one asks known requests again.", "N", ge=0, lt=MOST_REPLICATES
-    )
+    first_replicate: int = _option(0, "Number of the first replicate.", "N", ge=0, lt=MOST_REPLICATES)
     prompt_types: Names = _option((), "Prompt types; by default the suite's first.", "NAME,…", known="prompt_types")
     max_cost_usd: float | None = _option(
-        None,
-        f"US dollars for {_CEILING}",
-        "USD",
-        flag="--max-cost",
-        gt=0,
-        allow_inf_nan=False,
-        unset="as configured",
-        given="US dollars",
+        None, f"US dollars for the run {CEILING}", "USD", "--max-cost", CONFIGURED, gt=0, allow_inf_nan=False
     )
-    max_calls: int | None = _option(None, f"Calls for {_CEILING}", "N", ge=1, unset="as configured", given="so many")
+    max_calls: Count = _option(None, f"Calls of the run {CEILING}", "N", unset=CONFIGURED)
     max_missing: float | None = _option(
         None,
-        "Share of each model's items that may lack an answer or a judgement; above it the run is incomplete. "
-        "By default 0.05, or as configured.",
+        "Share of a model's items that may be missing; by default 0.05.",
         "SHARE",
+        "",
+        CONFIGURED,
         ge=0,
         le=1,
-        unset="as configured",
-        given="a share, 0 to 1",
     )
     accept_unreadable: bool = _option(False, "Take replies without a verdict as wrong answers, however many.")
-    day: date | None = _option(
-        None,
-        "The day that the run is for; by default the one it was scheduled for.",
-        "DATE",
-        unset="as scheduled",
-        given="this one",
-    )
+    day: date | None = _option(None, "The day that the run is for.", "DATE", unset="as scheduled")
     tags: Tags = _option((), "Tags by which the run is found again.", "TAG", flag="--tag")
     note: Text = _option("", "What else is to be known of the run.", "TEXT", max_length=2000)
-    configuration_file: File = _option(
-        None, "In place of ./evalake.toml.", "FILE", flag="--config", unset="evalake.toml", given="another file"
-    )
-    lake: Lake = _option(
-        None, "The lake: a folder, or a URI that Delta supports.", "URI", unset="the worker's own", given="another"
-    )
+    configuration_file: File = _option(None, "In place of ./evalake.toml.", "FILE", "--config", "evalake.toml")
+    lake: Lake = _option(None, "The lake: a folder, or a URI that Delta supports.", "URI", unset="the worker's own")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -159,8 +130,7 @@ class RunRequest:
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The request as the parameters of the flow `evaluate`, in JSON's types."""
-        written: dict[str, Any] = TypeAdapter(RunRequest).dump_python(self, mode="json")
-        return written
+        return dict(TypeAdapter(RunRequest).dump_python(self, mode="json"))
 
     @property
     def command(self) -> str:
@@ -181,44 +151,26 @@ class Option:
 
     name: str
     field: FieldInfo
-    metavar: str = ""
-    flag: str = ""
-    unset: str = ""
-    given: str = ""
-    known: str = ""
-
-    @property
-    def default(self) -> Any:
-        """Its value where nobody gives one."""
-        return self.field.default
-
-    @property
-    def help(self) -> str:
-        """What it says."""
-        return self.field.description or ""
-
-    @property
-    def type(self) -> type:
-        """The type of its value, or of each of its values."""
-        types = (self.field.annotation, *get_args(self.field.annotation))
-        return next(each for each in (bool, int, float, date, Path, str) if each in types)
-
-    @property
-    def separator(self) -> str:
-        """What stands between its values in a text; nothing where it has one value."""
-        metadata = self.field.metadata
-        return "," if NAMES in metadata else "\n" if LINES in metadata else ""
+    default: Any
+    text: str
+    type: type  # of its value, or of each of its values
+    separator: str  # between its values in a text; nothing where it has one value
+    flag: str
+    metavar: str
+    unset: str
+    known: str
 
 
-def _options() -> Mapping[str, Option]:
-    fields: Mapping[str, Any] = RunRequest.__pydantic_fields__  # type: ignore[attr-defined]
-    return {
-        name: Option(name, field, **{"flag": f"--{name.replace('_', '-')}", **field.json_schema_extra})
-        for name, field in fields.items()
-    }
+def _option_of(name: str, field: Any) -> Option:
+    types = (field.annotation, *get_args(field.annotation))
+    of = next((each for each in (bool, int, float, date, Path) if each in types), str)
+    separator = "," if NAMES in field.metadata else "\n" if LINES in field.metadata else ""
+    shown = field.json_schema_extra
+    shown = {**shown, "flag": shown["flag"] or f"--{name.replace('_', '-')}"}
+    return Option(name, field, field.default, field.description, of, separator, **shown)
 
 
-OPTIONS = _options()
+OPTIONS = {name: _option_of(name, field) for name, field in RunRequest.__pydantic_fields__.items()}  # type: ignore[attr-defined]
 
 
 def _sentence(error: ErrorDetails) -> str:

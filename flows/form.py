@@ -78,8 +78,9 @@ def _field(option: Option) -> WithJsonSchema:
         value = _TEXT
     elif option.known:
         value = _names(option)
-    schema = _either(option.unset, option.given, value) if option.unset else value
-    return WithJsonSchema({"description": option.help, **schema})
+    given = "so many" if option.type is int else option.metavar
+    schema = _either(option.unset, given, value) if option.unset else value
+    return WithJsonSchema({"description": option.text, **schema})
 
 
 _FIELDS = {name: _field(option) for name, option in OPTIONS.items()}

@@ -1,72 +1,40 @@
 """The vocabulary of suites: samples, items, exchanges, figures, and the suite itself."""
 
-from suites.base.calibration import Calibration
-from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
-from suites.base.definition import (
-    Conversation,
-    Data,
-    Derived,
-    Index,
-    Metrics,
-    Presentation,
-    Prompts,
-    Scoring,
-    Suite,
-)
-from suites.base.labelling import Labelling, Labels, Question, Refusal, Seen, Stage
-from suites.base.outcomes import Outcomes
-from suites.base.result_row import (
-    LANDED_BY_RUN,
-    JudgedRow,
-    ReplyColumns,
-    ResultRow,
-    identity_columns,
-    reply_columns,
-    result_contract,
-)
-from suites.base.roadmap import Roadmap
-from suites.base.sample import Dataset, Sample, Skipped
-from suites.base.sheets import SheetFormat
-from suites.base.tables_of_samples import SampleTable
-from suites.base.viewing import Viewing
-
-__all__ = [
-    "LANDED_BY_RUN",
-    "Calibration",
-    "Conversation",
-    "Converse",
-    "Data",
-    "Dataset",
-    "Derived",
-    "Exchange",
-    "Index",
-    "Item",
-    "JudgedRow",
-    "Labelling",
-    "Labels",
-    "Metrics",
-    "Options",
-    "Outcomes",
-    "Presentation",
-    "Prompts",
-    "Question",
-    "Recorded",
-    "RecordedFolder",
-    "Refusal",
-    "ReplyColumns",
-    "ResultRow",
-    "Roadmap",
-    "Sample",
-    "SampleTable",
-    "Score",
-    "Scoring",
-    "Seen",
-    "SheetFormat",
-    "Skipped",
-    "Stage",
-    "Suite",
-    "Viewing",
-    "identity_columns",
-    "reply_columns",
-    "result_contract",
-]
+from suites.base.conversation import Converse as Converse
+from suites.base.conversation import Exchange as Exchange
+from suites.base.conversation import Item as Item
+from suites.base.conversation import Options as Options
+from suites.base.conversation import Recorded as Recorded
+from suites.base.conversation import RecordedFolder as RecordedFolder
+from suites.base.conversation import Score as Score
+from suites.base.definition import Calibration as Calibration
+from suites.base.definition import Conversation as Conversation
+from suites.base.definition import Data as Data
+from suites.base.definition import Derived as Derived
+from suites.base.definition import Index as Index
+from suites.base.definition import Metrics as Metrics
+from suites.base.definition import Outcomes as Outcomes
+from suites.base.definition import Presentation as Presentation
+from suites.base.definition import Prompts as Prompts
+from suites.base.definition import Scoring as Scoring
+from suites.base.definition import Suite as Suite
+from suites.base.definition import Viewing as Viewing
+from suites.base.labelling import Labelling as Labelling
+from suites.base.labelling import Labels as Labels
+from suites.base.labelling import Question as Question
+from suites.base.labelling import Refusal as Refusal
+from suites.base.labelling import Seen as Seen
+from suites.base.labelling import Stage as Stage
+from suites.base.result_row import LANDED_BY_RUN as LANDED_BY_RUN
+from suites.base.result_row import JudgedRow as JudgedRow
+from suites.base.result_row import ReplyColumns as ReplyColumns
+from suites.base.result_row import ResultRow as ResultRow
+from suites.base.result_row import identity_columns as identity_columns
+from suites.base.result_row import reply_columns as reply_columns
+from suites.base.result_row import result_contract as result_contract
+from suites.base.roadmap import Roadmap as Roadmap
+from suites.base.sample import Dataset as Dataset
+from suites.base.sample import Sample as Sample
+from suites.base.sample import Skipped as Skipped
+from suites.base.sheets import SheetFormat as SheetFormat
+from suites.base.tables_of_samples import SampleTable as SampleTable

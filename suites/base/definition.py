@@ -17,21 +17,64 @@ from core.errors import ContractError
 from metrics.definition import Metric
 from metrics.estimators import Total
 from providers.baselines import Baseline
-from suites.base.calibration import Calibration
-from suites.base.conversation import Converse, Options, Recorded, RecordedFolder, Score
+from suites.base.conversation import Converse, Exchange, Item, Options, Recorded, RecordedFolder, Score
 from suites.base.figures import Answers, Figure
 from suites.base.labelling import Labelling
-from suites.base.outcomes import Outcomes
 from suites.base.recorded import read_recorded
 from suites.base.roadmap import Roadmap
-from suites.base.sample import Dataset
-from suites.base.viewing import Viewing
+from suites.base.sample import Dataset, Sample
 
 # The columns that result rows of every suite must have: model, sample, requests, scorer, run and origin.
 _IDENTITY = {
     *("model", "sample_hash", "prompt_hash", "endpoint", "replicate", "reply_revision", "scorer_version"),
     *("landed_by_run", "origin"),
 }
+
+
+EMPTY = "empty"
+"""The kind of a reply without a verdict that has no text."""
+
+
+REFUSALS = ("content_policy", "context_length")
+"""Kinds of failed calls by which a model or its provider refuses a subject's request: wrong answers, not missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What came of items, as expressions over result rows; one that is None is null in every row.
+
+    Both give a fixed word, so that rows can be counted by it.
+    """
+
+    missing: pl.Expr | None = None  # why the row stands for no answer or no judgement; null where there is one
+    without_verdict: pl.Expr | None = None  # why no verdict can be read from the reply; null where one can be
+
+
+@dataclass(frozen=True, slots=True)
+class Viewing:
+    """What the viewer shows of a suite. Expressions are over result rows; one that is None is null in every row."""
+
+    verdict: pl.Expr | None = None  # what the answer decided, as one word
+    correct: pl.Expr | None = None  # whether that was right; null where nobody can say
+    score: pl.Expr | None = None  # a number that says how good it was, where a suite gives one
+    error: pl.Expr | None = None  # why there is no verdict, as a word or a sentence
+    flags: Mapping[str, pl.Expr] = field(default_factory=dict)  # yes or no of a row, by which items are chosen
+    shown: tuple[tuple[str, str], ...] = ()  # columns of a result row and their headings, in order
+    details: tuple[tuple[str, str], ...] = ()  # likewise of the rows of its further tables
+    input_text: Callable[[Sample], str] = lambda sample: sample.input  # the sample as a reader reads it
+    input_brief: Callable[[str], str] | None = None  # an input in a few words, for lists; None: its beginning
+    input_is_code: bool = False  # then it is shown with numbers of its lines
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Items with known judgements, and the function that compares a judge's judgements with them."""
+
+    # A judge -> each item with what was answered before the judge's turn.
+    items: Callable[[str], Sequence[tuple[Item, list[Exchange]]]]
+    # Items with all answers -> the columns of `metrics.decision_agreement.PAIRS`, the known decision first.
+    compare: Callable[[Sequence[tuple[Item, Sequence[Exchange]]]], pl.DataFrame]
+    decisions: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

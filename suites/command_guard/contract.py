@@ -8,7 +8,7 @@ from pydantic import Field
 
 from contracts.changes import Added
 from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule, hash_rule, not_blank
-from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
+from suites.base.definition import EMPTY, REFUSALS, Outcomes
 from suites.base.result_row import ReplyColumns, ResultRow, result_contract
 from suites.command_guard.verdict import ACTIONS, ERROR_KINDS
 

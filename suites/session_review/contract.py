@@ -11,7 +11,7 @@ from contracts.changes import Added, Renamed
 from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
-from suites.base.outcomes import Outcomes
+from suites.base.definition import Outcomes
 from suites.base.result_row import LANDED_BY_RUN, ReplyColumns, ResultRow, replaced_when, result_rules
 from suites.session_review.replies.scores import ATTEMPTS, CATEGORIES, CATEGORY_POINTS
 

@@ -10,7 +10,7 @@ from contracts.changes import Added
 from contracts.contract import Contract, RowModel
 from contracts.endpoints import ENDPOINTS_OF_RESULTS
 from contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
-from suites.base.outcomes import EMPTY, REFUSALS, Outcomes
+from suites.base.definition import EMPTY, REFUSALS, Outcomes
 from suites.base.result_row import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from suites.solidity_audit.taxonomy import CLASSIFICATIONS, Classification, TypeMatch, count_column
 

@@ -90,7 +90,7 @@ def test_chosen_samples_are_plain_fields_that_begin_empty() -> None:
 
 
 def test_written_names_are_lists() -> None:
-    written = {"suite": SUITE, "models": "a/b, c/d\ne/f,", "datasets": "x, y.jsonl\nstarter\n"}
+    written: dict[str, Any] = {"suite": SUITE, "models": "a/b, c/d\ne/f,", "datasets": "x, y.jsonl\nstarter\n"}
     read = RunRequest(**written)
     assert read.models == ("a/b", "c/d", "e/f")
     assert read.datasets == ("x, y.jsonl", "starter")
@@ -99,7 +99,7 @@ def test_written_names_are_lists() -> None:
 def test_every_option_of_a_run_is_a_field_with_its_help_and_default() -> None:
     fields = SCHEMA["properties"]
     assert list(fields) == list(OPTIONS)
-    assert [field["description"] for field in fields.values()] == [option.help for option in OPTIONS.values()]
+    assert [field["description"] for field in fields.values()] == [option.text for option in OPTIONS.values()]
     defaults = {name: option.default for name, option in OPTIONS.items() if name != "suite"}
     assert {name: fields[name]["default"] for name in defaults} == {
         name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()

@@ -8,7 +8,7 @@ import pytest
 from contracts.compile.arrow import conform
 from providers.request import Failure, Reply
 from suites.base import Outcomes
-from suites.base.outcomes import EMPTY
+from suites.base.definition import EMPTY
 from suites.command_guard.contract import OUTCOMES as GUARD
 from suites.command_guard.contract import RESULTS
 from suites.session_review.contract import OUTCOMES as REVIEWED
