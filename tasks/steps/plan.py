@@ -75,12 +75,13 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
 
 
 def _judge_call(context: RunContext, conversation: Conversation) -> tuple[str, str] | tuple[None, None]:
-    """Find hash and endpoint of the judge call; stand-ins where the model's call failed: there is nothing to judge."""
+    """Find hash and endpoint of the judge call; stand-ins where the model gave nothing to judge."""
     judge = conversation.item.judge
     if judge is None or not context.suite.calls_subject or not conversation.answered:
         return None, None
     if len(conversation.answered) > 1:
         return conversation.answered[1].prompt_hash, conversation.answered[1].endpoint
-    if conversation.failed and not conversation.is_refused:
+    ended = conversation.failed or conversation.next_hash == conversation.first_hash  # no further call is known
+    if ended and not conversation.is_refused:
         return unjudged_hash(conversation.first_hash, judge), UNKNOWN
     return None, None
