@@ -124,5 +124,5 @@ def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["P
         }
         for proof in proofs
     ]
-    healthy = all(table.state == "ok" for table in checked)
+    healthy = not any(table.findings for table in checked)
     return {"lake": lake, "healthy": healthy, "tables": tables, "snapshots": snapshots}

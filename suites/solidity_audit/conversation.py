@@ -11,7 +11,7 @@ from suites.solidity_audit.prompts.own import RUBRIC
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES, render
 from suites.solidity_audit.replies.contradictions import contradictions
 from suites.solidity_audit.replies.judgement import read_judgement
-from suites.solidity_audit.score import asked
+from suites.solidity_audit.score import asked, subject_error
 from suites.solidity_audit.truth import truth_of
 
 
@@ -23,6 +23,8 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
         return render(item.sample.input, item.model, item.prompt_type, own)
     audit = answered[0].outcome
     if item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
+        return None
+    if subject_error(item, audit) is not None:  # there is nothing to judge
         return None
     wanted = asked(item.sample, item.prompt_type)
     truth, rubric = truth_of(item.sample), own.get(RUBRIC)

@@ -56,7 +56,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
     if item.judge is None:
         return {}
     audit, last = answered[0].outcome, answered[-1].outcome
-    if (error := _subject_error(item, audit)) is not None:
+    if (error := subject_error(item, audit)) is not None:
         reply = audit if isinstance(audit, Reply) else Reply(None, latency_ms=audit.latency_ms)
         row = _base(item, answered, reply) | _without_audit(truth_of(item.sample)) | {"subject_error": error}
         return {RESULTS.table: [row]}
@@ -81,7 +81,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
     return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
 
 
-def _subject_error(item: Item, audit: Reply | Failure) -> str | None:
+def subject_error(item: Item, audit: Reply | Failure) -> str | None:
     """Find why the model gave no audit; None where it gave one, or where the failure says nothing about the model."""
     if isinstance(audit, Failure):
         return audit.kind if audit.kind in PROVISIONAL_ERRORS else None

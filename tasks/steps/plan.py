@@ -77,14 +77,15 @@ def _manifest_row(context: RunContext, conversation: Conversation, versions: Map
 
 
 def _judge_call(context: RunContext, conversation: Conversation) -> tuple[str, str] | tuple[None, None]:
-    """Find hash and endpoint of the judge call; stand-ins where the model's call failed: there is nothing to judge."""
+    """Find hash and endpoint of the judge call; stand-ins where the model gave nothing to judge."""
     if not _has_judge_call(context, conversation) or not conversation.answered:
         return None, None
     if len(conversation.answered) > 1:
         return conversation.answered[1].prompt_hash, conversation.answered[1].endpoint
-    if conversation.failed and not conversation.is_refused:
+    ended = conversation.failed or conversation.next_hash == conversation.first_hash  # no further call is known
+    if ended and not conversation.is_refused:
         return unjudged_hash(conversation.first_hash, conversation.item.judge or ""), UNKNOWN
-    if not conversation.failed and conversation.next_hash != conversation.first_hash:  # which is asked next
+    if not ended:
         return conversation.next_hash, conversation.next_endpoint
     return None, None
 

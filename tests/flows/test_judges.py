@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from contracts.tables import METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SNAPSHOTS
 from core.configuration import read_configuration
 from flows.evaluate import IncompleteRunError, evaluate
 from flows.opening import run_id_of
@@ -151,6 +151,9 @@ def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) 
     rows = bench.lake.frame(RESULTS).collect()
     assert dict(rows.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
     assert {*rows["subject_error"]} == {"content_policy"}
+    assert {seen.model for seen in bench.server.seen} == {"subject"}, "there is nothing to judge"
+    items = bench.lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run).collect()
+    assert items["judge_hash"].null_count() == 0
     values = bench.metrics(run).filter(judge=STRICT, slice="all")
     of = dict(values.select("metric", "value").iter_rows())
     assert (of["subject_error_rate"], of["accuracy"], of["target_detection_rate"]) == (1.0, 0.0, 0.0)
