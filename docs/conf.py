@@ -45,7 +45,9 @@ def setup(app: Any) -> None:
 
 
 def _shorten_types(app: Any, what: str, name: str, value: Any, options: Any, *parts: str | None) -> tuple[Any, ...]:
-    """Name types in the arguments and the result without their modules."""
+    """Name types in the arguments and the result without their modules; of checked fields list the names alone."""
+    if fields := getattr(value, "__pydantic_fields__", {}):
+        return f"({', '.join(fields)})", None
     return tuple(part and re.sub(r"~(?:\w+\.)+", "", part) for part in parts)
 
 
