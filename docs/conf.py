@@ -1,5 +1,6 @@
 """How Sphinx builds the site of these pages: `make docs`. Warnings are errors, and nothing asks the network."""
 
+import inspect
 import os
 import re
 import sys
@@ -27,17 +28,40 @@ smartquotes = False  # options begin with two hyphens
 
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "undoc-members": True}
+autodoc_default_options = {"members": True}
 napoleon_use_ivar = True
 
+FIELD = re.compile(r"((?:^    #.*\n)*)^    (\w+): .*?(?:  # (.+))?$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)]*)?\)")
 
 
 def setup(app: Any) -> None:
     """Generate the reference before pages are read, and adapt docstrings and links to the site."""
     app.connect("builder-inited", lambda app: reference.write(DOCS / reference.FOLDER))
+    app.connect("autodoc-process-signature", _shorten_types)
+    app.connect("autodoc-process-docstring", _describe_fields)
     app.connect("autodoc-process-docstring", _escape_marks)
     app.connect("source-read", _resolve_links)
+
+
+def _shorten_types(app: Any, what: str, name: str, value: Any, options: Any, *parts: str | None) -> tuple[Any, ...]:
+    """Name types in the arguments and the result without their modules; of checked fields list the names alone."""
+    if fields := getattr(value, "__pydantic_fields__", {}):
+        return f"({', '.join(fields)})", None
+    return tuple(part and re.sub(r"~(?:\w+\.)+", "", part) for part in parts)
+
+
+def _describe_fields(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """List the fields of a class: a row's by their descriptions, others by the comments behind or above them."""
+    if what != "class":
+        return
+    if fields := getattr(value, "__pydantic_fields__", {}):
+        described = {name: field.description or "" for name, field in fields.items()}
+    else:
+        found = FIELD.findall(inspect.getsource(value))
+        described = {field: behind or " ".join(re.findall(r"# ?(.*)", above)) for above, field, behind in found}
+    lines += [f":ivar {field}: {' '.join(words.split())}" for field, words in described.items() if words]
+    lines.append("")
 
 
 def _escape_marks(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
