@@ -24,8 +24,8 @@ def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
 
     Raises ServerError where the server that is named cannot be used, EvalakeError where the command's does not start.
     """
+    from tasks.runtime.naming import CALLER, COMMAND_LINE
     from tasks.runtime.server import require_server
-    from tasks.runtime.started_by import CALLER, COMMAND_LINE
 
     require_server()
     end_on_ctrl_c()

@@ -23,13 +23,11 @@ from tasks.runtime.alarms import tell_of_run
 from tasks.runtime.artifacts import leave_artifacts
 from tasks.runtime.attempts import OVERTAKEN, require_newest
 from tasks.runtime.context import RunContext
-from tasks.runtime.days import day_of_run
 from tasks.runtime.logs import observed
-from tasks.runtime.naming import evaluate_run_name, tag_flow_run
+from tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
 from tasks.runtime.resources import end_attempt, spared_collector
 from tasks.runtime.runner import task_runner
 from tasks.runtime.runs import Run
-from tasks.runtime.started_by import started_by
 from tasks.runtime.suspension import Interruption, StateWatch
 from tasks.steps import count as usage
 from tasks.steps.announce import log_plan

@@ -31,7 +31,7 @@ from suites.session_review.score import begun
 from suites.session_review.scoring import CIRCUIT_OPEN, GIVEN_UP, PHASES, why_open
 from suites.session_review.sources.material import text as storable
 from tasks.runtime.context import RunContext
-from tasks.runtime.heartbeat import beating
+from tasks.runtime.progress import beating
 from tasks.runtime.resources import RunOverError, end_attempt, release_client
 from tasks.steps.converse import Conversation, call, keys_of, next_request
 from tasks.steps.extract import sample_of

@@ -18,7 +18,7 @@ from storage.lake import Lake, first_words
 from suites.registry import suite_names
 from tasks.runtime.artifacts import headline, pages_of
 from tasks.runtime.context import RunContext
-from tasks.runtime.days import day_of_run
+from tasks.runtime.naming import day_of_run
 
 
 class SnapshotError(EvalakeError):

@@ -1,11 +1,14 @@
-"""Progress of the runs of this process: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect."""
+"""Progress of the runs of this process: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect.
+
+The artifact of a scoring is its sign of life, too.
+"""
 
 import logging
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +25,8 @@ logger = logging.getLogger("evalake.runs")
 
 LINE_EVERY_SECONDS = 5.0
 ARTIFACT_EVERY_SECONDS = 2.0
+BEAT_SECONDS = 2.0
+LOOK_SECONDS = 0.2
 
 _running: dict[str, "_Progress"] = {}
 _bars: "list[Progress]" = []  # that are on the terminal
@@ -84,6 +89,35 @@ def shown(run_id: str, title: str, total: int) -> Iterator[None]:
         del _running[run_id]
 
 
+@contextmanager
+def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[None]:
+    """Show `progress` (0 to 100) in Prefect as it changes, and every two seconds as it is.
+
+    Whoever reads the artifact sees its time of update move for as long as this process lives.
+    """
+    import httpx
+    from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
+    shown = progress()
+    artifact = cast(UUID, create_progress_artifact(shown, key=key, description=title))
+
+    def beat(over: threading.Event) -> None:
+        last, waited = shown, 0.0
+        while not over.wait(LOOK_SECONDS):
+            waited += LOOK_SECONDS
+            now = progress()
+            if now == last and waited < BEAT_SECONDS:
+                continue
+            try:
+                update_progress_artifact(artifact, now)
+            except httpx.HTTPError:
+                continue  # a server that is out of reach gets the next beat
+            last, waited = now, 0.0
+
+    with beside(beat, "heartbeat"):
+        yield
+
+
 def _show(progress: _Progress, title: str, artifact: UUID | None, over: threading.Event) -> None:
     import httpx
     from prefect.artifacts import update_progress_artifact
@@ -99,7 +133,7 @@ def _show(progress: _Progress, title: str, artifact: UUID | None, over: threadin
         shown_task = bar.add_task(title, total=progress.total)
         last = False
         while not last:
-            last = over.wait(0.2)
+            last = over.wait(LOOK_SECONDS)
             bar.update(shown_task, completed=progress.done)
             now = time.monotonic()
             if in_words and (last or now >= line_due):

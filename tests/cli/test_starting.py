@@ -11,7 +11,7 @@ BEGIN = """
 import signal
 from cli.starting import flows_begun
 from core.errors import EvalakeError
-from tasks.runtime.started_by import CALLER
+from tasks.runtime.naming import CALLER
 try:
     with flows_begun(None):
         pass

@@ -1,14 +1,16 @@
-"""A flow run is named for what it does, unless somebody named it."""
+"""A flow run is named for what it does, unless somebody named it; its day, and who started it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.utilities.names import generate_slug
 
 from tasks.runtime import naming
-from tasks.runtime.naming import evaluate_run_name, is_generated
+from tasks.runtime.naming import day_of_run, evaluate_run_name, is_generated, started_by
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,17 @@ def test_a_name_that_somebody_gave_stays(name: str, monkeypatch: pytest.MonkeyPa
 
 def test_names_that_prefect_makes_up_are_told_from_others() -> None:
     assert all(is_generated(generate_slug(2)) for _ in range(200))
+
+
+def test_a_run_that_is_made_up_is_of_the_day_that_it_names() -> None:
+    assert day_of_run(date(2026, 1, 2)) == date(2026, 1, 2)
+
+
+def test_any_other_is_of_the_day_on_which_it_is_due() -> None:
+    before = datetime.now(UTC).date()
+    assert before <= day_of_run() <= datetime.now(UTC).date()
+
+
+def test_where_the_server_is_away_nobody_knows() -> None:
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}):
+        assert started_by(str(uuid4()), 1) is None
