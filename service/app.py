@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
+from core.errors import EvalakeError
 from service.pages import add_pages
 from service.scoring import events
 from service.scoring import routes as scoring_routes
@@ -28,10 +29,11 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         seconds = settings.configuration.service.follow_seconds
         following = events.follow(app_state.sessions, app_state.watch.hub, seconds)
-        beside = (app_state.queue.run(), app_state.watch.run(), following)
-        tasks = [asyncio.create_task(each) for each in beside]
-        yield
-        await asyncio.to_thread(app_state.queue.drain, 0.0)
+        with suppress(EvalakeError):  # else the watch logs it
+            await app_state.watch.tell()  # so that who subscribes first is told the current state, too
+        with app_state.queue.running():
+            tasks = [asyncio.create_task(each) for each in (app_state.watch.run(), following)]
+            yield
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,15 +1,15 @@
 """The queue: each scoring is a flow run in Prefect, which this service runs itself or leaves to a pool's workers."""
 
-import asyncio
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 from uuid import UUID
 
@@ -69,21 +69,24 @@ class Queue:
         self._at_once = at_once
         self._runs: dict[str, str] = {}
         self._opened: SyncPrefectClient | None = None
-        self._opening = Lock()
-        self._waiting: asyncio.Queue[tuple[str, UUID]] = asyncio.Queue()
+        self._lock = Lock()
+        self._waiting: SimpleQueue[tuple[str, UUID]] = SimpleQueue()
         self._known: set[str] = set()  # what waits, and what is under way
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._draining = False
-        self.under_way: set[str] = set()
         self._cancelled: set[str] = set()
+        self._until = math.inf  # when what is under way is given up, as the service ends
+        self.under_way: set[str] = set()
         self.is_lasting = True
 
-    async def run(self) -> None:
-        """Run what is submitted, as many scorings at once as configured, until cancelled."""
-        self._loop = asyncio.get_running_loop()
-        threads = ThreadPoolExecutor(self._at_once, "scoring")
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run what is submitted, while a block runs, as many scorings at once as configured."""
         with SyncClientContext.get_or_create():  # one client for all flow runs
-            await asyncio.gather(*(self._work(threads) for _ in range(self._at_once)))
+            for _ in range(self._at_once):
+                Thread(target=copy_context().run, args=(self._work,), name="scoring", daemon=True).start()
+            try:
+                yield
+            finally:
+                self.drain(0.0)
 
     def submit(self, rows: Sequence[Row]) -> None:
         """Make a flow run of each scoring; on failure `has` tells which will run."""
@@ -107,8 +110,10 @@ class Queue:
 
         Of several services that take the same one, Prefect lets one begin it.
         """
-        if self._loop is not None and run.deployment_id is None:
-            self._loop.call_soon_threadsafe(self._put, score_id, run.id)
+        with self._lock:
+            if run.deployment_id is None and score_id not in self._known:
+                self._known.add(score_id)
+                self._waiting.put((score_id, run.id))
 
     def has(self, row: Row) -> bool:
         """Tell whether Prefect is known to have a flow run of a scoring."""
@@ -172,10 +177,9 @@ class Queue:
 
         What waits stays scheduled in Prefect, for the next service of the lake.
         """
-        self._draining = True
-        began = time.monotonic()
-        while self.under_way and (waited := time.monotonic() - began) < seconds + END_SECONDS:
-            if waited >= seconds:
+        self._until = min(self._until, time.monotonic() + seconds)  # a second call shortens the first
+        while self.under_way and (now := time.monotonic()) < self._until + END_SECONDS:
+            if now >= self._until:
                 for score_id in tuple(self.under_way):
                     give_up(score_id)
             time.sleep(0.1)
@@ -189,18 +193,13 @@ class Queue:
             pool = client.read_work_pool(deployment.work_pool_name)
         return pool.name if pool.status is not None and pool.status.value != "READY" else None
 
-    def _put(self, score_id: str, run_id: UUID) -> None:
-        if score_id not in self._known:
-            self._known.add(score_id)
-            self._waiting.put_nowait((score_id, run_id))
-
-    async def _work(self, threads: ThreadPoolExecutor) -> None:
+    def _work(self) -> None:
         while True:
-            score_id, run_id = await self._waiting.get()
-            if not self._draining:
-                self.under_way.add(score_id)
-                run = copy_context().run
-                await asyncio.get_running_loop().run_in_executor(threads, run, self._score, score_id, run_id)
+            score_id, run_id = self._waiting.get()
+            self.under_way.add(score_id)  # before it looks at the end, and `drain` the other way round
+            if self._until == math.inf:  # else it stays scheduled
+                self._score(score_id, run_id)
+            self.under_way.discard(score_id)
 
     def _score(self, score_id: str, run_id: UUID) -> None:
         try:
@@ -216,8 +215,8 @@ class Queue:
         except Exception as error:  # noqa: BLE001 - whatever it is, the next scoring is taken
             logger.warning("the flow run %s of a scoring ended: %s", run_id, error)
         finally:
-            for of_all in (self.under_way, self._known, self._cancelled):
-                of_all.discard(score_id)
+            self._known.discard(score_id)
+            self._cancelled.discard(score_id)
 
     @contextmanager
     def _client(self, what: str) -> Iterator[SyncPrefectClient]:
@@ -226,7 +225,7 @@ class Queue:
         A client for each question takes more than four times the processor time: 46 ms, both sides, instead of 10.
         """
         try:
-            with self._opening:
+            with self._lock:
                 self._opened = self._opened or get_client(sync_client=True)
             yield self._opened
         except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:

@@ -20,12 +20,13 @@ from flows.score_session import (
     read_score,
     score_session,
 )
+from storage import ledger_writer
 from storage.lake import Lake
 from suites.session_review.contract import RESULTS
 from tasks.runtime.resources import RunOverError
 from tests.e2e.processes import wait_until
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place
+from tests.service.services import Place, count_commits
 from tests.service.test_one_scoring import begin, take
 
 
@@ -50,6 +51,20 @@ def test_a_pending_scoring_is_completed_and_a_completed_one_is_let_be(place: Pla
     asked = len(place.server.requests())
     assert run(place, score_id) is None
     assert len(place.server.requests()) == asked
+
+
+@pytest.mark.parametrize(("held_seconds", "commits"), [(60.0, 4), (0.0, 5)])
+def test_a_scoring_takes_four_commits_and_one_more_where_its_answers_are_apart(
+    place: Place, monkeypatch: pytest.MonkeyPatch, held_seconds: float, commits: int
+) -> None:
+    """It is asked for, its judge answers while the ledger holds replies, it ends, and it names tools."""
+    monkeypatch.setattr(ledger_writer, "COMMIT_AFTER_SECONDS", held_seconds)
+    place.write("second")
+    run(place, begin(place))  # which makes the tables
+    before = count_commits(place.lake)
+    assert run(place, begin(place, "second")) == 60
+    added = count_commits(place.lake) - before
+    assert added == {"session_scores": 2, "calls": commits - 3, "session_missing_tools": 1}
 
 
 def test_a_failed_scoring_has_its_reason_and_is_not_taken_up_again(place: Place) -> None:

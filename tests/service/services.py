@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,11 @@ DRAIN = "drain_seconds = 30\n"  # takes longer on busy machines
 SERVICE = f"lost_after_seconds = 900\n{DRAIN}"  # what a test brings into a state stays there, however slow the test
 IMPATIENT = f"lost_after_seconds = 15\n{DRAIN}"  # for tests that kill, and wait for what follows
 TOOLS = "1. **kubectl-logs**: the container's log would have shown the error."
+
+
+def count_commits(lake: Lake) -> Counter[str]:
+    """Count the commits of every table of a lake."""
+    return Counter(entry.parents[1].name for entry in Path(lake.uri).glob("*/_delta_log/*.json"))
 
 
 class Place:

@@ -1,7 +1,6 @@
 """Scorings as flow runs: many at once in the service's process, in few commits, and a reason where Prefect is away."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from service.app import create_app
 from service.scoring.scorings import ScoringSettings
-from storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.model_server import ModelServer
-from tests.service.services import JUDGE, SERVICE, Place, Service, start
+from tests.service.services import JUDGE, SERVICE, Place, Service, count_commits, start
 
 NAMES = [f"session-{number}" for number in range(20)]
 SLOW_SECONDS = 600.0  # longer than the test waits: what ends such an answer ends it from outside
@@ -24,14 +22,8 @@ WHY_CANCELLED = "it was cancelled by api-client"
 WHY_ENDED = "its process was told to end before the judge had answered: ask for it again"
 
 
-def versions(lake: Lake) -> Counter[str]:
-    """Count the commits of every table of a lake."""
-    return Counter(entry.parents[1].name for entry in Path(lake.uri).glob("*/_delta_log/*.json"))
-
-
 @pytest.mark.e2e
-def test_one_scoring_takes_four_commits(tmp_path: Path) -> None:
-    """It is asked for, its judge answers, it ends, and it names tools."""
+def test_one_scoring_through_the_api_takes_few_commits(tmp_path: Path) -> None:
     with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.write("first", "second")
@@ -39,12 +31,13 @@ def test_one_scoring_takes_four_commits(tmp_path: Path) -> None:
         service.ask("first")  # which makes the tables
         service.wait_for("first", "completed", "failed")
         wait_until(lambda: not running(stack), "the end of the first flow run")
-        before = versions(place.lake)
+        before = count_commits(place.lake)
         service.ask("second")
         assert service.wait_for("second", "completed", "failed")["total_score"] == 60
         wait_until(lambda: not running(stack), "the end of the second flow run")
-        added = versions(place.lake) - before
-        assert added == {"session_scores": 2, "calls": 1, "session_missing_tools": 1}
+        added = count_commits(place.lake) - before
+        assert added.pop("calls") <= 2  # one where both answers come within half a second
+        assert added == {"session_scores": 2, "session_missing_tools": 1}
         service.stop()
 
 
