@@ -68,7 +68,7 @@ NO_LIMIT = 10**9
 def test_the_real_traces_become_a_conversation_with_every_call_and_result(real_data: Path) -> None:
     folder = real_data / "tarsy" / "go_golden" / "pipeline"
     session = load(read_dataset(str(folder)).samples[0].input)
-    text = fit(session, NO_LIMIT).text
+    text = fit(session, NO_LIMIT, "f0" * 16).text
     calls = [
         json.loads(file.read_text(encoding="utf-8"))
         for file in sorted(folder.glob("trace_interactions/*_mcp_*.json"))
