@@ -28,8 +28,8 @@ def check(
 
     What was found is also written as a page, the data docs of the lake's last check.
 
-    Exits with 0 where all is proved, 1 where something is wrong, 3 where nothing is but a rule warns, or a snapshot
-    could not be recomputed.
+    Exits with 0 where nothing is wrong, 1 where something is, 3 where nothing is but a snapshot could not be
+    recomputed. A rule that only warns is said, and is no failure.
     """
     from cli import output as show
     from core.errors import LakeError

@@ -142,8 +142,8 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
     """Choose the exit code of a check.
 
     Returns:
-        0 where nothing is wrong and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but some
-        snapshots could not be recomputed. A rule that warns is said, and refuses nothing.
+        0 where nothing is wrong and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but
+        some snapshots could not be recomputed. A rule that warns is said, and is no failure.
     """
     if any(table.findings for table in checked):
         return 1

@@ -350,7 +350,9 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: _Read) -> list[Coverage]:
         if (reason := each.reason.partition(": ")[2]) in read.skipped:
             left_out[reason] -= 1
     refused = (json_object(each.payload) or {} for each in read.refused)
-    covered = with_refused(cover(lake, suite, run.run_id, run.judges), refused, UNREADABLE, +left_out)
+    items = [each.item for each in read.recorded]
+    labels = {(item.model, item.judge or "", item.sample.dataset, item.sample.label) for item in items}
+    covered = with_refused(cover(lake, suite, run.run_id, run.judges), refused, UNREADABLE, +left_out, labels)
     save_coverage(lake, run.run_id, covered)
     return covered
 

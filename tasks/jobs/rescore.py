@@ -18,6 +18,7 @@ from suites.base import Converse, Exchange, Item, Options
 from tasks.runtime.context import RunContext
 from tasks.runtime.runs import run_row
 from tasks.steps.converse import Conversation, exchange_of, going_on, replay_from_ledger
+from tasks.steps.coverage import cover_again
 from tasks.steps.derive import derive
 from tasks.steps.extract import sample_of
 from tasks.steps.measure import measure
@@ -58,6 +59,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
     published = publish_conversations(context, answered, origin) + derive(context, origin)
+    cover_again(lake, context.suite, run_id, run["judges"])
     unanswered = len(items) - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
     return Rescored(measure(context, warnings), published, len(items), unanswered)

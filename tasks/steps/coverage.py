@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,6 +147,23 @@ def save_coverage(lake: Lake, run_id: str, rows: Sequence[Coverage]) -> None:
         land(lake, RUN_COVERAGE, conform([{"run_id": run_id, **to_table(row)} for row in rows], RUN_COVERAGE))
 
 
+def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> None:
+    """Count a run's items again, and keep what was known of its sources."""
+    kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run_id).collect()
+    before = {(row.model, row.judge, row.dataset): row for row in map(from_table, kept.iter_rows(named=True))}
+    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label")
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).select(*_GROUP, "sample_hash")
+    there = {*items.join(labels, on="sample_hash").drop("sample_hash").unique().collect().iter_rows()}
+    rows = []
+    for row in cover(lake, suite, run_id, judges):
+        known = before.get((row.model, row.judge, row.dataset), row)
+        of_source = {label for label in known.lost_labels if (row.model, row.judge, row.dataset, label) not in there}
+        lost = tuple(sorted({*row.lost_labels, *of_source}))
+        source = {"left_out": known.left_out, "refused": known.refused, "source_rows": known.source_rows}
+        rows.append(replace(row, **source, lost_labels=lost))
+    save_coverage(lake, run_id, rows)
+
+
 def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
     """Read what came of the items of an ended run; count it where its row of `runs` is older than `run_coverage`.
 
@@ -196,7 +213,11 @@ def of_sources(sources: Iterable[Source]) -> list[Coverage]:
 
 
 def with_refused(
-    rows: Sequence[Coverage], refused: Iterable[Mapping[str, Any]], reason: str, left_out: Mapping[str, int]
+    rows: Sequence[Coverage],
+    refused: Iterable[Mapping[str, Any]],
+    reason: str,
+    left_out: Mapping[str, int],
+    labels: Collection[tuple[str, str, str, str | None]] = (),
 ) -> list[Coverage]:
     """Add to the rows of an import the material that was refused, by whose it says it is, and what was left out.
 
@@ -205,18 +226,34 @@ def with_refused(
         refused: What could be read of each refused piece; nothing where it was no object.
         reason: Why these were refused, as a fixed phrase.
         left_out: What a documented rule left out, by reason.
+        labels: The labels of the items that were read: model, judge, dataset, label.
     """
-    counts = Counter(tuple(_name(each.get(name)) for name in _GROUP) for each in refused)
+    groups = [(tuple(_name(each.get(name)) for name in _GROUP), _name(each.get("label")).lower()) for each in refused]
+    counts = Counter(group for group, _ in groups)
     if left_out:
         counts[("", "", "")] += 0
     known = {(row.model, row.judge or "", row.dataset): row for row in rows}
-    for (model, judge, dataset), count in counts.items():
-        row = known.get((model, judge, dataset), Coverage(model, judge or None, dataset))
-        of_nobody = (model, judge, dataset) == ("", "", "")
-        known[model, judge, dataset] = replace(
-            row, refused={reason: count} if count else {}, left_out=left_out if of_nobody else row.left_out
+    for group, count in counts.items():
+        model, judge, dataset = group
+        row = known.get(group, Coverage(model, judge or None, dataset))
+        of_nobody = group == ("", "", "")
+        lost_here = {label for of, label in groups if of == group and label and not _is_there(group, label, labels)}
+        known[group] = replace(
+            row,
+            refused={reason: count} if count else {},
+            left_out=left_out if of_nobody else row.left_out,
+            lost_labels=tuple(sorted({*row.lost_labels, *lost_here})),
         )
     return list(known.values())
+
+
+def _is_there(group: tuple[str, ...], label: str, labels: Iterable[tuple[str, str, str, str | None]]) -> bool:
+    """Tell whether some item has the label, of those that a refused piece may belong to by what it names."""
+    return any(label == known and all(map(_agree, group, of)) for *of, known in labels)
+
+
+def _agree(named: str, known: str) -> bool:
+    return named in ("", known)
 
 
 def _name(value: Any) -> str:

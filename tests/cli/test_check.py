@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
+from deltalake import write_deltalake
 
-from contracts.tables import SAMPLES
+from contracts.tables import CALLS, CONTRACT_CHECKS, SAMPLES
 from storage.lake import Lake
 from tests.cli.command import evalake_here
 from tests.storage.foreign_snapshot import foreign_snapshot
@@ -45,6 +47,21 @@ def test_the_command_exits_with_one_and_says_what_to_mend(lake: Lake, tmp_path: 
     (damaged,) = [table for table in said["tables"] if table["findings"]]
     assert damaged["table"] == "samples"
     assert gone.name in damaged["findings"][0]["problem"]
+
+
+def test_a_rule_that_only_warns_is_said_and_is_no_failure(lake: Lake, tmp_path: Path) -> None:
+    odd = {"replicate": 9, "input_tokens": 5, "cached_input_tokens": 7}
+    calls = lake.frame(CALLS).head(1).collect()
+    row = calls.with_columns(pl.lit(value, calls.schema[name]).alias(name) for name, value in odd.items())
+    write_deltalake(lake.location(CALLS), row.to_arrow(), mode="append")
+    done = evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path)
+    said = json.loads(done.stdout)
+    (table,) = [each for each in said["tables"] if each["table"] == "calls"]
+    assert (table["state"], said["healthy"], done.returncode) == ("warning", True, 0)
+    assert "(cached_within_input)" in " ".join(table["warnings"])
+    assert "warning" in (tmp_path / said["data_docs"]).read_text(encoding="utf-8")
+    kept = lake.frame(CONTRACT_CHECKS).filter(table_name="calls", rule_id="cached_within_input", passed=False).collect()
+    assert {*kept["severity"]} == {"warning"}
 
 
 def test_what_was_proved_before_is_counted_and_all_is_proved_anew_where_that_is_asked_for(

@@ -18,6 +18,7 @@ from typing import Any
 from core.errors import SourceError
 from core.files import LARGEST_FILE, LARGEST_IN_ALL, Files
 from suites.session_review.session import TERMINAL, Session
+from suites.session_review.sources.census import require_whole
 from suites.session_review.sources.material import RefusedError, decoded
 from suites.session_review.sources.tarsy import read_detail
 
@@ -214,7 +215,10 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
         children[stage["parent_stage_execution_id"]].append(stage)
     nested = [{**stage, "parallel_executions": children[stage["execution_id"]]} for stage in children[None]]
     loose = [event for of_nobody in calls.values() for event in of_nobody]
-    return read_detail({**_decoded(row), "stages": nested, "session_level_interactions": loose})
+    about = {**_decoded(row), "session_level_interactions": loose}
+    session = read_detail({**about, "stages": nested})
+    require_whole({**about, "stages": stages}, session)  # all of them, also one whose parent is gone
+    return session
 
 
 def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:

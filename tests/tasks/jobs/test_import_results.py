@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from contracts.tables import QUARANTINE, RUNS, SAMPLES
+from contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
 from storage.lake import Lake
 from storage.snapshots import find_snapshot
 from suites.command_guard.contract import RESULTS
@@ -52,6 +52,26 @@ def test_a_line_that_is_there_twice_is_one_row(tmp_path: Path) -> None:
     run = imported(lake, first, second)
     assert (run["rows_landed"], run["rows_already_present"], run["rows_quarantined"]) == (2, 2, 0)
     assert lake.frame(RESULTS).collect().height == 2
+
+
+@pytest.mark.parametrize(
+    ("others", "lost"),
+    [
+        ([], ["malicious"]),
+        ([recorded(sample_id="c", model="n")], ["malicious"]),
+        ([recorded(sample_id="c")], []),
+    ],
+    ids=["none", "of another model alone", "one"],
+)
+def test_a_label_of_which_every_line_was_refused_is_named(
+    tmp_path: Path, others: list[dict[str, Any]], lost: list[str]
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    harmless = recorded(sample_id="b", label="harmless", category=None)
+    run = imported(lake, written(tmp_path / "r.jsonl", recorded(replicate=-1), harmless, *others))
+    rows = lake.frame(RUN_COVERAGE).filter(run_id=run["run_id"], model="m").collect()
+    assert rows["lost_labels"].to_list() == [lost]
+    assert run["state"] == "incomplete"
 
 
 @pytest.mark.parametrize(

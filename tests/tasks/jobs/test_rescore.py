@@ -4,11 +4,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from contracts.tables import RUN_COVERAGE
 from core.configuration import Configuration
 from core.errors import UsageError
 from storage.lake import Lake
+from storage.landing import land
 from storage.snapshots import find_snapshot, read_metrics
 from tasks.jobs.rescore import rescore
 from tasks.runtime.context import RunContext
@@ -25,6 +28,19 @@ def test_an_imported_run_is_scored_again_to_the_same_values(audits: RunContext, 
     after = read_metrics(mine.lake, done.snapshot_id)
     columns = ("metric", "model", "judge", "slice", "slice_value", "value", "n")
     assert before.select(columns).sort(columns).equals(after.select(columns).sort(columns))
+
+
+def test_what_came_of_the_items_is_counted_again(audits: RunContext, tmp_path: Path) -> None:
+    shutil.copytree(audits.lake.uri, tmp_path / "lake")
+    lake = Lake(str(tmp_path / "lake"))
+    before = lake.frame(RUN_COVERAGE).filter(run_id=audits.run_id).collect()
+    stale = before.with_columns(answered=pl.lit(0, pl.Int64), missing="asked", left_out=pl.lit('{"repeated": 3}'))
+    land(lake, RUN_COVERAGE, stale)
+    rescore(lake, audits.run_id, Configuration())
+    after = lake.frame(RUN_COVERAGE).filter(run_id=audits.run_id).collect().sort("model", "judge", "dataset")
+    counts = ("model", "judge", "dataset", "asked", "answered", "missing", "lost_labels")
+    assert after.select(counts).equals(before.sort("model", "judge", "dataset").select(counts))
+    assert {*after["left_out"]} == {'{"repeated": 3}'}, "what is known of the sources is kept"
 
 
 def test_a_run_that_there_is_not_is_named(audits: RunContext) -> None:

@@ -52,6 +52,14 @@ def test_children_pauses_and_errors_are_read_and_chats_and_judges_are_not(databa
     assert isinstance(list(session.interactions)[2], Event)
 
 
+def test_a_session_whose_calls_are_not_all_read_is_refused(database: Path) -> None:
+    """Those of a stage whose parent is gone would be lost in silence."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE stage_executions SET parent_stage_execution_id = 'x' WHERE execution_id = 'two'")
+    (refused,) = [left for left in read_dataset(str(database), may_be_empty=True).skipped if "over" in left.where]
+    assert refused.reason == "2 of 2 tool calls and 1 of 1 tool results were not read"
+
+
 def test_text_that_is_not_utf8_spoils_itself_alone(database: Path) -> None:
     connection = sqlite3.connect(database)
     garbled = "UPDATE llm_interactions SET thinking_content = CAST(X'66FF' AS TEXT) WHERE interaction_id = 'i1'"
