@@ -2,6 +2,10 @@
 
 import re
 
+import pytest
+
+from reports.viewer_links import VIEWER_URL, item_address
+from service.pages import addresses
 from tests.service.services import Service
 
 
@@ -21,3 +25,9 @@ def test_a_browser_at_an_address_without_a_page_gets_one_that_says_so(service: S
     assert (page.status_code, page.text) == (404, service.http.get("/runs").text)
     wrong = service.http.get("/api/v1/nothing", headers=browser)
     assert (wrong.status_code, wrong.json()) == (404, {"detail": "Not Found"})
+
+
+def test_reports_link_to_the_page_of_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VIEWER_URL, "http://viewer")
+    page = addresses()["viewer"]["item"].format(run_id="r", item_id="i")
+    assert item_address("r", "i") == f"http://viewer{page}"
