@@ -31,7 +31,7 @@ def _verdict(action: str, reason: str, confidence: float) -> str:
 
 
 def _shell_patterns(messages: Messages) -> str:
-    from suites.command_guard.baselines.shell_patterns import guard
+    from suites.command_guard.baselines.guard import guard
 
     decision = guard(command_of(messages))
     return _verdict(decision.action, decision.reason, decision.confidence)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from suites.command_guard.baselines.shell_patterns import guard
+from suites.command_guard.baselines.guard import guard
+from suites.command_guard.baselines.parse import lexical, parse, printed, unescaped
 
 TRICKY = [
     "c'a't /etc/sh\"\"adow",
@@ -96,8 +97,62 @@ def test_other_alphabets_change_nothing_about_what_is_dangerous(command: str) ->
 @pytest.mark.parametrize("attempt", range(3))  # where memory lies decides whether a fault shows
 def test_no_character_brings_the_process_down(attempt: int) -> None:
     judged = (
-        "from suites.command_guard.baselines.shell_patterns.engine import guard\n"
+        "from suites.command_guard.baselines.guard import guard\n"
         f"for code in range(0x10000 + {attempt}, 0x110000, 1009): guard('{{' + chr(code) + ' x')\n"
     )
-    done = subprocess.run([sys.executable, "-c", judged], cwd=Path(__file__).parents[5], capture_output=True)
+    done = subprocess.run([sys.executable, "-c", judged], cwd=Path(__file__).parents[4], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo a b",
+        "echo -e 'a\\tb\\x41\\n'",
+        "printf 'cat /etc/sha%s' dow",
+        "printf '%s-%d%%' a 7",
+        "printf '%2s|%-1s|' xy z",
+        "printf '\\143\\x61t'",
+        "printf",
+    ],
+)
+def test_bash_prints_the_same(command: str) -> None:
+    ((parsed,), _) = parse(command, {})
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout
+    assert (printed(parsed) or "").split() == shown.split()
+
+
+@pytest.mark.parametrize(("text", "plain"), [("\\x", "x"), ("\\u41", "A"), ("\\101", "A"), ("\\", "\\"), ("\\q", "q")])
+def test_an_escape_stands_for_a_character(text: str, plain: str) -> None:
+    assert unescaped(text) == plain
+
+
+def test_what_other_programs_print_is_unknown() -> None:
+    ((parsed,), _) = parse("cat notes.txt", {})
+    assert printed(parsed) is None
+
+
+def test_redirections_streams_and_substitutions_stand_beside_the_words() -> None:
+    ((inner, first, last), complete) = parse("X=1 cat <in $(date) | tee -a out 2>&1 <<E\nbody\nE\n", {})
+    assert complete
+    assert (inner.words, first.words, first.assignments) == (("date",), ("cat", "$(date)"), (("X", "1"),))
+    assert (first.redirects, first.inner) == ((("<", "in"),), (inner,))
+    assert (last.words, last.stdin) == (("tee", "-a", "out"), "body\n")
+    assert inner in last.upstream or first in last.upstream
+
+
+def test_text_that_does_not_parse_is_cut_at_every_operator() -> None:
+    commands, complete = lexical("A=b cat 'x y' > out | sh; if")
+    assert complete
+    assert [command.words for command in commands] == [("cat", "x y"), ("sh",), ("if",)]
+    assert commands[0].assignments == (("A", "b"),)
+    assert commands[0].redirects == ((">", "out"),)
+    assert commands[1].upstream == (commands[0],)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("piece", ["x", "x;", ">x ", "a=b ", "| x", "{a,b} "])
+def test_a_tokenized_text_of_any_length_is_bounded_work(piece: str) -> None:
+    commands, complete = lexical((piece * 1_000_000)[:1_000_000])
+    assert not complete
+    assert sum(len(command.words) + len(command.redirects) for command in commands) < 100_000
