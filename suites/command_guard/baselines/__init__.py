@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from providers.baselines import Baseline, BaselineRefusedError, Messages
+from providers.baselines import Baseline, BaselineRefusedError, Messages, Revised
 from suites.base.untrusted import read_delimited
 
 _OPENING, _CLOSING = "<command>\n", "\n</command>"
@@ -38,7 +38,7 @@ def _shell_patterns(messages: Messages) -> str:
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "shell-patterns": _shell_patterns,
+    "shell-patterns": Revised(_shell_patterns, "2"),
     "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
     "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
 }

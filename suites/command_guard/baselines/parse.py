@@ -139,14 +139,14 @@ def lexical(text: str) -> tuple[list[Command], bool]:
             operator = token["redirect"].lstrip("0123456789")
         elif token["word"]:
             plain = _QUOTES.sub(lambda match: match[1] or match[2] or match[3] or "", token["word"])
-            if operator:
+            if len(command.words) + len(command.assignments) + len(command.redirects) >= MAX_COMMANDS:
+                complete = False
+            elif operator:
                 command, operator = replace(command, redirects=(*command.redirects, (operator, plain))), ""
             elif not command.words and (known := assignment(plain)):
                 command = replace(command, assignments=(*command.assignments, known))
-            elif len(command.words) < MAX_COMMANDS:
-                command = replace(command, words=(*command.words, *_expand_braces(plain)))
             else:
-                complete = False
+                command = replace(command, words=(*command.words, *_expand_braces(plain)))
     return commands, complete
 
 

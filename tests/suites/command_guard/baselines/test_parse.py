@@ -133,12 +133,12 @@ def test_what_other_programs_print_is_unknown() -> None:
 
 
 def test_redirections_streams_and_substitutions_stand_beside_the_words() -> None:
-    ((inner, first, last), complete) = parse("X=1 cat <in $(date) | tee -a out 2>&1 <<E\nbody\nE\n", {})
+    (inner, first, last), complete = parse("X=1 cat $(date) <in | tee -a out 2>&1 <<E\nbody\nE\n", {})
     assert complete
     assert (inner.words, first.words, first.assignments) == (("date",), ("cat", "$(date)"), (("X", "1"),))
     assert (first.redirects, first.inner) == ((("<", "in"),), (inner,))
-    assert (last.words, last.stdin) == (("tee", "-a", "out"), "body\n")
-    assert inner in last.upstream or first in last.upstream
+    assert (last.words, last.redirects, last.stdin) == (("tee", "-a", "out"), ((">&", "1"),), "body\n")
+    assert last.upstream == (first,)
 
 
 def test_text_that_does_not_parse_is_cut_at_every_operator() -> None:
