@@ -210,7 +210,7 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     if request is None:
         return None
     configured, name, suite = context.configuration, request.model, context.suite
-    revision = configured.revision(name) or revision_of(configured.real_model(name), suite.baselines)
+    revision = configured.revision(name) or revision_of(configured.real_model(name), suite.conversation.baselines)
     added: Mapping[str, Any] = {}
     if conversation.item.judge is not None and (conversation.answered or not suite.conversation.asks_subject):
         added = seeded_once(conversation.item, judge_parameters(suite, name, configured))

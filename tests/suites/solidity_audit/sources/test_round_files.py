@@ -1,4 +1,4 @@
-"""Names of a round that mean the same are known as the same: of models, of folders, of samples."""
+"""Names that mean one model or one sample, and files that are read, sorted or left out with a reason."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,21 @@ import pytest
 
 from core.errors import SourceError
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
-from suites.solidity_audit.rounds.names import (
+from suites.solidity_audit.sources.round_files import (
     ALIASES_FILE,
+    NO_JSON_FILE,
+    NOT_JSON,
     aliases,
     expert_of,
     folder_name,
     is_review_folder,
     model_named,
+    number_of,
     plain,
     sample_names,
 )
+from suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
+from tests.suites.solidity_audit.sources.rounds_material import ROUND, judgement, read, reasons, review, write
 
 MODELS = ("claude_opus_4.5", "gpt-5.2", "org/own-model")
 
@@ -94,3 +99,42 @@ def test_a_sample_is_named_by_its_file_and_as_the_file_states_it(
     file: str, stated: object, names: tuple[str, ...]
 ) -> None:
     assert sample_names(Path("round") / file, stated, PROMPT_TYPES) == names
+
+
+def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
+    reviews, judged = "expert_reviews/some_model_1.5", "deep/judges/some_model_1.5/judge_outputs"
+    files = {
+        **ROUND,
+        f"{reviews}/notes.txt": "seen",
+        f"{reviews}/r_list.json": [review()],
+        f"{reviews}/r_nc_box.JSON": {},
+        f"{judged}/direct/j_nc_other.json": judgement(sample_id="other", transformed_id="nc_other"),
+        "samples/contracts/box.sol": "contract Box {}",
+    }
+    assert reasons(read(tmp_path, files)) == {
+        "notes.txt": NO_JSON_FILE,
+        "r_list.json": NOT_JSON,
+        "r_nc_box.JSON": NOTHING_SAID,
+        "j_nc_other.json": NO_TRUTH,
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_every_encoding_of_json_is_read(tmp_path: Path, encoding: str) -> None:
+    folder = write(tmp_path / "round", ROUND)
+    file = folder / "expert_reviews" / "some_model_1.5" / "r_nc_box.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(review()), encoding=encoding)
+    found = read_folder(folder)
+    assert found is not None
+    assert found.labels
+    assert not found.skipped
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(0, 0.0), (2, 2.0), (1.5, 1.5), (10**308, 1e308), (10**309, None), (float("inf"), None), (float("nan"), None),
+     (-0.5, None), (True, None), ("1", None), (None, None)],
+)  # fmt: skip
+def test_a_cost_or_a_time_is_a_finite_number_of_0_or_more(value: object, number: float | None) -> None:
+    assert number_of(value) == number

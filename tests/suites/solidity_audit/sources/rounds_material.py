@@ -6,7 +6,7 @@ from typing import Any
 
 from storage.lake import Lake
 from suites.base import RecordedFolder
-from suites.solidity_audit.rounds.folder import read_folder
+from suites.solidity_audit.sources.rounds import read_folder
 from suites.solidity_audit.suite import SUITE
 from tasks.jobs.import_results import import_recorded
 
