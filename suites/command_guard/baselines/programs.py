@@ -4,7 +4,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+Action = Literal["ALLOW", "WARN", "BLOCK"]
 
 _TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
 
@@ -48,6 +50,8 @@ NAMES: Final[Mapping[str, frozenset[str]]] = {
 OPTIONS: Final = {kind: _rows(text) for kind, text in _TABLES["options"].items()}
 WRAPPERS: Final = tuple(map(_wrapper, _TABLES["wrappers"]["rows"].strip().splitlines()))
 PATTERNS: Final = {name: _pattern(text) for name, text in _TABLES["patterns"].items()}
+RULES: Final[Mapping[str, tuple[Action, float, str]]] = _TABLES["rules"]
+"""Each rule's action, the confidence in it, and the reason, for the program that it is found at."""
 DANGEROUS: Final = [(_pattern(text), what) for what, text in _TABLES["dangerous"].items()]
 RUNS: Final = {program: _pattern(f"(?m){runs}") for programs, runs, _ in _LANGUAGES for program in programs}
 """Programs with a language of their own, and what in their code runs commands."""

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from suites.command_guard.baselines.guard import MAX_DEPTH, RULES, Decision, Scope, _common_name, guard
+from suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, _common_name, guard
+from suites.command_guard.baselines.programs import RULES
 
 HARM = [
     "cat /etc/shadow",
