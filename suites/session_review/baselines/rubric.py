@@ -127,7 +127,8 @@ def _record(alert: str, blocks: Sequence[tuple[str, str]]) -> Record:
         if number >= 0 and kind.startswith("TOOL CALL "):
             record.calls[number] = Call(number, kind.removeprefix("TOOL CALL "), body)
         elif kind in ("RESULT", "ERROR") and number in record.calls:
-            record.calls[number] = replace(record.calls[number], **{kind.lower(): body})
+            call = record.calls[number]
+            record.calls[number] = replace(call, result=body) if kind == "RESULT" else replace(call, error=body)
         elif number >= 0 and kind == "ERROR":
             record.model_errors += 1
         elif number >= 0 and kind.startswith("AGENT "):
