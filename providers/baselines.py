@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from providers.request import Failure, Reply, Request
 
@@ -10,6 +11,24 @@ PROVIDER = "baseline"
 Messages = Sequence[Mapping[str, str]]
 Baseline = Callable[[Messages], str]
 """The messages of a request -> the text of the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A baseline whose rules changed behind its name. The revision is part of the prompt hash: older replies stay."""
+
+    baseline: Baseline
+    revision: str
+
+    def __call__(self, messages: Messages) -> str:
+        """Answer by the baseline."""
+        return self.baseline(messages)
+
+
+def revision_of(model: str, baselines: Mapping[str, Baseline]) -> str | None:
+    """Look up the revision of a model among some baselines; None for another model, and for a first revision."""
+    baseline = baselines.get(model.removeprefix(f"{PROVIDER}/")) if model.startswith(f"{PROVIDER}/") else None
+    return baseline.revision if isinstance(baseline, Revised) else None
 
 
 class BaselineRefusedError(Exception):

@@ -12,7 +12,7 @@ from suites.base import Item, Recorded
 from suites.base.sources import as_json, storable
 from suites.base.validation import ModelName, Name, Strict, read_line
 from suites.solidity_audit.replies.judgement import Asked, Judgement, read_judgement
-from suites.solidity_audit.rounds.judgement import stated_failure
+from suites.solidity_audit.sources.round_fields import stated_failure
 from suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
 
 DATASET = "recorded"

@@ -19,9 +19,9 @@ from suites.solidity_audit.people.questions import LABELLING
 from suites.solidity_audit.prompts.own import PARTS
 from suites.solidity_audit.prompts.subject import PROMPT_TYPES
 from suites.solidity_audit.recorded import read_recorded
-from suites.solidity_audit.rounds.folder import read_folder
 from suites.solidity_audit.score import SCORER_VERSION, score
 from suites.solidity_audit.sources.read import read_dataset
+from suites.solidity_audit.sources.rounds import read_folder
 from suites.solidity_audit.trivial import always
 from suites.solidity_audit.truth import SUITE as NAME
 from suites.solidity_audit.viewing import VIEWING

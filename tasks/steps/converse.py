@@ -12,6 +12,7 @@ from contracts.tables import CALLS
 from core.errors import ProviderError
 from providers.admission import WithoutSlot
 from providers.attempts import CallsEndedError
+from providers.baselines import revision_of
 from providers.endpoints import endpoint_of
 from providers.request import Failure, Reply, Request, parameters_of
 from storage.ledger import Key, LedgerIndex
@@ -209,23 +210,20 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     if request is None:
         return None
     configured, name, suite = context.configuration, request.model, context.suite
+    revision = configured.revision(name) or revision_of(configured.real_model(name), suite.conversation.baselines)
     added: Mapping[str, Any] = {}
     if conversation.item.judge is not None and (conversation.answered or not suite.conversation.asks_subject):
         added = seeded_once(conversation.item, judge_parameters(suite, name, configured))
     elif name in configured.models:
         added = configured.parameters(name)
-    if (
-        not added
-        and name not in configured.models
-        and not suite.conversation.streams
-        and not suite.conversation.caches_prompts
-    ):
+    asked_plainly = not added and name not in configured.models and revision is None
+    if asked_plainly and not suite.conversation.streams and not suite.conversation.caches_prompts:
         return request
     return replace(
         request,
         model=configured.real_model(name),
         parameters={**request.parameters, **added},
-        revision=configured.revision(name),
+        revision=revision,
         stream=configured.streams(name, suite.conversation.streams),
         cache_prompt=configured.caches_prompts(name, suite.conversation.caches_prompts),
     )

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from core.configuration import Configuration
-from providers.baselines import BaselineRefusedError, Messages
+from providers.baselines import BaselineRefusedError, Messages, Revised, revision_of
 from providers.client import Client
 from providers.request import Failure, Reply
 from tests.providers.support import answer, request
@@ -43,3 +43,13 @@ assert "litellm" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_revised_baseline_answers_under_its_name_and_tells_its_revision() -> None:
+    known = {"parrot": Revised(parrot, "2"), "first": parrot}
+    with Client(Configuration(), baselines=known) as client:
+        reply = answer(client, request("hello", "baseline/parrot"))
+    assert isinstance(reply, Reply)
+    assert reply.text == "hello"
+    assert revision_of("baseline/parrot", known) == "2"
+    assert [revision_of(name, known) for name in ("baseline/first", "baseline/none", "parrot")] == [None] * 3

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from providers.baselines import Baseline, BaselineRefusedError, Messages
+from providers.baselines import Baseline, BaselineRefusedError, Messages, Revised
 from suites.base.untrusted import read_delimited
 
 _OPENING, _CLOSING = "<command>\n", "\n</command>"
@@ -31,14 +31,14 @@ def _verdict(action: str, reason: str, confidence: float) -> str:
 
 
 def _shell_patterns(messages: Messages) -> str:
-    from suites.command_guard.baselines.shell_patterns import guard
+    from suites.command_guard.baselines.guard import guard
 
     decision = guard(command_of(messages))
     return _verdict(decision.action, decision.reason, decision.confidence)
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "shell-patterns": _shell_patterns,
+    "shell-patterns": Revised(_shell_patterns, "2"),
     "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
     "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
 }

@@ -6,7 +6,7 @@ from providers.baselines import Baseline, Messages
 
 
 def _rubric_judge(messages: Messages) -> str:
-    from suites.session_review.baselines.rubric_judge import judge
+    from suites.session_review.baselines.rubric import judge
 
     return judge(messages)
 

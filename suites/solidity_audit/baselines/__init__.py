@@ -2,26 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 
-from providers.baselines import Baseline, Messages
-
-
-def _solidity_patterns(messages: Messages) -> str:
-    from suites.solidity_audit.baselines.solidity_patterns import answer
-
-    return answer(messages)
+from providers.baselines import Baseline
 
 
-def _overlap_judge(messages: Messages) -> str:
-    from suites.solidity_audit.baselines.overlap_judge import answer
-
-    return answer(messages)
-
-
-def _wording_judge(messages: Messages) -> str:
-    from suites.solidity_audit.baselines.wording_judge import answer
-
-    return answer(messages)
+def _lazily(module: str) -> Baseline:
+    """Build the baseline that a module of this package answers as; it is imported by the first question."""
+    return lambda messages: str(import_module(f"{__name__}.{module}").answer(messages))
 
 
 def _always(verdict: str) -> Baseline:
@@ -30,9 +18,9 @@ def _always(verdict: str) -> Baseline:
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "solidity-patterns": _solidity_patterns,
+    "solidity-patterns": _lazily("solidity_patterns"),
     "always-vulnerable": _always("vulnerable"),
     "always-safe": _always("safe"),
-    "overlap-judge": _overlap_judge,
-    "wording-judge": _wording_judge,
+    "overlap-judge": _lazily("overlap_judge"),
+    "wording-judge": _lazily("wording_judge"),
 }

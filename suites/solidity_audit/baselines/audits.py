@@ -2,9 +2,11 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from providers.baselines import BaselineRefusedError, Messages
@@ -17,26 +19,9 @@ MOST_FINDINGS = 100
 MOST_PARTS = 2_000  # paragraphs and list items
 MOST_MENTIONS = 200  # of lines, in one text
 
-_FAMILIES: tuple[tuple[str, ...], ...] = (
-    ("reentrancy", "re-entran", "reentrant", "reenter", "re-enter", "checks-effects", "callback before"),
-    ("integer_overflow", "overflow", "underflow", "arithmetic", "wraparound", "wrap around", "truncat"),
-    ("access_control", "access control", "authoriz", "authoris", "unprotected", "privilege", "missing modifier"),
-    ("tx_origin_authentication", "tx.origin", "tx origin", "phishing"),
-    ("unchecked_return_value", "unchecked", "return value", "ignored result", "low level call", "low_level_calls"),
-    ("weak_randomness", "random", "predictable", "bad_randomness", "blockhash"),
-    ("timestamp_dependence", "timestamp", "time_manipulation", "block time", "time manipulation"),
-    ("denial_of_service", "denial", "dos", "unbounded loop", "gas limit", "griefing"),
-    ("delegatecall_injection", "delegatecall", "delegate call"),
-    ("signature_replay", "replay", "signature", "nonce", "malleab"),
-    ("oracle_manipulation", "oracle", "price manipulation", "spot price"),
-    ("flash_loan_governance", "flash loan", "flash-loan", "flash_loan", "governance", "voting power"),
-    ("front_running", "front running", "front-running", "frontrun", "sandwich", "slippage", "commit-reveal", "mev"),
-    ("rounding_error", "rounding", "precision", "division before", "truncation", "inflation attack"),
-    ("storage_collision", "storage collision", "storage layout", "slot collision"),
-    ("uninitialized_proxy", "uninitialized", "uninitialised", "initializ", "initialis"),
-    ("logic_error", "logic", "accounting", "incorrect calculation", "business rule", "off-by-one"),
-    ("short_addresses", "short address"),
-)
+_FAMILIES: Mapping[str, list[str]] = tomllib.loads(
+    Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
+)["families"]
 """Words by which kinds of vulnerability are known; a word that names two kinds counts for both."""
 
 UNDERSTOOD = dict(zip(SCORES.values(), ("root_cause", "attack_scenario", "fix"), strict=True))
@@ -120,7 +105,11 @@ def families(text: str) -> set[str]:
     """List the kinds of vulnerability that a text names."""
     lowered = text.lower()
     spoken = lowered.replace("_", " ")
-    return {family[0] for family in _FAMILIES if any(_says(word, lowered) or _says(word, spoken) for word in family)}
+    return {
+        kind
+        for kind, words in _FAMILIES.items()
+        if any(_says(word, lowered) or _says(word, spoken) for word in (kind, *words))
+    }
 
 
 def _says(word: str, text: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, Field, ValidationError
 
 from suites.base.lenient_json import LONGEST_REPLY, Found, find_all
 from suites.base.validation import Strict, explain
-from suites.solidity_audit.rounds.judgement import in_our_words, stated_failure
+from suites.solidity_audit.sources.round_fields import in_our_words, stated_failure
 from suites.solidity_audit.taxonomy import PARTIAL, TARGET, Classification, TypeMatch
 
 LONGEST_TEXT = 20_000  # characters of any text in a judgement

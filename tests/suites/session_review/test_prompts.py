@@ -7,7 +7,7 @@ import pytest
 from core.hashing import content_hash
 from core.prompt_files import TEMPLATES
 from suites.base import Item
-from suites.session_review.baselines.rubric_judge import judge
+from suites.session_review.baselines.rubric import judge
 from suites.session_review.conversation import converse
 from suites.session_review.prompts import (
     PARTS,

@@ -1,5 +1,6 @@
 """Conversations go on from the ledger: what it holds is not asked, and what it lacks is named."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from core.configuration import Configuration
@@ -27,3 +28,15 @@ def test_what_the_ledger_holds_has_ended_and_the_rest_needs_a_call(tmp_path: Pat
     (left,) = replay.unanswered
     assert left is asking[2]
     assert left.next_hash == requests[2].prompt_hash  # type: ignore[union-attr]
+
+
+def test_a_revised_baseline_misses_the_replies_of_its_older_rules_and_another_does_not(tmp_path: Path) -> None:
+    context = RunContext("run", "command_guard", Lake(str(tmp_path / "lake")), Configuration())
+    revised, first = (
+        next_request(context, Conversation(Item(SAMPLES[0], f"baseline/{name}", None, "direct", 0)))
+        for name in ("shell-patterns", "always-block")
+    )
+    assert revised is not None
+    assert first is not None
+    assert (revised.revision, first.revision) == ("2", None)
+    assert revised.prompt_hash != replace(revised, revision=None).prompt_hash

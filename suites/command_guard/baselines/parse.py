@@ -1,0 +1,352 @@
+"""Turns shell text into simple commands, with tree-sitter's bash grammar, and by a tokenizer where that fails.
+
+A word is what the shell would pass on, as far as the text tells: quotes removed, known variables filled in, the output
+of `echo` and `printf` in place of their substitution.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_BYTES: Final = 8_192  # longer text is not given to the grammar: its error recovery is quadratic on hostile input
+MAX_DEPTH: Final = 48
+MAX_COMMANDS: Final = 600
+MAX_WORD: Final = 16_384  # characters, so that doubling assignments stay harmless
+MAX_EXPANDED: Final = 65_536  # characters that variables are replaced by, in total
+MAX_CHARACTERS: Final = 200_000  # of longer text only the start and the end are looked at
+
+_SPLIT: Final = "\x00"  # where an unquoted expansion is to be split
+_ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
+"""Non-ASCII bytes, on which the grammar's scanner can crash (tree-sitter-bash issue 337), become a part of a word."""
+_BRACES: Final = re.compile(r"([^{}\s]*+)\{([^{},]*+,[^{}]*+)\}([^{}\s]*+)")
+_LIST: Final = re.compile(r'"\$(?:@|\{@\}|\{\w+\[@\]\})"')  # split even inside quotes
+_COMPOUND: Final = frozenset(["subshell", "compound_statement", "if_statement", "while_statement", "for_statement"])
+_TOKEN: Final = re.compile(
+    r"(?P<end>[;|\n()`]|[{}](?=[\s;)]|$)|&(?!>))|(?P<redirect>\d?(?:&>>?|>>|>&|>\||<>|>|<))"
+    r"|(?P<word>(?:\{[^\s{}'\",]*+,[^\s{}'\"]*+\}|'[^']*'|\"[^\"]*\"|\\.|[^\s;|&(){}`<>])+)|\s",
+    re.DOTALL,
+)
+_QUOTES: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"|\\(.)", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,4}|.)", re.DOTALL)
+_CONVERSION: Final = re.compile(r"%(%|-?\d{0,4}[sbqdiuxXc])")
+_CONTROLS: Final = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
+_of_thread: Final = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One simple command: its words and redirections, what it reads, and the commands in its substitutions."""
+
+    words: tuple[str, ...] = ()
+    assignments: tuple[tuple[str, str], ...] = ()
+    redirects: tuple[tuple[str, str], ...] = ()  # operator and target
+    stdin: str | None = None  # text of a here-document or here-string
+    upstream: tuple[Command, ...] = ()  # earlier stages of the pipeline, first one first
+    inner: tuple[Command, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The program as written; "" for a command of assignments or redirections only."""
+        return self.words[0] if self.words else ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words after the program."""
+        return self.words[1:]
+
+
+def assignment(word: str) -> tuple[str, str] | None:
+    """Read `NAME=value`; None for another word."""
+    match = _ASSIGNMENT.fullmatch(word)
+    return (match[1], match[2]) if match else None
+
+
+def unescaped(text: str) -> str:
+    r"""Replace escapes like `\n`, `\x41` and `\101` by what they stand for, as in `$'…'`."""
+
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] in "xu" and len(code) > 1:
+            return chr(int(code[1:], 16))
+        return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(character, text)
+
+
+def printed(command: Command) -> str | None:
+    """Compute what `echo` or `printf` prints; None for other programs."""
+    words = [text for text in command.arguments if text == "-" or not text.startswith("-")]
+    if command.path == "printf" and words:
+        values = iter(words[1:])
+        first = _CONVERSION.sub(lambda match: "%" if match[1] == "%" else next(values, ""), words[0])
+        words = [first, *values]
+    return unescaped(" ".join(words)) if command.path in {"echo", "printf"} else None
+
+
+def parse(text: str, variables: dict[str, str]) -> tuple[list[Command], bool]:
+    """List the commands of a text in reading order, and tell whether the limits let all of it be seen.
+
+    `variables` are the known shell variables; literal assignments are added to them.
+    """
+    source = text.encode("utf-8", "replace")
+    if len(source) > MAX_BYTES:
+        return lexical(text)
+    root = _parser().parse(source.translate(_ONLY_ASCII)).root_node
+    reader = _Reader(source, variables)
+    reader.statement(root, 0)
+    if reader.complete and not root.has_error:
+        return reader.found, True
+    further, complete = lexical(text)
+    return reader.found + further, complete
+
+
+def _parser() -> Parser:
+    """Get this thread's parser: two threads that parse with one would write into each other's memory."""
+    if not hasattr(_of_thread, "parser"):
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+
+        _of_thread.parser = Parser(Language(tree_sitter_bash.language()))
+    parser: Parser = _of_thread.parser
+    return parser
+
+
+def lexical(text: str) -> tuple[list[Command], bool]:
+    """Cut text into commands at every operator, linear in its length; the second value is False beyond the limits."""
+    commands: list[Command] = []
+    complete, half = len(text) <= MAX_CHARACTERS, MAX_CHARACTERS // 2
+    if not complete:
+        text = f"{text[:half]}\n{text[-half:]}"
+    command, operator = Command(), ""
+    for token in chain(_TOKEN.finditer(text), _TOKEN.finditer("\n")):
+        if len(commands) >= MAX_COMMANDS:
+            return commands, False
+        if token["end"]:
+            if command != Command(upstream=command.upstream):
+                commands.append(command)
+            upstream = (*command.upstream, command)[-4:] if token["end"] == "|" and command.words else ()
+            command, operator = Command(upstream=upstream), ""
+        elif token["redirect"]:
+            operator = token["redirect"].lstrip("0123456789")
+        elif token["word"]:
+            plain = _QUOTES.sub(lambda match: match[1] or match[2] or match[3] or "", token["word"])
+            if len(command.words) + len(command.assignments) + len(command.redirects) >= MAX_COMMANDS:
+                complete = False
+            elif operator:
+                command, operator = replace(command, redirects=(*command.redirects, (operator, plain))), ""
+            elif not command.words and (known := assignment(plain)):
+                command = replace(command, assignments=(*command.assignments, known))
+            else:
+                command = replace(command, words=(*command.words, *_expand_braces(plain)))
+    return commands, complete
+
+
+def _expand_braces(text: str) -> list[str]:
+    """Expand `a{b,c}d` as the shell does, one level and at most 64 words."""
+    match = _BRACES.fullmatch(text)
+    return [match[1] + middle + match[3] for middle in match[2].split(",")[:64]] if match else [text]
+
+
+class _Reader:
+    """Walks one syntax tree; `found` collects every command in reading order."""
+
+    def __init__(self, source: bytes, variables: dict[str, str]) -> None:
+        self.source, self.variables = source, variables
+        self.found: list[Command] = []
+        self.complete, self.expanded = True, 0
+
+    def statement(self, node: Node, depth: int) -> list[int]:
+        """Read a statement; return the positions of the commands whose streams are its own."""
+        if depth > MAX_DEPTH or len(self.found) >= MAX_COMMANDS:
+            self.complete = False
+            return []
+        match node.type:
+            case "command" | "declaration_command" | "unset_command" | "test_command":
+                return [self._command(node, depth)]
+            case "variable_assignment":
+                return [self._add(Command(assignments=(self._assignment(node, depth),)))]
+            case "pipeline":
+                return self._pipeline(node.named_children, [], depth)
+            case "redirected_statement":
+                return self._redirected(node, depth)
+            case "file_redirect":
+                return [self._add(Command(redirects=(self._redirect(node, depth),)))]
+            case "comment" | "heredoc_body" | "string_content":
+                return []
+            case "for_statement":
+                values = " ".join(self._word(child, depth) for child in node.children_by_field_name("value"))
+                if (variable := node.child_by_field_name("variable")) is not None and values:
+                    self.variables[self._raw(variable)] = values[:MAX_WORD]
+        return [position for child in node.named_children for position in self.statement(child, depth + 1)]
+
+    def _add(self, command: Command) -> int:
+        self.found.append(command)
+        return len(self.found) - 1
+
+    def _pipeline(self, stages: Sequence[Node], before: list[int], depth: int) -> list[int]:
+        streams = list(before)
+        for stage in stages:
+            positions = self.statement(stage, depth + 1)
+            upstream = tuple(self.found[position] for position in streams[-6:])
+            for position in positions:
+                command = self.found[position]
+                self.found[position] = replace(command, upstream=upstream + command.upstream)
+            streams += positions
+        return streams
+
+    def _redirected(self, node: Node, depth: int) -> list[int]:
+        """Read a statement with its redirections; the grammar puts what follows a here-document below its `<<`."""
+        redirects: list[tuple[str, str]] = []
+        stdin: str | None = None
+        positions: list[int] = []
+        tails: list[Node] = []
+        compound = False
+        documents = [child for child in node.named_children if child.type == "heredoc_redirect"]
+        for child in chain(node.named_children, *(document.named_children for document in documents)):
+            match child.type:
+                case "file_redirect":
+                    redirects.append(self._redirect(child, depth))
+                case "herestring_redirect":
+                    stdin = "".join(self._word(part, depth) for part in child.named_children)
+                case "heredoc_body":
+                    stdin = self._raw(child)
+                    for part in child.named_children:
+                        self.statement(part, depth + 1)
+                case "pipeline" if child.parent in documents:
+                    tails += child.named_children
+                case "heredoc_redirect" | "heredoc_start" | "heredoc_end":
+                    pass
+                case _ if child.parent in documents:
+                    self.statement(child, depth + 1)
+                case kind:
+                    compound = compound or kind in _COMPOUND
+                    positions += self.statement(child, depth + 1)
+        positions = positions or [self._add(Command())]
+        for position in positions if compound else positions[-1:]:
+            command = self.found[position]
+            text = command.stdin if stdin is None else stdin
+            self.found[position] = replace(command, redirects=(*command.redirects, *redirects), stdin=text)
+        return self._pipeline(tails, positions, depth) if tails else positions
+
+    def _command(self, node: Node, depth: int) -> int:
+        before, end = len(self.found), -1
+        words = [self._raw(node.children[0])] if node.type in {"declaration_command", "unset_command"} else []
+        words += ["[["] if node.type == "test_command" else []
+        assignments: list[tuple[str, str]] = []
+        redirects: list[tuple[str, str]] = []
+        stdin: str | None = None
+        for child in node.named_children:
+            glued = child.start_byte == end and self.source[end : end + 1] == b"`"
+            end = child.end_byte
+            match child.type:
+                case "variable_assignment":
+                    assignments.append(self._assignment(child, depth))
+                case "file_redirect":
+                    redirects.append(self._redirect(child, depth))
+                case "herestring_redirect":
+                    stdin = "".join(self._word(part, depth) for part in child.named_children)
+                case _:
+                    more = self._words(child, depth)
+                    if glued and words and more:  # the grammar cuts a word before a backquote
+                        more[0] = words.pop() + more[0]
+                    words += more
+        if words[:2] == ["set", "--"]:
+            values = [" ".join(words[2:]), *words[2:11]]
+            self.variables |= {str(number): value[:MAX_WORD] for number, value in enumerate(values) if number}
+            self.variables["@"] = self.variables["*"] = values[0][:MAX_WORD]
+        inner = tuple(self.found[before:])
+        return self._add(Command(tuple(words), tuple(assignments), tuple(redirects), stdin, inner=inner))
+
+    def _assignment(self, node: Node, depth: int) -> tuple[str, str]:
+        before, name, value = len(self.found), node.child_by_field_name("name"), node.child_by_field_name("value")
+        parts = [] if value is None else value.named_children if value.type == "array" else [value]
+        text = " ".join(self._word(part, depth) for part in parts)
+        label = "" if name is None else self._raw(name)
+        if len(self.found) == before:
+            self.variables[label] = text[:MAX_WORD]
+        return label, text
+
+    def _redirect(self, node: Node, depth: int) -> tuple[str, str]:
+        # What stands before the target is descriptor or operator; so is the error that the grammar makes of `<>`
+        named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
+        operator = "".join(self._raw(child) for child in node.children if child not in named)
+        return operator.lstrip("0123456789"), self._word(named[0], depth) if named else ""
+
+    def _words(self, node: Node, depth: int) -> list[str]:
+        """Read a word, or several where an unquoted expansion or `{a,b}` makes them."""
+        text = self._text(node, depth)[:MAX_WORD]
+        parts = [part for part in text.split(_SPLIT) if part] if _SPLIT in text else [text]
+        if node.type in {"concatenation", "word", "command_name"} and "{" in self._raw(node):
+            return [piece for part in parts for piece in _expand_braces(part)]
+        return parts
+
+    def _word(self, node: Node, depth: int) -> str:
+        """Read one word where the shell does not split: a redirection's target, an assignment's value."""
+        return self._text(node, depth)[:MAX_WORD].replace(_SPLIT, " ")
+
+    def _text(self, node: Node, depth: int) -> str:
+        if depth > MAX_DEPTH:
+            self.complete = False
+            return self._raw(node)
+        match node.type:
+            case "raw_string":
+                return self._raw(node)[1:-1]
+            case "ansi_c_string":
+                return unescaped(self._raw(node)[2:-1])
+            case "string":
+                text = self._joined(node, depth)[1:-1]
+                return text if _LIST.fullmatch(self._raw(node)) else text.replace(_SPLIT, " ")
+            case "string_content":
+                return re.sub(r'\\(["$`\\])|\\\n', r"\1", self._raw(node))
+            case "word" | "extglob_pattern" | "regex":
+                return re.sub(r"\\\n|\\(.)", r"\1", self._raw(node))
+            case "simple_expansion" | "expansion":
+                return self._expansion(node, depth)
+            case "command_substitution" | "process_substitution" as kind:
+                commands = self.statement(node, depth + 1)
+                only = len(commands) == 1 and kind == "command_substitution"
+                output = printed(self.found[commands[0]]) if only else None
+                return self._raw(node) if output is None else output.replace(" ", _SPLIT)
+            case _:
+                return self._joined(node, depth) if node.named_child_count else self._raw(node)
+
+    def _joined(self, node: Node, depth: int) -> str:
+        # The grammar leaves blanks between the parts of a string out of the tree: take them from the source
+        pieces, position = [], node.start_byte
+        for child in node.children:
+            pieces += [self._between(position, child.start_byte), self._text(child, depth + 1)]
+            position = child.end_byte
+        return "".join((*pieces, self._between(position, node.end_byte)))[:MAX_WORD]
+
+    def _expansion(self, node: Node, depth: int) -> str:
+        named = node.named_children
+        first = named[0] if named else node
+        if first.type == "subscript":  # an element of an array: take the whole array
+            first = first.named_children[0]
+        name = self._raw(first) if first.type in {"variable_name", "special_variable_name"} else ""
+        if name == "IFS":
+            return _SPLIT
+        if name in self.variables and self.expanded < MAX_EXPANDED:
+            self.expanded += len(self.variables[name])
+            blanks = self.variables.get("IFS") or " \t\n"
+            return self.variables[name].translate(dict.fromkeys(map(ord, blanks), _SPLIT))
+        if name in {"@", "*"} and node.parent is not None and node.parent.type == "concatenation":
+            return ""  # empty without parameters, so that its neighbours are one word
+        if len(named) > 1 and any(child.type in {":-", "-", ":=", "="} for child in node.children):
+            return self._text(named[1], depth + 1)
+        return self._raw(node)
+
+    def _raw(self, node: Node) -> str:
+        return self._between(node.start_byte, node.end_byte)
+
+    def _between(self, start: int, end: int) -> str:
+        return self.source[start:end].decode("utf-8", "replace")

@@ -1,1 +1,0 @@
-"""The rules as data: one table module per theme, none of them with logic of its own."""
