@@ -105,10 +105,8 @@ def number_of(value: Any) -> Any:
 
 
 def as_share(value: Any) -> float | None:
-    """Convert a number from 0 to 1, like a stated confidence, also as text, to a float; None for anything else."""
-    number = number_of(value)
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    return float(number) if is_number and 0 <= number <= 1 else None
+    """Convert a number from 0 to 1, like a stated confidence, to a float; None for anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
 
 
 def _read(text: str, start: int, closing: str, key: str, broken: set[int]) -> tuple[int, list[Found]] | None:

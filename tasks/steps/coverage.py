@@ -159,8 +159,15 @@ def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) ->
         known = before.get((row.model, row.judge, row.dataset), row)
         of_source = {label for label in known.lost_labels if (row.model, row.judge, row.dataset, label) not in there}
         lost = tuple(sorted({*row.lost_labels, *of_source}))
-        source = {"left_out": known.left_out, "refused": known.refused, "source_rows": known.source_rows}
-        rows.append(replace(row, **source, lost_labels=lost))
+        rows.append(
+            replace(
+                row,
+                left_out=known.left_out,
+                refused=known.refused,
+                source_rows=known.source_rows,
+                lost_labels=lost,
+            )
+        )
     save_coverage(lake, run_id, rows)
 
 
@@ -228,8 +235,9 @@ def with_refused(
         left_out: What a documented rule left out, by reason.
         labels: The labels of the items that were read: model, judge, dataset, label.
     """
-    groups = [(tuple(_name(each.get(name)) for name in _GROUP), _name(each.get("label")).lower()) for each in refused]
-    counts = Counter(group for group, _ in groups)
+    pieces = [(_group(each), _name(each.get("label")).lower()) for each in refused]
+    counts = Counter(group for group, _ in pieces)
+    stated = {piece for piece in pieces if piece[1]}
     if left_out:
         counts[("", "", "")] += 0
     known = {(row.model, row.judge or "", row.dataset): row for row in rows}
@@ -237,7 +245,7 @@ def with_refused(
         model, judge, dataset = group
         row = known.get(group, Coverage(model, judge or None, dataset))
         of_nobody = group == ("", "", "")
-        lost_here = {label for of, label in groups if of == group and label and not _is_there(group, label, labels)}
+        lost_here = {label for of, label in stated if of == group and not _is_there(group, label, labels)}
         known[group] = replace(
             row,
             refused={reason: count} if count else {},
@@ -245,6 +253,12 @@ def with_refused(
             lost_labels=tuple(sorted({*row.lost_labels, *lost_here})),
         )
     return list(known.values())
+
+
+def _group(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Name the model, the judge and the dataset that a piece says it is of; empty where it does not say."""
+    model, judge, dataset = (_name(piece.get(name)) for name in _GROUP)
+    return model, judge, dataset
 
 
 def _is_there(group: tuple[str, ...], label: str, labels: Iterable[tuple[str, str, str, str | None]]) -> bool:

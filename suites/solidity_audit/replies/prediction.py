@@ -41,7 +41,7 @@ def read_prediction(text: str | None) -> Prediction:
     verdict, findings = value.get("verdict"), value.get("findings")
     is_vulnerable = VERDICTS.get(verdict.strip().lower()) if isinstance(verdict, str) else None
     claims = tuple(map(_claim, findings)) if isinstance(findings, list) else ()
-    return Prediction(is_vulnerable, as_share(value.get("confidence")), claims, found.mended)
+    return Prediction(is_vulnerable, as_share(number_of(value.get("confidence"))), claims, found.mended)
 
 
 def _claim(finding: Any) -> Claim:
