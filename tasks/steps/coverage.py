@@ -159,8 +159,15 @@ def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) ->
         known = before.get((row.model, row.judge, row.dataset), row)
         of_source = {label for label in known.lost_labels if (row.model, row.judge, row.dataset, label) not in there}
         lost = tuple(sorted({*row.lost_labels, *of_source}))
-        source = {"left_out": known.left_out, "refused": known.refused, "source_rows": known.source_rows}
-        rows.append(replace(row, **source, lost_labels=lost))
+        rows.append(
+            replace(
+                row,
+                left_out=known.left_out,
+                refused=known.refused,
+                source_rows=known.source_rows,
+                lost_labels=lost,
+            )
+        )
     save_coverage(lake, run_id, rows)
 
 
@@ -228,7 +235,7 @@ def with_refused(
         left_out: What a documented rule left out, by reason.
         labels: The labels of the items that were read: model, judge, dataset, label.
     """
-    groups = [(tuple(_name(each.get(name)) for name in _GROUP), _name(each.get("label")).lower()) for each in refused]
+    groups = [(_group(each), _name(each.get("label")).lower()) for each in refused]
     counts = Counter(group for group, _ in groups)
     if left_out:
         counts[("", "", "")] += 0
@@ -245,6 +252,10 @@ def with_refused(
             lost_labels=tuple(sorted({*row.lost_labels, *lost_here})),
         )
     return list(known.values())
+
+
+def _group(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    return _name(piece.get("model")), _name(piece.get("judge")), _name(piece.get("dataset"))
 
 
 def _is_there(group: tuple[str, ...], label: str, labels: Iterable[tuple[str, str, str, str | None]]) -> bool:
