@@ -147,7 +147,7 @@ def test_a_run_on_top_asks_only_what_has_changed(migrated: Place) -> None:
     judged = 2  # contracts, by a judge whose prompt has a rubric since; their audits are in the ledger
     reviewed = 6  # turns about three sessions, under criteria that are newer than the archive
     for suite, dataset, models, made in (
-        ("command_guard", "commands.jsonl", ("--models", "baseline/shell-patterns"), 0),
+        ("command_guard", "commands.jsonl", ("--models", "baseline/always-block"), 0),
         ("session_review", "sessions.jsonl", (), reviewed),
         ("solidity_audit", "contracts.jsonl", ("--models", "baseline/solidity-patterns"), judged),
     ):
